@@ -1,0 +1,95 @@
+"""The language-model side as the rest of the system sees it: messages in, typed deltas out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """A piece of what the model thinks, in order."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContentDelta:
+    """A piece of what the model says, in order."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call the model wants made. `id` is the server's and may be empty."""
+
+    name: str
+    arguments: Json
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one model call cost. Tokens are counted, durations are seconds, both as the server reports them."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    durations: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The model has finished this message; nothing follows. `reason` is the server's word (stop, length, …)."""
+
+    usage: Usage
+    reason: str = "stop"
+    model: str = ""
+
+
+Delta = ThinkingDelta | ContentDelta | ToolCall | Done
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What a server says of one model. `capabilities`: completion, tools, thinking, vision, embedding …"""
+
+    name: str
+    capabilities: frozenset[str]
+    context_length: int | None = None
+
+
+class ChatModel(Protocol):
+    """One model server. Every failure is a `ModelError` that says what to do; a stream without `Done` is one, too."""
+
+    def chat(
+        self,
+        model: str,
+        messages: Sequence[Json],
+        *,
+        tools: Sequence[Json] = (),
+        think: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[Delta]:
+        """Stream one assistant message. Closing the iterator closes the connection, which stops the model.
+
+        `messages` are Ollama's: {"role": system|user|assistant|tool, "content": str, "thinking"?, "tool_calls"?
+        [{"id"?, "function": {"name", "arguments": object}}], "tool_name"?, "tool_call_id"?}. `tools` are
+        {"type": "function", "function": {"name", "description", "parameters": JSON Schema}}.
+        """
+        ...
+
+    async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
+        """One vector for each text, in order."""
+        ...
+
+    async def show(self, model: str) -> ModelInfo:
+        """What the server knows of a model; `ModelError(kind="model_missing")` if it does not have it."""
+        ...
+
+    async def close(self) -> None:
+        """Close every connection."""
+        ...

@@ -1,0 +1,84 @@
+"""Large fields outside the frame: a content-addressed store, and payloads that carry a reference instead.
+
+A reference is `{"$blob": sha256, "size": bytes}` in place of a payload's top-level field; the blob is that field's
+JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from local.errors import MalformedFrame
+from local.protocol.strict_json import parse_object
+
+FIELD_LIMIT = 64 * 1024
+_MARK = "$blob"
+
+
+class BlobStore:
+    """Files named by the SHA-256 of their content. Writing the same content twice is one file."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def put(self, data: bytes) -> str:
+        """Store `data` durably; returns its name, 64 hexadecimal digits."""
+        name = hashlib.sha256(data).hexdigest()
+        path = self._path(name)
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            part = path.with_suffix(f".{os.getpid()}.part")
+            with part.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        return name
+
+    def get(self, name: str) -> bytes:
+        """The content. Raises `MalformedFrame` if there is no such blob or it is damaged."""
+        try:
+            data = self._path(name).read_bytes()
+        except (OSError, ValueError):
+            raise MalformedFrame(f"blob {name[:80]} is not in the store") from None
+        if hashlib.sha256(data).hexdigest() != name:
+            raise MalformedFrame(f"blob {name} is damaged")
+        return data
+
+    def pack(self, payload: bytes) -> bytes:
+        """Move every top-level field above 64 kB (and any that looks like a reference itself) out of a payload."""
+        fields: dict[str, Any] = from_json(payload)
+        packed = {}
+        for key, value in fields.items():
+            data = to_json(value)
+            must_move = len(data) > FIELD_LIMIT or (isinstance(value, dict) and _MARK in value)
+            packed[key] = {_MARK: self.put(data), "size": len(data)} if must_move else value
+        return to_json(packed)
+
+    def unpack(self, payload: bytes) -> bytes:
+        """Undo `pack`. Raises `MalformedFrame` for a reference that leads nowhere."""
+        fields = parse_object(payload, "payload")
+        for key, value in fields.items():
+            if isinstance(value, dict) and value.keys() == {_MARK, "size"}:
+                fields[key] = from_json(self.get(str(value[_MARK])))
+        return to_json(fields)
+
+    def _path(self, name: str) -> Path:
+        if len(name) != 64 or not all(c in "0123456789abcdef" for c in name):
+            raise ValueError(name)
+        return self._directory / name[:2] / name
+
+
+def needs_packing(payload: bytes) -> bool:
+    """Whether a payload is large, or holds text that could be taken for a reference."""
+    return len(payload) > FIELD_LIMIT or b'"$blob"' in payload
+
+
+def is_packed(payload: bytes) -> bool:
+    """Whether a payload may hold a reference."""
+    return b'"$blob"' in payload

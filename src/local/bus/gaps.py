@@ -1,0 +1,63 @@
+"""Who missed what: plain counting of sequence numbers, so that no loss is silent."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+MAX_STREAMS = 20_000
+
+
+class GapTracker:
+    """Counts what did not arrive, for each (instance, subject).
+
+    Numbers count from 1. A listener that comes late starts where it finds a stream; one that has heard a status beat
+    of an instance knows where each of its streams stood, so that a loss at the very end shows as well.
+    """
+
+    def __init__(self, on_gap: Callable[[str, str, int], None]) -> None:
+        """`on_gap(instance, subject, missed)` is called for each gap found."""
+        self._on_gap = on_gap
+        self._last: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._beaten: OrderedDict[str, None] = OrderedDict()  # instances whose beat we have heard
+
+    def observe(self, instance: str, subject: str, seq: int) -> bool:
+        """Note one arrival; False if this number was seen already (a resend)."""
+        key = (instance, subject)
+        last = self._last.get(key)
+        if last is None:
+            last = 0 if instance in self._beaten else seq - 1
+            self._bound()
+        elif seq <= last:
+            return False
+        self._last[key] = seq
+        if seq > last + 1:
+            self._on_gap(instance, subject, seq - last - 1)
+        return True
+
+    def beat(self, instance: str, last_seq: Mapping[str, int], wanted: Callable[[str], bool]) -> None:
+        """Compare with what the instance says it has sent on each subject that is `wanted` here."""
+        known = instance in self._beaten
+        for subject, seq in last_seq.items():
+            if not wanted(subject):
+                continue
+            key = (instance, subject)
+            last = self._last.get(key, 0 if known else seq)
+            if seq > last:
+                self._on_gap(instance, subject, seq - last)
+            self._last[key] = max(seq, last)
+        self._beaten[instance] = None
+        self._beaten.move_to_end(instance)
+        self._bound()
+
+    def forget(self, wanted: Callable[[str], bool]) -> None:
+        """A new subscription begins: what these subjects carried before is not our loss."""
+        for key in [key for key in self._last if wanted(key[1])]:
+            del self._last[key]
+        self._beaten.clear()
+
+    def _bound(self) -> None:
+        while len(self._last) >= MAX_STREAMS:
+            self._last.popitem(last=False)
+        while len(self._beaten) >= MAX_STREAMS:
+            self._beaten.popitem(last=False)

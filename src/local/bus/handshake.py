@@ -1,0 +1,87 @@
+"""When a bus is ready: the proxy listens to us, and a probe has come back through our own subscriptions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from local.errors import BusNotReady
+
+FIRST_PAUSE_SECONDS = 0.004
+LAST_PAUSE_SECONDS = 0.25
+
+
+class Handshake:
+    """Proof of readiness, at the start and again after every reconnection.
+
+    A probe is sent until one comes back; the pauses between probes are a resend schedule, not a guess at when
+    the subscriptions arrive.
+    """
+
+    def __init__(self, send_probe: Callable[[int], None], on_reconnect: Callable[[], None]) -> None:
+        """`send_probe(n)` publishes probe number n; `on_reconnect()` tells that a lost connection is ready again."""
+        self._send_probe, self._on_reconnect = send_probe, on_reconnect
+        self._linked = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._returned = asyncio.Event()
+        self._sent = self._seen = 0
+        self._was_ready = False
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether frames handed to the transport now will be heard."""
+        return self._ready.is_set()
+
+    async def wait(self) -> None:
+        """Wait until `is_ready`."""
+        await self._ready.wait()
+
+    def link(self, up: bool) -> None:
+        """The transport's word that somebody listens to us, or nobody."""
+        if not up:
+            self._linked.clear()
+            self._ready.clear()
+        elif not self._linked.is_set():
+            self._linked.set()
+            if self._was_ready:
+                self._task = asyncio.create_task(self._again(), name="bus handshake")
+
+    def returned(self, number: int) -> None:
+        """A probe of ours came back."""
+        self._seen = max(self._seen, number)
+        self._returned.set()
+
+    async def shake(self, address: str, seconds: float) -> None:
+        """Prove readiness of everything subscribed so far. Raises `BusNotReady`."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._probe_until_back()
+        except TimeoutError:
+            raise BusNotReady(address, seconds) from None
+        self._was_ready = True
+        self._ready.set()
+
+    def close(self) -> None:
+        """Stop a handshake under way."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _again(self) -> None:
+        await self._probe_until_back()
+        self._ready.set()
+        self._on_reconnect()
+
+    async def _probe_until_back(self) -> None:
+        first = self._sent + 1
+        pause = FIRST_PAUSE_SECONDS
+        while self._seen < first:
+            await self._linked.wait()
+            self._sent += 1
+            self._returned.clear()
+            self._send_probe(self._sent)
+            try:
+                async with asyncio.timeout(pause):
+                    await self._returned.wait()
+            except TimeoutError:
+                pause = min(pause * 2, LAST_PAUSE_SECONDS)

@@ -1,0 +1,40 @@
+"""What moves frames: the seam between the bus and ZeroMQ, an in-process hub, or whatever comes later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Transport(Protocol):
+    """One participant's end of the wire. Used from one event loop; `open` comes first, `close` last."""
+
+    @property
+    def address(self) -> str:
+        """Where it connects to, for messages to people."""
+        ...
+
+    def open(self, on_frame: Callable[[bytes], None], on_link: Callable[[bool], None]) -> None:
+        """Connect. `on_frame` gets each frame of a subscription; `on_link(True)` says that somebody listens to our
+        frames now, `on_link(False)` that nobody does. Neither may raise."""
+        ...
+
+    def subscribe(self, prefix: bytes) -> None:
+        """Receive every frame that starts with `prefix`; in place once a probe sent afterwards has come back."""
+        ...
+
+    def unsubscribe(self, prefix: bytes) -> None:
+        """Undo one `subscribe` of the same prefix."""
+        ...
+
+    def send(self, frame: bytes) -> bool:
+        """Hand over one frame without waiting. False: no room, nothing was sent, await `writable`."""
+        ...
+
+    async def writable(self) -> None:
+        """Wait until `send` may find room again."""
+        ...
+
+    async def close(self) -> None:
+        """Disconnect; what was handed over is given one or two seconds to leave."""
+        ...

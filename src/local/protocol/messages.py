@@ -1,0 +1,319 @@
+"""Everything that is said on the bus: one frozen class for each message, with who sends it and when."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from local.errors import MalformedFrame
+from local.protocol import subjects
+from local.protocol.strict_json import parse_object
+
+
+class Delivery(StrEnum):
+    """How hard the bus tries. Written at each message; `confirmed` waits for a durable commit."""
+
+    CONFIRMED = "confirmed"
+    RECORDED = "recorded"
+    EPHEMERAL = "ephemeral"
+
+
+class Data(BaseModel):
+    """Frozen data; fields that a newer sender added are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+class Message(Data):
+    """What is said. `subject` is the routing key, or a family whose last word is in the field `family_key` names."""
+
+    subject: ClassVar[str]
+    delivery: ClassVar[Delivery] = Delivery.RECORDED
+    family_key: ClassVar[str] = ""
+    is_request: ClassVar[bool] = False
+
+    @property
+    def routing_key(self) -> str:
+        """The subject that this very message is published on."""
+        return self.subject + getattr(self, self.family_key) if self.family_key else self.subject
+
+    def encode(self) -> bytes:
+        """The payload as JSON."""
+        return self.__pydantic_serializer__.to_json(self)
+
+    @classmethod
+    def decode(cls, payload: bytes) -> Self:
+        """Parse a payload. Raises `MalformedFrame` that names the field."""
+        value = parse_object(payload, f"payload of {cls.subject}")
+        try:
+            message: Self = cls.__pydantic_validator__.validate_python(value)  # model_validate costs twice as much
+            return message
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"]) or "payload"
+            raise MalformedFrame(f"payload of {cls.subject}: {where}: {first['msg']}") from None
+
+
+class ErrorInfo(Data):
+    """A failure as data: `kind` is a word for programs, `message` a sentence for people."""
+
+    kind: str
+    message: str
+
+
+class QueryReceived(Message):
+    """A door, when somebody asks. `history` replaces the session's own history and makes the turn leave none."""
+
+    subject = subjects.QUERY_RECEIVED
+    delivery = Delivery.CONFIRMED
+    query_id: str
+    query: str
+    attachments: tuple[str, ...] = ()
+    history: tuple[dict[str, Any], ...] | None = None
+
+
+class QueryAccepted(Message):
+    """The generator, as soon as it has the query safely in its store; again for each repeat of a running query."""
+
+    subject = subjects.QUERY_ACCEPTED
+    delivery = Delivery.CONFIRMED
+    query_id: str
+    respondent_id: str = "A"
+    attempt: int = 1
+
+
+class QueryFailed(Message):
+    """The generator, when a query ends without becoming a turn: refused, or cancelled while it waited in line."""
+
+    subject = subjects.QUERY_FAILED
+    delivery = Delivery.CONFIRMED
+    query_id: str
+    respondent_id: str = "A"
+    attempt: int = 1
+    error: ErrorInfo
+
+
+class QueryCancel(Message):
+    """A door, when the user wants an answer stopped."""
+
+    subject = subjects.QUERY_CANCEL
+    delivery = Delivery.CONFIRMED
+    query_id: str
+
+
+class GenerationThinking(Message):
+    """The generator, while the model thinks: one fragment, `index` from 0 within an attempt."""
+
+    subject = subjects.GENERATION_THINKING
+    delivery = Delivery.EPHEMERAL
+    query_id: str
+    respondent_id: str = "A"
+    attempt: int = 1
+    index: int
+    text: str
+
+
+class GenerationToken(GenerationThinking):
+    """The generator, while the model speaks: one fragment of the answer, counted together with the thinking."""
+
+    subject = subjects.GENERATION_TOKEN
+
+
+class ToolSchemaRequest(Message):
+    """Whoever needs to know which tools there are; every tool answers with its schema."""
+
+    subject = subjects.TOOL_SCHEMA_REQUEST
+
+
+class ToolSchema(Message):
+    """A tool, when it starts and when asked: what the model is told, and the manners of the tool."""
+
+    subject = subjects.TOOL_SCHEMA
+    tool: str
+    description: str
+    parameters: dict[str, Any]  # JSON Schema of the arguments
+    effect: Literal["none", "read", "write"] = "read"
+    repeatable: bool = True
+    timeout_seconds: float = 30.0
+
+
+class ToolRequest(Message):
+    """The generator, when the model calls a tool. `call_id` is `query_id:step:index`, the same in every attempt."""
+
+    subject = subjects.TOOL_REQUEST
+    family_key = "tool"
+    is_request = True
+    query_id: str
+    respondent_id: str = "A"
+    call_id: str
+    tool: str
+    args: dict[str, Any]
+
+
+class ToolResult(Message):
+    """A tool, when a call has settled: either `result` or `error`. `sources` are addresses the text came from."""
+
+    subject = subjects.TOOL_RESULT
+    family_key = "tool"
+    query_id: str
+    call_id: str
+    tool: str
+    result: str | None = None
+    error: ErrorInfo | None = None
+    sources: tuple[str, ...] = ()
+    duration_ms: float = 0.0
+
+
+class ToolCallRecord(Data):
+    """One tool call as it stands in the answer's record."""
+
+    call_id: str
+    tool: str
+    args: dict[str, Any]
+    result: str | None = None
+    error: ErrorInfo | None = None
+    sources: tuple[str, ...] = ()
+    duration_ms: float = 0.0
+
+
+class UsageInfo(Data):
+    """What a turn cost: tokens over all its model calls, durations in seconds by the server's own names."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    durations: dict[str, float] = {}
+
+
+class ResponseGeneration(Message):
+    """The generator, when a turn ends: the answer and everything that led to it."""
+
+    subject = subjects.RESPONSE_GENERATION
+    delivery = Delivery.CONFIRMED
+    query_id: str
+    respondent_id: str = "A"
+    status: Literal["answered", "cancelled", "failed"]
+    query: str
+    answer: str
+    thinking: str = ""
+    tool_calls: tuple[ToolCallRecord, ...] = ()
+    model: str = ""
+    usage: UsageInfo = UsageInfo()
+    degraded: tuple[str, ...] = ()
+    error: ErrorInfo | None = None
+
+
+class AnswerDialog(Message):
+    """The generator, after an answer: the exchange alone, for those who keep histories."""
+
+    subject = subjects.ANSWER_DIALOG
+    query_id: str
+    query: str
+    answer: str
+
+
+class CritiqueResult(Message):
+    """A critic, after it has read an answer. `score` is 1 to 5, or null with a status that says why."""
+
+    subject = subjects.CRITIQUE_RESULT
+    delivery = Delivery.CONFIRMED
+    query_id: str
+    respondent_id: str = "A"
+    score: int | None
+    status: str
+    feedback: str = ""
+    rubric: str = ""
+    judge: str = ""
+
+
+class ConversationRequest(Message):
+    """A door that wants to see the generator's record: sessions, one session, one query; or to delete a session."""
+
+    subject = subjects.CONVERSATION_REQUEST
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    is_request = True
+    verb: Literal["sessions", "session", "delete", "query"]
+    key: str = ""  # the session's or the query's id
+
+
+class ConversationResult(Message):
+    """The generator's answer to that: `value` is the record, or `error` says why there is none."""
+
+    subject = subjects.CONVERSATION_RESULT
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    verb: str
+    value: dict[str, Any] | None = None
+    error: ErrorInfo | None = None
+
+
+class AgentTransition(Message):
+    """Every machine, at each change of state. `from_state` and `to_state` travel as `from` and `to`."""
+
+    subject = subjects.AGENT_TRANSITION
+    agent: str
+    query_id: str
+    respondent_id: str = "A"
+    from_state: str
+    action: str
+    to_state: str
+
+
+class ChildStatus(Data):
+    """One process as the supervisor sees it. `detail` says how it last died."""
+
+    name: str
+    kind: str
+    state: str
+    pid: int | None = None
+    restarts: int = 0
+    detail: str = ""
+
+
+class ParticipantStatus(Message):
+    """Every participant, each second and at each change: that it lives, what it does, what it has sent so far."""
+
+    subject = subjects.PARTICIPANT_STATUS
+    delivery = Delivery.EPHEMERAL
+    name: str
+    kind: str
+    pid: int
+    instance: str
+    state: Literal["starting", "ready", "stopping"]
+    inflight: int = 0
+    counters: dict[str, int] = {}
+    last_seq: dict[str, int] = {}
+    children: tuple[ChildStatus, ...] = ()  # the supervisor's alone
+
+
+class BusProbe(Message):
+    """A bus to itself, until it hears it: proof that its subscriptions are in place."""
+
+    subject = subjects.BUS_PROBE
+    delivery = Delivery.EPHEMERAL
+    family_key = "instance"
+    instance: str
+    attempt: int
+
+
+class BusGap(Message):
+    """Whoever notices that messages did not arrive: whose, on which subject, how many."""
+
+    subject = subjects.BUS_GAP
+    observer: str
+    sender: str
+    instance: str
+    missed_subject: str
+    missed: int
+
+
+class BusDead(Message):
+    """Whoever could not handle a message: which one, and why."""
+
+    subject = subjects.BUS_DEAD
+    participant: str
+    envelope_id: str
+    dead_subject: str
+    error: ErrorInfo

@@ -1,0 +1,47 @@
+"""The dotted routing keys. A subject that ends in a dot is a family: the rest of the key is a name."""
+
+from __future__ import annotations
+
+import re
+
+QUERY_RECEIVED = "query.received"
+QUERY_ACCEPTED = "query.accepted"
+QUERY_FAILED = "query.failed"
+QUERY_CANCEL = "query.cancel"
+GENERATION_THINKING = "generation.thinking"
+GENERATION_TOKEN = "generation.token"
+RESPONSE_GENERATION = "response.generation"
+ANSWER_DIALOG = "answer.dialog"
+TOOL_SCHEMA = "tool.schema"
+TOOL_SCHEMA_REQUEST = "tool.schema.request"
+TOOL_REQUEST = "tool.request."
+TOOL_RESULT = "tool.result."
+CONVERSATION_REQUEST = "conversation.request."
+CONVERSATION_RESULT = "conversation.result."
+AGENT_TRANSITION = "agent.transition"
+PARTICIPANT_STATUS = "participant.status"
+BUS_PROBE = "bus.probe."
+BUS_GAP = "bus.gap"
+BUS_DEAD = "bus.dead"
+CRITIQUE_RESULT = "critique.result"
+
+MAX_LENGTH = 200
+_GRAMMAR = re.compile(r"[a-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+
+
+def is_subject(text: str) -> bool:
+    """Whether `text` is a whole subject: dotted words, at most 200 characters."""
+    return len(text) <= MAX_LENGTH and _GRAMMAR.fullmatch(text) is not None
+
+
+def is_family(text: str) -> bool:
+    """Whether `text` names a family of subjects ("tool.result.") or everything ("")."""
+    return text == "" or text.endswith(".")
+
+
+def subscription(subject: str) -> bytes:
+    """The byte prefix that subscribes to exactly this subject, or to every subject of a family.
+
+    The NUL that ends a subject in a frame keeps `tool.schema` from also getting `tool.schema.request`.
+    """
+    return subject.encode() if is_family(subject) else subject.encode() + b"\0"

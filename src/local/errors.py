@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class LocalError(Exception):
     """Base of all our errors. `str()` of it is a sentence for a person; `kind` is the word for a program."""
@@ -96,10 +98,36 @@ class ConfigError(LocalError):
     kind = "config"
 
 
+class StoreFailed(LocalError):
+    """A database could not be opened, read or written; the text names the file and SQLite's reason."""
+
+    kind = "store_failed"
+
+
 class AlreadyRunning(LocalError):
     """A second instance on the same data."""
 
     kind = "already_running"
+
+
+class UnknownParticipant(LocalError):
+    """A name that no participant of this system has."""
+
+    kind = "unknown_participant"
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no participant {name}; there are {', '.join(sorted(known))}")
+        self.name = name
+
+
+class StartFailed(LocalError):
+    """A participant that the system cannot do without did not start."""
+
+    kind = "start_failed"
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(f"{name} could not be started: {detail}; its own log lines above say why")
+        self.name, self.detail = name, detail
 
 
 # --- tools ----------------------------------------------------------------------------------------------------------
@@ -113,6 +141,22 @@ class ToolError(LocalError):
     def __init__(self, message: str, *, kind: str = "tool_error") -> None:
         super().__init__(message)
         self.kind = kind
+
+
+class FetchRefused(ToolError):
+    """An address that may not be fetched: no public web address, or one in disguise."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"{url[:200]!a} may not be fetched: {reason}", kind="refused")
+        self.url, self.reason = url, reason
+
+
+class SearchUnavailable(ToolError):
+    """A search provider could not look, which is not the same as finding nothing. `retry_after` is in seconds."""
+
+    def __init__(self, provider: str, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{provider} could not search: {reason}", kind="unavailable")
+        self.provider, self.reason, self.retry_after = provider, reason, retry_after
 
 
 # --- models ---------------------------------------------------------------------------------------------------------

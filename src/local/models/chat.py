@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -50,7 +50,14 @@ class Done:
     model: str = ""
 
 
-Delta = ThinkingDelta | ContentDelta | ToolCall | Done
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """Something that was asked for and left out, because this model cannot do it. A sentence for a person."""
+
+    note: str
+
+
+Delta = ThinkingDelta | ContentDelta | ToolCall | Degraded | Done
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +80,9 @@ class ChatModel(Protocol):
         tools: Sequence[Json] = (),
         think: bool = False,
         options: Mapping[str, Any] | None = None,
-    ) -> AsyncIterator[Delta]:
-        """Stream one assistant message. Closing the iterator closes the connection, which stops the model.
+    ) -> AsyncGenerator[Delta, None]:
+        """Stream one assistant message, ending with `Done`. Wrap it in `contextlib.aclosing`: closing it closes the
+        connection, which stops the model; a bare `break` leaves that to the garbage collector.
 
         `messages` are Ollama's: {"role": system|user|assistant|tool, "content": str, "thinking"?, "tool_calls"?
         [{"id"?, "function": {"name", "arguments": object}}], "tool_name"?, "tool_call_id"?}. `tools` are

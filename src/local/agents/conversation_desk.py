@@ -1,0 +1,78 @@
+"""Answers questions about the generator's record: sessions, one session, one query."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import Any
+
+from local.agents.prompt import compose
+from local.errors import LocalError
+from local.protocol.messages import ConversationRequest, ConversationResult, ErrorInfo
+from local.services.conversation import ConversationService, StoredTurn
+
+
+class NotOnRecord(LocalError):
+    """No such session or query."""
+
+    kind = "not_found"
+
+
+class ConversationDesk:
+    """Reads (and, on request, deletes from) a `ConversationService` in the words of the protocol."""
+
+    def __init__(self, conversation: ConversationService, system_prompt: str) -> None:
+        self._conversation, self._system_prompt = conversation, system_prompt
+
+    async def answer(self, request: ConversationRequest) -> ConversationResult:
+        """The record asked for, or an error that says why there is none."""
+        work = {
+            "sessions": self._sessions,
+            "session": self._session,
+            "delete": self._delete,
+            "query": self._query,
+        }[request.verb]
+        try:
+            return ConversationResult(verb=request.verb, value=await work(request.key))
+        except LocalError as error:
+            return ConversationResult(verb=request.verb, error=ErrorInfo(kind=error.kind, message=str(error)))
+
+    async def _sessions(self, key: str) -> dict[str, Any]:
+        return {"sessions": await self._conversation.sessions()}
+
+    async def _session(self, session_id: str) -> dict[str, Any]:
+        turns = await self._conversation.session(session_id)
+        if not turns:
+            raise NotOnRecord(f"there is no session {session_id}")
+        history = await self._conversation.history(session_id)
+        return {
+            "session_id": session_id,
+            "messages": compose(self._system_prompt, date.today(), history),
+            "turns": [_summary(turn) for turn in turns],
+        }
+
+    async def _delete(self, session_id: str) -> dict[str, Any]:
+        deleted = await self._conversation.delete_session(session_id)
+        if not deleted:
+            raise NotOnRecord(f"there is no ended turn of a session {session_id}")
+        return {"session_id": session_id, "deleted_turns": deleted}
+
+    async def _query(self, query_id: str) -> dict[str, Any]:
+        turn = await self._conversation.turn(query_id)
+        if turn is None:
+            raise NotOnRecord(f"there is no query {query_id}")
+        outcome = None if turn.outcome is None else json.loads(turn.outcome)
+        return {**_summary(turn), "outcome_subject": turn.outcome_subject, "outcome": outcome}
+
+
+def _summary(turn: StoredTurn) -> dict[str, Any]:
+    return {
+        "query_id": turn.query_id,
+        "session_id": turn.session_id,
+        "query": turn.query,
+        "status": turn.status,
+        "answer": turn.answer,
+        "attempt": turn.attempt,
+        "created_at": turn.created_at,
+        "finished_at": turn.finished_at,
+    }

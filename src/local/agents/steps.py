@@ -1,0 +1,100 @@
+"""What a turn has done so far, as it is stored: what the model said, and how its tool calls ended."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from local.models.chat import Json
+from local.protocol.messages import Data, ToolCallRecord, UsageInfo
+
+
+class PlannedCall(Data):
+    """A tool call as the model asked for it. `call_id` is `query_id:step:index`."""
+
+    call_id: str
+    tool: str
+    args: dict[str, Any]
+
+    @property
+    def signature(self) -> str:
+        """Equal for calls that ask for the same."""
+        return f"{self.tool} {json.dumps(self.args, sort_keys=True)}"
+
+
+class ModelStep(Data):
+    """One message of the model."""
+
+    kind: Literal["model"] = "model"
+    content: str
+    thinking: str = ""
+    calls: tuple[PlannedCall, ...] = ()
+    model: str = ""
+    usage: UsageInfo = UsageInfo()
+    degraded: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the model said nothing and called nothing."""
+        return not self.calls and not self.content.strip()
+
+    def as_messages(self) -> list[Json]:
+        """As the model gets it back inside the tool loop: thinking included, calls with their ids."""
+        if self.is_empty:
+            return []
+        message: Json = {"role": "assistant", "content": self.content}
+        if self.thinking:
+            message["thinking"] = self.thinking
+        if self.calls:
+            message["tool_calls"] = [
+                {"id": call.call_id, "function": {"name": call.tool, "arguments": call.args}} for call in self.calls
+            ]
+        return [message]
+
+
+class ToolStep(Data):
+    """How every call of the model's last message ended, in call order."""
+
+    kind: Literal["tools"] = "tools"
+    records: tuple[ToolCallRecord, ...]
+
+    def as_messages(self) -> list[Json]:
+        """One tool message for each call, errors included."""
+        return [
+            {"role": "tool", "tool_name": record.tool, "tool_call_id": record.call_id, "content": told(record)}
+            for record in self.records
+        ]
+
+
+class NudgeStep(Data):
+    """Something the turn itself tells the model, to get an answer out of it."""
+
+    kind: Literal["nudge"] = "nudge"
+    text: str
+
+    def as_messages(self) -> list[Json]:
+        """A user's message."""
+        return [{"role": "user", "content": self.text}]
+
+
+Step = ModelStep | ToolStep | NudgeStep
+
+
+def told(record: ToolCallRecord) -> str:
+    """What the model reads of a settled call."""
+    if record.error is not None:
+        return f"Error ({record.error.kind}): {record.error.message}"
+    return record.result or "(the tool returned an empty text)"
+
+
+def parse_step(text: str) -> Step:
+    """A stored step; raises `ValueError` if it is none."""
+    kinds: dict[str, type[ModelStep] | type[ToolStep] | type[NudgeStep]] = {
+        "model": ModelStep,
+        "tools": ToolStep,
+        "nudge": NudgeStep,
+    }
+    kind = json.loads(text).get("kind")
+    if kind not in kinds:
+        raise ValueError(f"a step of unknown kind {kind!r}")
+    return kinds[kind].model_validate_json(text)

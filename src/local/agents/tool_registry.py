@@ -1,0 +1,64 @@
+"""Which tools there are now, learned from what tools say of themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from local.models.chat import Json
+from local.protocol.messages import ToolSchema
+
+SILENT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A schema, who gave it, and when its owner was last heard."""
+
+    schema: ToolSchema
+    sender: str
+    instance: str
+    heard_at: float
+
+
+class ToolRegistry:
+    """Times are seconds of one monotonic clock. A tool is offered until its participant says goodbye or is silent for
+    ten seconds; a participant that restarted takes its own tool over, another one of the same name is refused."""
+
+    def __init__(self) -> None:
+        self._offers: dict[str, Offer] = {}
+
+    def announce(self, schema: ToolSchema, sender: str, instance: str, now: float) -> str | None:
+        """A tool says what it is. Returns why it is refused, or None."""
+        owner = self._offers.get(schema.tool)
+        if owner is not None and owner.sender != sender and self._is_alive(owner, now):
+            return f"tool {schema.tool} of {sender} is refused: {owner.sender} offers one of that name"
+        self._offers[schema.tool] = Offer(schema, sender, instance, now)
+        return None
+
+    def heard(self, sender: str, now: float) -> bool:
+        """A tool's participant lives; False if it has not announced anything yet."""
+        known = [name for name, offer in self._offers.items() if offer.sender == sender]
+        for name in known:
+            self._offers[name] = replace(self._offers[name], heard_at=now)
+        return bool(known)
+
+    def left(self, sender: str, instance: str) -> None:
+        """A tool's participant says goodbye; its successor, if it is here already, stays."""
+        gone = [name for name, offer in self._offers.items() if (offer.sender, offer.instance) == (sender, instance)]
+        for name in gone:
+            del self._offers[name]
+
+    def offered(self, now: float) -> dict[str, ToolSchema]:
+        """The tools to offer to the model, by name."""
+        return {name: offer.schema for name, offer in sorted(self._offers.items()) if self._is_alive(offer, now)}
+
+    def _is_alive(self, offer: Offer, now: float) -> bool:
+        return now - offer.heard_at < SILENT_SECONDS
+
+
+def as_function(schema: ToolSchema) -> Json:
+    """A tool as the model is told about it."""
+    return {
+        "type": "function",
+        "function": {"name": schema.tool, "description": schema.description, "parameters": schema.parameters},
+    }

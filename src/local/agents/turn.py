@@ -1,0 +1,278 @@
+"""One query being answered: decides what comes next, from what was asked and what has happened. No I/O."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Literal
+
+from local.agents.call_rules import settle_here
+from local.agents.steps import ModelStep, NudgeStep, PlannedCall, Step, ToolStep
+from local.agents.turn_table import TABLE, Action, State
+from local.models.chat import ContentDelta, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
+from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolCallRecord, ToolSchema, UsageInfo
+from local.runtime.machine import Machine
+
+SAME_CALL_ENDS_LOOP = 4
+EMPTY_ANSWERS_ALLOWED = 2
+ANSWER_NOW = "Answer the question now, in plain text, with what you have. No more tool calls are possible."
+SAY_SOMETHING = "Your last message was empty. Answer the question in plain text."
+_NAMESPACE = uuid.UUID("5f4f3c1e-6a60-4bb4-9a0c-3d2a8d0f3b51")
+
+Status = Literal["answered", "cancelled", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a turn starts from. `prelude` is what the model gets before the query: system prompt and history."""
+
+    query_id: str
+    respondent_id: str
+    query: str
+    prelude: tuple[Json, ...]
+    think: bool
+    max_tool_iterations: int
+
+
+class Next(Enum):
+    """What the turn wants done."""
+
+    CALL_MODEL = auto()
+    CALL_TOOLS = auto()
+    PUBLISH = auto()
+
+
+def response_id(query_id: str, respondent_id: str) -> str:
+    """The id of the envelope that ends a turn: always the same, so that publishing it twice is one answer."""
+    return uuid.uuid5(_NAMESPACE, f"{query_id}\n{respondent_id}").hex
+
+
+class Turn:
+    """Feed it what happens; it says what comes next. `steps` is its whole memory: a turn made from the steps of
+    another continues it."""
+
+    def __init__(
+        self,
+        question: Question,
+        steps: Sequence[Step] = (),
+    ) -> None:
+        self.question = question
+        self.steps: list[Step] = list(steps)
+        self.on_change: Callable[[State, Action, State], None] = lambda before, action, after: None
+        self._machine: Machine[State, Action] = Machine(TABLE, State.IDLE, lambda *change: self.on_change(*change))
+        self._content: list[str] = []
+        self._thinking: list[str] = []
+        self._calls: list[ToolCall] = []
+        self._done: Done | None = None
+        self._status: Status = "answered"
+        self._error: ErrorInfo | None = None
+        self._notes: list[str] = []
+
+    @property
+    def state(self) -> State:
+        """Where it stands."""
+        return self._machine.state
+
+    @property
+    def content(self) -> str:
+        """What the model has said so far of the message it is saying."""
+        return "".join(self._content)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls in the message that the model is saying."""
+        return tuple(self._calls)
+
+    def begin(self) -> Next:
+        """The query has been accepted (or a restarted process goes on with it)."""
+        self._machine.advance(Action.RECEIVE_QUERY)
+        self._machine.advance(Action.START_GENERATION)
+        last = self.steps[-1] if self.steps else None
+        return self._after_model(last) if isinstance(last, ModelStep) else Next.CALL_MODEL
+
+    # What the model is asked
+
+    def messages(self) -> list[Json]:
+        """The whole conversation as the model gets it now."""
+        asked: list[Json] = [*self.question.prelude, {"role": "user", "content": self.question.query}]
+        for step in self.steps:
+            asked += step.as_messages()
+        if not self.offers_tools:
+            asked.append({"role": "user", "content": ANSWER_NOW})
+        return asked
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether the model may still call tools."""
+        rounds = sum(isinstance(step, ToolStep) for step in self.steps)
+        repeats = Counter(call.signature for step in self._model_steps() for call in step.calls)
+        in_a_loop = max(repeats.values(), default=0) >= SAME_CALL_ENDS_LOOP
+        return rounds < self.question.max_tool_iterations and not in_a_loop
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model is asked to think; not after an empty answer, which thinking models tend to give."""
+        return self.question.think and not self._empty_messages()
+
+    # What the model says
+
+    def hear(self, delta: Delta) -> None:
+        """Take in one delta of the message that the model is saying."""
+        match delta:
+            case ContentDelta(text):
+                self._content.append(text)
+            case ThinkingDelta(text):
+                self._thinking.append(text)
+            case ToolCall():
+                self._calls.append(delta)
+            case Done():
+                self._done = delta
+
+    def message_ended(self, degraded: Sequence[str] = (), call_in_text: ToolCall | None = None) -> Next:
+        """The model has finished its message: decide. `call_in_text` is a call found where content was expected."""
+        calls = self._calls if call_in_text is None else [call_in_text]
+        done = self._done or Done(Usage())
+        step = ModelStep(
+            content="" if call_in_text else self.content,
+            thinking="".join(self._thinking),
+            calls=self._planned(calls) if self.offers_tools else (),
+            model=done.model,
+            usage=UsageInfo(
+                prompt_tokens=done.usage.prompt_tokens,
+                completion_tokens=done.usage.completion_tokens,
+                durations=dict(done.usage.durations),
+            ),
+            degraded=tuple(degraded),
+        )
+        self.forget_message()
+        self.steps.append(step)
+        return self._after_model(step)
+
+    def forget_message(self) -> None:
+        """Drop what was heard of an unfinished message, before it is asked for again."""
+        self._content, self._thinking, self._calls, self._done = [], [], [], None
+
+    def shorten_history(self) -> bool:
+        """Drop the older half of the history after the model found the prompt too long; False if there is none."""
+        system = [message for message in self.question.prelude if message["role"] == "system"]
+        history = self.question.prelude[len(system) :]
+        if not history:
+            return False
+        self.question = replace(self.question, prelude=(*system, *history[(len(history) + 3) // 4 * 2 :]))
+        self._notes.append("the conversation was too long for the model; its oldest part was left out")
+        return True
+
+    # What the tools do
+
+    def calls_to_make(self, offered: Mapping[str, ToolSchema]) -> tuple[list[PlannedCall], dict[str, ToolCallRecord]]:
+        """The calls of the last message that a tool has to answer, and those already settled, by call_id."""
+        self._machine.advance(Action.DISPATCH_TOOL)
+        settled: dict[str, ToolCallRecord] = {}
+        open_calls = []
+        for index, call in enumerate(self._last_calls()):
+            record = settle_here(call, index, offered, self.steps)
+            if record is None:
+                open_calls.append(call)
+            else:
+                settled[call.call_id] = record
+        return open_calls, settled
+
+    def requests_sent(self) -> None:
+        """Every open call is on its way."""
+        self._machine.advance(Action.REQUEST_SENT)
+
+    def tools_settled(self, records: Mapping[str, ToolCallRecord]) -> Next:
+        """All calls of the last message have ended; `records` by call_id."""
+        ordered = tuple(records[call.call_id] for call in self._last_calls())
+        all_late = all(record.error is not None and record.error.kind == "timeout" for record in ordered)
+        self.steps.append(ToolStep(records=ordered))
+        self._machine.advance(Action.TOOL_TIMEOUT if all_late else Action.TOOL_RESULT)
+        return Next.CALL_MODEL
+
+    # How it ends
+
+    def cancel(self) -> Next:
+        """The user wants no more of it."""
+        if self.state is not State.PUBLISHING:
+            self._status = "cancelled"
+        self._machine.advance(Action.CANCEL)
+        return Next.PUBLISH
+
+    def fail(self, error: ErrorInfo) -> Next:
+        """Something ended it that a model cannot mend."""
+        if self.state is not State.PUBLISHING:
+            self._status, self._error = "failed", error
+        self._machine.advance(Action.FAIL)
+        return Next.PUBLISH
+
+    def published(self) -> None:
+        """The response is out."""
+        self._machine.advance(Action.PUBLISHED)
+
+    def response(self) -> ResponseGeneration:
+        """The answer and its record; what was said so far if it was cancelled or failed."""
+        steps = self._model_steps()
+        thoughts = [*(step.thinking for step in steps), "".join(self._thinking)]
+        notes = [*self._notes, *(note for step in steps for note in step.degraded)]
+        if self._empty_messages():
+            notes.append(f"the model gave an empty answer {self._empty_messages()} times and was asked again")
+        return ResponseGeneration(
+            query_id=self.question.query_id,
+            respondent_id=self.question.respondent_id,
+            status=self._status,
+            query=self.question.query,
+            answer=self.content or next((step.content for step in reversed(steps) if not step.calls), ""),
+            thinking="\n\n".join(text for text in thoughts if text),
+            tool_calls=tuple(record for step in self.steps if isinstance(step, ToolStep) for record in step.records),
+            model=next((step.model for step in reversed(steps) if step.model), ""),
+            usage=_total([step.usage for step in steps]),
+            degraded=tuple(dict.fromkeys(notes)),
+            error=self._error,
+        )
+
+    # Deciding
+
+    def _after_model(self, step: ModelStep) -> Next:
+        if step.calls:
+            return Next.CALL_TOOLS
+        if not step.is_empty:
+            self._machine.advance(Action.FINISH)
+            return Next.PUBLISH
+        empty = self._empty_messages()
+        if empty > EMPTY_ANSWERS_ALLOWED:
+            return self.fail(ErrorInfo(kind="empty_answer", message=f"the model gave an empty answer {empty} times"))
+        if empty == EMPTY_ANSWERS_ALLOWED:
+            self.steps.append(NudgeStep(text=SAY_SOMETHING))
+        return Next.CALL_MODEL
+
+    def _planned(self, calls: Sequence[ToolCall]) -> tuple[PlannedCall, ...]:
+        step = len(self.steps)
+        query_id = self.question.query_id
+        return tuple(
+            PlannedCall(call_id=f"{query_id}:{step}:{index}", tool=call.name, args=call.arguments)
+            for index, call in enumerate(calls)
+        )
+
+    def _last_calls(self) -> tuple[PlannedCall, ...]:
+        last = self.steps[-1]
+        return last.calls if isinstance(last, ModelStep) else ()
+
+    def _model_steps(self) -> list[ModelStep]:
+        return [step for step in self.steps if isinstance(step, ModelStep)]
+
+    def _empty_messages(self) -> int:
+        return sum(step.is_empty for step in self._model_steps())
+
+
+def _total(usages: Sequence[UsageInfo]) -> UsageInfo:
+    durations: Counter[str] = Counter()
+    for usage in usages:
+        durations.update(usage.durations)
+    return UsageInfo(
+        prompt_tokens=sum(usage.prompt_tokens for usage in usages),
+        completion_tokens=sum(usage.completion_tokens for usage in usages),
+        durations=dict(durations),
+    )

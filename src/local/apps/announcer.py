@@ -1,0 +1,67 @@
+"""The supervisor on the bus: what it knows of its children, told each second and at every change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from contextlib import suppress
+
+from local.bus.bus import Bus
+from local.errors import BusNotReady
+from local.protocol.messages import ChildStatus, ParticipantStatus
+from local.runtime.supervisor import ChildState, State, Supervisor
+
+log = logging.getLogger(__name__)
+
+STATUS_SECONDS = 1.0
+
+
+class Announcer:
+    """Publishes the supervisor's status. Call `changed` from the supervisor's `on_change`."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._wake = asyncio.Event()
+
+    def changed(self, child: ChildState) -> None:
+        """A child's state has changed."""
+        self._wake.set()
+
+    async def run(self, supervisor: Supervisor) -> None:
+        """Tell until cancelled. The supervisor works without a bus, too: until the proxy is there, nothing is told."""
+        await self._connect()
+        while True:
+            self._wake.clear()
+            self._bus.post(_status(supervisor, self._bus))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), STATUS_SECONDS)
+
+    async def _connect(self) -> None:
+        while True:
+            try:
+                return await self._bus.ready()
+            except BusNotReady as error:
+                log.warning("%s", error)
+
+
+def _status(supervisor: Supervisor, bus: Bus) -> ParticipantStatus:
+    return ParticipantStatus(
+        name="supervisor",
+        kind="supervisor",
+        pid=os.getpid(),
+        instance=bus.instance,
+        state="ready" if all(child.state is State.READY for child in supervisor.children) else "starting",
+        children=tuple(
+            ChildStatus(
+                name=child.name,
+                kind=child.kind,
+                state=child.state,
+                pid=child.pid,
+                restarts=child.restarts,
+                detail=child.detail,
+            )
+            for child in supervisor.children
+        ),
+        last_seq=bus.last_seq,
+    )

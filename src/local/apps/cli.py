@@ -1,0 +1,87 @@
+"""The command line: `local2 run | stories | tap | doctor`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from local.errors import LocalError
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+)  # fmt: skip
+
+EXIT_BAD_USE = 2
+
+ConfigDir = Annotated[Path | None, typer.Option("--config-dir", help="Your settings (default: LOCAL2_CONFIG_DIR).")]
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", help="Where everything is kept (default: LOCAL2_DATA_DIR).")
+]
+
+
+@app.callback()
+def local2() -> None:
+    """A local assistant whose every thought is on a bus you can watch."""
+
+
+@app.command()
+def run(
+    headless: Annotated[bool, typer.Option("--headless", help="No window and no page.")] = False,
+    api: Annotated[bool, typer.Option("--api", help="Serve the HTTP API.")] = False,
+    api_host: Annotated[str | None, typer.Option(help="Where the API listens (127.0.0.1).")] = None,
+    api_port: Annotated[int | None, typer.Option(help="Its port (8765); 0 takes a free one.", min=0, max=65535)] = None,
+    model: Annotated[str | None, typer.Option(help="The model that answers (gemma4:12b).")] = None,
+    backend: Annotated[str | None, typer.Option(help="auto, ollama or stand_in.")] = None,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Start everything and serve until Ctrl-C."""
+    from local.apps.run import Flags
+    from local.apps.run import run as run_system
+    from local.runtime.logs import configure_logging
+
+    try:
+        configure_logging("supervisor", log_level)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{log_level!r} is none of debug, info, warning, error", param_hint="--log-level"
+        ) from None
+    flags = Flags(
+        api=api,
+        headless=headless,
+        config_dir=config_dir,
+        data_dir=data_dir,
+        log_level=log_level,
+        system=_given(api_host=api_host, api_port=api_port, backend=backend),
+        generator=_given(model=model),
+    )
+    raise typer.Exit(run_system(flags))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point. Exit status 2, with one line, for whatever the user can mend."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] == ["run"]:
+        _warm_up()
+    try:
+        app(args=arguments, prog_name="local2")
+    except LocalError as error:
+        print(f"local2: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(EXIT_BAD_USE)
+
+
+def _warm_up() -> None:
+    """The template imports what the children share while this process is still reading its flags."""
+    from local.apps.warm_up import PRELOAD
+    from local.runtime.template import prepare_template
+
+    prepare_template(PRELOAD)
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}

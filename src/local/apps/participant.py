@@ -1,0 +1,91 @@
+"""Runs one participant: as a child of the supervisor, or by hand beside a running system.
+
+By hand: `python -m local.apps.participant my_tools.dice:DiceTool` (see `--help`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from local.bus.address import BusAddress
+from local.bus.blobs import BlobStore
+from local.bus.bus import Bus
+from local.bus.rejects import RejectLog
+from local.bus.zeromq import ZeroMQTransport
+from local.config import environment, load
+from local.errors import ConfigError
+from local.runtime.host import Host
+from local.runtime.participant import Participant, Resources
+from local.runtime.supervisor import Lifeline
+
+SECRETS = ("brave_api_key", "tavily_api_key")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Everything that makes one participant: its class, where its settings come from, what it may use."""
+
+    target: str  # "package.module:Class"
+    bus: BusAddress
+    resources: Resources
+    layers: tuple[Path, ...]
+    python_path: tuple[Path, ...] = ()
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+
+def run(lifeline: Lifeline, part: Part) -> None:
+    """The supervisor's child: serve until SIGTERM."""
+    asyncio.run(_run(lifeline, part))
+
+
+async def _run(lifeline: Lifeline, part: Part) -> None:
+    async with lifeline.serving() as stop:
+        await serve(part, stop, lifeline.ready)
+
+
+async def serve(part: Part, stop: asyncio.Event, on_ready: Callable[[], object]) -> None:
+    """Make the participant and serve it until `stop` is set."""
+    participant = make(part)
+    await Host(participant, open_bus(participant.name, part.bus, part.resources.data_dir)).run(stop, on_ready)
+
+
+def open_bus(sender: str, address: BusAddress, data_dir: Path) -> Bus:
+    """A ZeroMQ bus with the data directory's blob store and file of refused frames."""
+    return Bus(
+        sender,
+        ZeroMQTransport(address),
+        rejects=RejectLog(data_dir / "rejected.jsonl"),
+        blobs=BlobStore(data_dir / "blobs"),
+    )
+
+
+def find_class(target: str, python_path: tuple[Path, ...] = ()) -> type[Participant]:
+    """Import "package.module:Class". Raises `ConfigError` that says what is missing."""
+    for folder in python_path:
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+    module, _, name = target.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        raise ConfigError(f"participant {target}: cannot import {module}: {error}") from None
+    except AttributeError:
+        raise ConfigError(f"participant {target}: {module} has no class {name}") from None
+    if not (isinstance(found, type) and issubclass(found, Participant)):
+        raise ConfigError(f"participant {target}: {name} is no Participant")
+    return found
+
+
+def make(part: Part) -> Participant:
+    """The participant, with its settings read and its services built. Raises `ConfigError`."""
+    kind = find_class(part.target, part.python_path)
+    variables = environment()
+    secrets = {key: getattr(variables, key) for key in SECRETS if key in kind.Config.model_fields}
+    config = load(kind.name, kind.Config, part.layers, {**secrets, **part.overrides})
+    return kind.build(config, part.resources)

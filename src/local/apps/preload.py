@@ -1,0 +1,10 @@
+"""What the template process imports once for all children. No context and no event loop may come of it."""
+
+from __future__ import annotations
+
+import local.agents.generator
+import local.apps.api.door
+import local.apps.participant
+import local.apps.processes
+import local.tools.web_fetch
+import local.tools.web_search  # noqa: F401 - imported for the pages it shares

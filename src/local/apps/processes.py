@@ -1,0 +1,45 @@
+"""The children of the supervisor that are no participants: the proxy and the stand-in model server."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from contextlib import suppress
+
+from local.bus.address import BusAddress
+from local.bus.proxy import Proxy
+from local.models.stand_in.server import serve
+from local.models.stand_in.settings import StandInSettings
+from local.runtime.supervisor import Lifeline
+
+
+def run_proxy(lifeline: Lifeline, address: BusAddress) -> None:
+    """Forward frames until SIGTERM. A beat is sent only after the forwarding loop itself has answered."""
+    asyncio.run(_run_proxy(lifeline, address))
+
+
+async def _run_proxy(lifeline: Lifeline, address: BusAddress) -> None:
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    proxy = Proxy(address)
+    lifeline.ready()
+    try:
+        while not stop.is_set():
+            proxy.statistics()
+            lifeline.beat()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), lifeline.interval)
+    finally:
+        proxy.close()
+
+
+def run_stand_in(lifeline: Lifeline, settings: StandInSettings, listener: socket.socket) -> None:
+    """Serve the stand-in on a bound socket until SIGTERM."""
+    asyncio.run(_run_stand_in(lifeline, settings, listener))
+
+
+async def _run_stand_in(lifeline: Lifeline, settings: StandInSettings, listener: socket.socket) -> None:
+    async with lifeline.serving() as stop:
+        lifeline.ready()  # the socket listens already; who connects now is served in a moment
+        await serve(settings, listener, stop)

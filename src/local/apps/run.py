@@ -1,0 +1,155 @@
+"""The composition root: what runs, in which order, and what stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from local.apps.announcer import Announcer
+from local.apps.backend import Backend, choose_backend, listen
+from local.apps.participant import Part, open_bus
+from local.apps.run_directory import Facts, RunDirectory
+from local.apps.warm_up import PRELOAD
+from local.bus.address import BusAddress
+from local.config import SystemConfig, data_dir, environment, layers_for, load_system
+from local.models.stand_in.settings import StandInSettings
+from local.runtime.participant import Resources
+from local.runtime.supervisor import ChildSpec, Supervisor
+
+log = logging.getLogger(__name__)
+
+
+API = "local.apps.api.door:ApiDoor"
+EXIT_CONFIG = 2
+MISCONFIGURED = f"exit status {EXIT_CONFIG}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What the command line says. None leaves it to the configuration."""
+
+    api: bool = False
+    headless: bool = False
+    config_dir: Path | None = None
+    data_dir: Path | None = None
+    log_level: str = "info"
+    system: Mapping[str, Any] = field(default_factory=dict)  # overrides of system.yaml
+    generator: Mapping[str, Any] = field(default_factory=dict)  # overrides of generator.yaml
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything decided before the first process starts."""
+
+    flags: Flags
+    system: SystemConfig
+    layers: tuple[Path, ...]
+    bus: BusAddress
+    backend: Backend
+    data_dir: Path
+    listener: socket.socket | None
+
+    @property
+    def api_url(self) -> str | None:
+        """Where the HTTP API answers."""
+        if self.listener is None:
+            return None
+        host, port = self.listener.getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def run(flags: Flags) -> int:
+    """Run the system until Ctrl-C or SIGTERM. Returns the exit status; raises `LocalError` for what kept it from it."""
+    layers = layers_for(flags.config_dir)
+    system = load_system(layers, flags.system, environment())
+    directory = RunDirectory(data_dir(flags.data_dir))
+    directory.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with directory.lock():
+        listener = listen(system.api_host, system.api_port) if flags.api else None
+        plan = Plan(
+            flags=flags,
+            system=system,
+            layers=tuple(layers),
+            bus=directory.bus_address(system),
+            backend=choose_backend(system),
+            data_dir=directory.data_dir,
+            listener=listener,
+        )
+        return asyncio.run(_supervise(plan, directory))
+
+
+async def _supervise(plan: Plan, directory: RunDirectory) -> int:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with open_bus("supervisor", plan.bus, plan.data_dir) as bus, asyncio.TaskGroup() as tasks:
+        announcer = Announcer(bus)
+        supervisor = Supervisor(
+            stages(plan), hang_seconds=plan.system.hang_seconds, preload=PRELOAD, on_change=announcer.changed
+        )
+        telling = tasks.create_task(announcer.run(supervisor))
+        try:
+            async with supervisor:
+                misconfigured = [child for child in supervisor.children if child.detail == MISCONFIGURED]
+                if misconfigured:  # it has said itself what is wrong
+                    return EXIT_CONFIG
+                directory.tell(_facts(plan))
+                _greet(plan)
+                await stop.wait()
+        finally:
+            telling.cancel()
+    return 0
+
+
+def stages(plan: Plan) -> list[ChildSpec | list[ChildSpec]]:
+    """The children in start order: the proxy first, then everything that only needs the bus, side by side."""
+    level = plan.flags.log_level
+    proxy = ChildSpec("proxy", "proxy", "local.apps.processes:run_proxy", (plan.bus,), log_level=level)
+    beside: list[ChildSpec] = []
+    if plan.backend.listener is not None:
+        args = (StandInSettings(), plan.backend.listener)
+        beside.append(ChildSpec("stand_in", "model", "local.apps.processes:run_stand_in", args, log_level=level))
+    for entry in plan.system.participants:
+        beside.append(_participant(plan, entry.name, entry.target, entry.config))
+    if plan.listener is not None:
+        beside.append(_participant(plan, "api", API, {}))
+    return [proxy, beside]
+
+
+def _participant(plan: Plan, name: str, target: str, config: Mapping[str, Any]) -> ChildSpec:
+    is_api = target == API
+    resources = Resources(
+        data_dir=plan.data_dir,
+        model_url=plan.backend.url,
+        model_backend=plan.backend.name,
+        listener=plan.listener if is_api else None,
+    )
+    overrides = {**config, **(plan.flags.generator if name == "generator" else {})}
+    part = Part(target, plan.bus, resources, plan.layers, plan.system.python_path, overrides)
+    kind = "door" if is_api else "agent" if name == "generator" else "tool"
+    return ChildSpec(name, kind, "local.apps.participant:run", (part,), log_level=plan.flags.log_level, required=False)
+
+
+def _facts(plan: Plan) -> Facts:
+    return Facts(
+        pid=os.getpid(),
+        publish_to=plan.bus.publish_to,
+        subscribe_to=plan.bus.subscribe_to,
+        curve=plan.bus.keys is not None,
+        model_url=plan.backend.url,
+        model_backend=plan.backend.name,
+        api_url=plan.api_url,
+    )
+
+
+def _greet(plan: Plan) -> None:
+    where = plan.api_url or "the bus only (no --api)"
+    print(f"LoCAL2 is ready: {where}  model server: {plan.backend.name}  (Ctrl-C stops it)", file=sys.stderr)  # noqa: T201

@@ -1,0 +1,101 @@
+"""Where a running system can be found: one private directory for each data directory."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from local.bus.address import BusAddress
+from local.bus.proxy import load_or_make_keys
+from local.config import SystemConfig
+from local.errors import AlreadyRunning, ConfigError, LocalError
+
+
+class NotRunning(LocalError):
+    """No system runs on this data directory."""
+
+    kind = "not_running"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a running system tells those who come later: its process, its model server, its HTTP address."""
+
+    pid: int
+    publish_to: str
+    subscribe_to: str
+    curve: bool
+    model_url: str
+    model_backend: str
+    api_url: str | None
+
+
+class RunDirectory:
+    """Sockets, lock and facts of the system on `data_dir`; short, because a socket's path holds 107 bytes at most."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.data_dir = data_dir
+        base = Path(tempfile.gettempdir()) / f"local2-{os.getuid()}"
+        self.path = base / hashlib.sha256(str(data_dir).encode()).hexdigest()[:12]
+        for directory in (base, self.path):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            status = directory.stat()
+            if status.st_uid != os.getuid() or status.st_mode & 0o077:
+                raise ConfigError(f"{directory} is not private to this user; remove it and start again")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Be the only system on this data directory. Raises `AlreadyRunning`."""
+        with (self.path / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise AlreadyRunning(self._who_runs()) from None
+            try:
+                yield
+            finally:
+                self._facts_file.unlink(missing_ok=True)
+
+    def bus_address(self, system: SystemConfig) -> BusAddress:
+        """Where the bus of this system is, keys included."""
+        publish_to = system.bus_pub_address or f"ipc://{self.path / 'pub'}"
+        subscribe_to = system.bus_sub_address or f"ipc://{self.path / 'sub'}"
+        curve = publish_to.startswith("tcp://") and system.bus_security == "curve"
+        return BusAddress(publish_to, subscribe_to, load_or_make_keys(self.data_dir / "keys") if curve else None)
+
+    def tell(self, facts: Facts) -> None:
+        """Write down what others need to find the system."""
+        part = self.path / "facts.part"
+        part.write_text(json.dumps(asdict(facts)))
+        part.replace(self._facts_file)
+
+    def facts(self) -> Facts:
+        """What the running system has told. Raises `NotRunning`."""
+        try:
+            return Facts(**json.loads(self._facts_file.read_text()))
+        except (OSError, ValueError, TypeError):
+            raise NotRunning(f"no system runs on {self.data_dir}; start one with scripts/run_local.py") from None
+
+    def running_bus(self) -> BusAddress:
+        """The bus of the running system. Raises `NotRunning`."""
+        facts = self.facts()
+        keys = load_or_make_keys(self.data_dir / "keys") if facts.curve else None
+        return BusAddress(facts.publish_to, facts.subscribe_to, keys)
+
+    @property
+    def _facts_file(self) -> Path:
+        return self.path / "facts.json"
+
+    def _who_runs(self) -> str:
+        try:
+            who = f"process {self.facts().pid}"
+        except NotRunning:
+            who = "another process that is still starting"
+        return f"a system runs on {self.data_dir} already ({who}); stop it, or give another --data-dir"

@@ -1,0 +1,237 @@
+"""Configuration: YAML files, flags and environment variables in, frozen typed models out.
+
+No other module reads settings or the environment. A participant declares a `Settings` of its own and gets it injected.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from local import config_file
+from local.config_fault import describe, suggestion
+from local.config_file import ConfigFile
+from local.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+BUILT_IN = {
+    "generator": "local.agents.generator:GeneratorAgent",
+    "web_search": "local.tools.web_search:WebSearchTool",
+    "web_fetch": "local.tools.web_fetch:WebFetchTool",
+}
+# Keys that configuration written for the first plan may hold, and why nothing needs them any more.
+RETIRED_KEYS = {
+    "generator": {"tools": "tools describe themselves on the bus"},
+    "web_search": {
+        "fetch_enabled": "the model decides when to fetch a page",
+        "fetch_max_chars": "it has moved to web_fetch.yaml",
+    },
+}
+
+
+class Settings(BaseModel):
+    """Base of all configuration: frozen, and a key that it does not declare is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+M = TypeVar("M", bound=Settings)
+
+
+class ParticipantEntry(Settings):
+    """One line of `participants`: the class to run, and settings that override its own file.
+
+    Written as a built-in name or `package.module:Class`, or as a mapping of that to settings.
+    """
+
+    target: str
+    config: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What the supervisor calls it: the built-in name, or the class."""
+        names = {target: name for name, target in BUILT_IN.items()}
+        return names.get(self.target, self.target.rpartition(":")[2])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_line(cls, line: object) -> object:
+        match line:
+            case {"target": _}:
+                return line
+            case str(name):
+                config = None
+            case dict() if len(line) == 1:
+                [(name, config)] = line.items()
+            case _:
+                raise ValueError("expected for each '-' one participant, as 'name' or 'name: {key: value}'")
+        target = BUILT_IN.get(name, name)
+        if not re.fullmatch(r"[\w.]+:\w+", target):
+            raise ValueError(f"unknown participant {name!r}; {suggestion(name, [*BUILT_IN, 'package.module:Class'])}")
+        return {"target": target, "config": config or {}}
+
+
+class SystemConfig(Settings):
+    """`system.yaml`: the bus, the model server, the doors, and who takes part, in start order."""
+
+    bus_pub_address: str | None = None
+    bus_sub_address: str | None = None
+    bus_security: Literal["curve", "none"] = "curve"
+    backend: Literal["auto", "ollama", "stand_in"] = "auto"
+    ollama_url: str | None = None
+    ollama_debug: bool = False
+    hang_seconds: float = Field(5.0, gt=0)
+    api_host: str = "127.0.0.1"
+    api_port: int = Field(8765, ge=0, le=65535)
+    python_path: tuple[Path, ...] = (Path(),)
+    participants: tuple[ParticipantEntry, ...] = tuple(ParticipantEntry(target=target) for target in BUILT_IN.values())
+
+    @field_validator("bus_pub_address", "bus_sub_address")
+    @classmethod
+    def _is_an_address(cls, address: str | None) -> str | None:
+        if address is None or re.fullmatch(r"tcp://[^:/]+:\d{1,5}|tcp://\[[^]]+]:\d{1,5}|ipc://.+", address):
+            return address
+        raise ValueError(f"expected tcp://host:port or ipc://path, found {address!r}")
+
+    @field_validator("participants")
+    @classmethod
+    def _each_once(cls, entries: tuple[ParticipantEntry, ...]) -> tuple[ParticipantEntry, ...]:
+        targets = [entry.target for entry in entries]
+        for target in targets:
+            if targets.count(target) > 1:
+                raise ValueError(f"{target} is listed twice; keep one of them")
+        return entries
+
+    @model_validator(mode="after")
+    def _bus_makes_sense(self) -> Self:
+        addresses = [address for address in (self.bus_pub_address, self.bus_sub_address) if address]
+        if len(addresses) == 1:
+            raise ValueError("bus_pub_address and bus_sub_address belong together; give both or neither")
+        loopback = r"ipc://.*|tcp://(127\.[\d.]+|localhost|\[::1\]):\d+"
+        if self.bus_security == "none" and not all(re.fullmatch(loopback, address) for address in addresses):
+            raise ValueError("bus_security: none is only for loopback addresses; write curve")
+        return self
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What LoCAL2 takes from environment variables. None where one is unset or empty."""
+
+    ollama_host: str | None = None
+    brave_api_key: str | None = field(default=None, repr=False)
+    tavily_api_key: str | None = field(default=None, repr=False)
+    api_token: str | None = field(default=None, repr=False)
+    config_dir: Path | None = None
+    data_dir: Path | None = None
+
+
+def environment(variables: Mapping[str, str] = os.environ) -> Environment:
+    """Read the variables that LoCAL2 knows."""
+    config_dir, data_dir = variables.get("LOCAL2_CONFIG_DIR"), variables.get("LOCAL2_DATA_DIR")
+    return Environment(
+        ollama_host=variables.get("OLLAMA_HOST") or None,
+        brave_api_key=variables.get("BRAVE_API_KEY") or None,
+        tavily_api_key=variables.get("TAVILY_API_KEY") or None,
+        api_token=variables.get("LOCAL2_API_TOKEN") or None,
+        config_dir=Path(config_dir) if config_dir else None,
+        data_dir=Path(data_dir) if data_dir else None,
+    )
+
+
+def layers_for(config_dir: Path | None) -> list[Path]:
+    """The folders to read settings from, the weakest first: the defaults, then the user's folder.
+
+    The defaults are `config/` of a checkout, or those inside an installed package. The user's folder is `config_dir`
+    (a flag), else LOCAL2_CONFIG_DIR, else the platform's. Raises ConfigError if one that was named does not exist.
+    """
+    package = Path(__file__).resolve().parent
+    packaged = package / "defaults"
+    defaults = packaged if packaged.is_dir() else package.parents[1] / "config"
+    named = config_dir or environment().config_dir
+    if named is None:
+        return [defaults, platformdirs.user_config_path("local2", appauthor=False)]
+    folder = named.expanduser().resolve()
+    if not folder.is_dir():
+        raise ConfigError(f"{named}: no such folder; the folder for settings must exist")
+    return [defaults, folder]
+
+
+def data_dir(flag: Path | None) -> Path:
+    """Where everything is kept: the flag, else LOCAL2_DATA_DIR, else the platform's folder. It need not exist yet."""
+    named = flag or environment().data_dir or platformdirs.user_data_path("local2", appauthor=False)
+    return named.expanduser().resolve()
+
+
+def load_system(layers: Sequence[Path], overrides: Mapping[str, Any], variables: Environment) -> SystemConfig:
+    """`system.yaml`, with OLLAMA_HOST where it names no server and `python_path` counted from the user's folder."""
+    system = load("system", SystemConfig, layers, overrides)
+    return system.model_copy(
+        update={
+            "ollama_url": system.ollama_url or variables.ollama_host,
+            "python_path": tuple((layers[-1] / path.expanduser()).resolve() for path in system.python_path),
+        }
+    )
+
+
+def load(name: str, model: type[M], layers: Sequence[Path], overrides: Mapping[str, Any] | None = None) -> M:
+    """Merge `<name>.yaml` of each layer, weakest first, and then `overrides`, key by key; validate the result.
+
+    Mappings are merged at every depth, all else is replaced. An override of None counts as not given. Values must have
+    the declared type as they stand: '5' is no number. Raises ConfigError, one line that names file, line and key.
+    """
+    files = [_without_retired_keys(name, config_file.read(layer / f"{name}.yaml")) for layer in layers]
+    given = {key: value for key, value in (overrides or {}).items() if value is not None}
+    values: dict[str, Any] = {}
+    for addition in (*(file.values for file in files), given):
+        values = _merged(values, addition)
+    try:
+        return model.model_validate_json(json.dumps(values, default=str), strict=True)
+    except ValidationError as error:
+        raise _fault(name, model, files, given, error) from None
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(below)
+    for key, value in above.items():
+        beneath = result.get(key)
+        if isinstance(beneath, dict) and isinstance(value, dict):
+            result[key] = _merged(beneath, value)
+        else:
+            result[key] = value
+    return result
+
+
+def _without_retired_keys(name: str, file: ConfigFile) -> ConfigFile:
+    retired = {key: why for key, why in RETIRED_KEYS.get(name, {}).items() if key in file.values}
+    for key, why in retired.items():
+        log.warning("%s", config_file.fault(file.path, file.lines[key,], f"{key} is ignored: {why}"))
+    values = {key: value for key, value in file.values.items() if key not in retired}
+    return ConfigFile(file.path, values, file.lines)
+
+
+def _fault(
+    name: str, model: type[Settings], files: Sequence[ConfigFile], given: Mapping[str, Any], error: ValidationError
+) -> ConfigError:
+    first, *others = error.errors()
+    what = describe(first, model.model_fields) + (f" (and {len(others)} more)" if others else "")
+    place = first["loc"]
+    if place and place[0] in given:
+        return ConfigError(f"{name}, from a flag or system.yaml: {what}")
+    for length in range(len(place), 0, -1):
+        for file in reversed(files):
+            if line := file.lines.get(place[:length]):
+                return config_file.fault(file.path, line, what)
+    for file in reversed(files):
+        if file.values:
+            return config_file.fault(file.path, None, what)
+    return ConfigError(f"{name}.yaml: {what}")

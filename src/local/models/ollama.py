@@ -1,0 +1,176 @@
+"""The model server we expect by default: Ollama 0.12 or newer, spoken to over its own HTTP API.
+
+The `ollama` package is not used here: its chat drops tool-call ids, strips nested tool schemas and knows no `truncate`
+(0.6.3), and importing it costs each process 0.3 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+import httpx
+from pydantic import BaseModel
+
+from local.errors import ModelError
+from local.models.chat import Degraded, Delta, Json, ModelInfo
+from local.models.ollama_errors import bad_stream, explain
+from local.models.ollama_http import M, OllamaHttp
+from local.models.ollama_stream import ChatStreamDecoder, LineSplitter
+
+
+class OllamaModel:
+    """A `ChatModel` on the Ollama server at `base_url` (see `normalise_host`).
+
+    `first_token_seconds` limits the wait for the beginning of a chat answer (loading the model and reading the prompt
+    included), `between_tokens_seconds` each later silence, `timeout_seconds` every other request. `keep_alive` is how
+    long the server keeps a model in memory, in Ollama's words ("10m", seconds, -1 for ever); None leaves it to the
+    server. Every failure is a `ModelError` of kind unreachable, timeout, stream_cut, bad_stream, bad_call,
+    model_missing, context_overflow, overloaded, unsupported, out_of_memory, unauthorised, bad_request or server_error.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        first_token_seconds: float,
+        between_tokens_seconds: float,
+        timeout_seconds: float,
+        keep_alive: str | int | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._http = OllamaHttp(base_url, transport=transport)
+        self._first_token_seconds = first_token_seconds
+        self._between_tokens_seconds = between_tokens_seconds
+        self._timeout_seconds = timeout_seconds
+        self._keep_alive = {} if keep_alive is None else {"keep_alive": keep_alive}
+        self._infos: dict[str, ModelInfo] = {}
+
+    async def chat(
+        self,
+        model: str,
+        messages: Sequence[Json],
+        *,
+        tools: Sequence[Json] = (),
+        think: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> AsyncGenerator[Delta, None]:
+        """See `ChatModel.chat`. What the model cannot do is left out of the request and told as `Degraded`."""
+        info = self._infos.get(model) or await self.show(model)
+        body, notes = chat_request(info, messages, tools=tools, think=think, options=options)
+        for note in notes:
+            yield note
+        decoder = ChatStreamDecoder(model, self._http.server)
+        try:
+            async with self._http.stream(
+                "/api/chat", body | self._keep_alive, model=model, first_seconds=self._first_token_seconds
+            ) as answer:
+                while not decoder.done:
+                    data = await answer.read(self._between_tokens_seconds if decoder.started else None)
+                    for delta in decoder.feed(data) if data else decoder.end():
+                        yield delta
+                await answer.drain()
+        except ModelError:
+            # The model may have been removed or replaced by one with other capabilities.
+            self._infos.pop(model, None)
+            raise
+
+    async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
+        """One vector for each text, in order. Ollama embeds the beginning of a text that exceeds the context."""
+        if not texts:
+            return []
+        body = {"model": model, "input": list(texts)} | self._keep_alive
+        vectors = (await self._call("POST", "/api/embed", _Embeddings, body)).embeddings
+        if len(vectors) != len(texts):
+            raise bad_stream(self._http.server, f"{len(vectors)} vectors for {len(texts)} texts")
+        return vectors
+
+    async def show(self, model: str) -> ModelInfo:
+        """What the server knows of a model; `ModelError(kind="model_missing")` if it does not have it."""
+        answer = await self._call("POST", "/api/show", _Description, {"model": model})
+        length = answer.model_info.get(f"{answer.model_info.get('general.architecture')}.context_length")
+        info = ModelInfo(model, frozenset(answer.capabilities), length if isinstance(length, int) else None)
+        self._infos[model] = info
+        return info
+
+    async def models(self) -> list[str]:
+        """The names of all models that are pulled, as the server gives them (`gemma4:12b`)."""
+        return [entry.model for entry in (await self._call("GET", "/api/tags", _Tags)).models]
+
+    async def version(self) -> str:
+        """The server's version, `0.12.6`: the cheapest way to ask whether it is there."""
+        return (await self._call("GET", "/api/version", _Version)).version
+
+    async def pull(self, model: str) -> AsyncGenerator[Json, None]:
+        """Pull a model; yields Ollama's progress: {"status": str, "digest"?: str, "total"?: bytes, "completed"?}."""
+        lines = LineSplitter(self._http.server)
+        async with self._http.stream(
+            "/api/pull", {"model": model}, model=model, first_seconds=self._first_token_seconds
+        ) as answer:
+            status = ""
+            while data := await answer.read(self._between_tokens_seconds):
+                for progress in lines.feed(data):
+                    if "error" in progress:
+                        raise explain(progress["error"], status=None, model=model, server=self._http.server)
+                    status = progress.get("status", "")
+                    yield progress
+        if status != "success":
+            raise ModelError(f"pulling {model} stopped at {status!r}; start it again", kind="stream_cut")
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._http.close()
+
+    async def _call(self, method: str, path: str, answer: type[M], body: Json | None = None) -> M:
+        model = str((body or {}).get("model", ""))
+        return await self._http.call(method, path, answer, body, model=model, seconds=self._timeout_seconds)
+
+
+class _Description(BaseModel):
+    capabilities: list[str] = []
+    model_info: dict[str, Any] = {}
+
+
+class _Tag(BaseModel):
+    model: str
+
+
+class _Tags(BaseModel):
+    models: list[_Tag]
+
+
+class _Version(BaseModel):
+    version: str
+
+
+class _Embeddings(BaseModel):
+    embeddings: list[list[float]]
+
+
+def chat_request(
+    info: ModelInfo,
+    messages: Sequence[Json],
+    *,
+    tools: Sequence[Json],
+    think: bool,
+    options: Mapping[str, Any] | None,
+) -> tuple[Json, list[Degraded]]:
+    """The body of /api/chat for what this model can do, and what had to be left out.
+
+    `think` is sent to every model that can think, because left out it means on; one that cannot answers 400 to it, and
+    one without tools to those. Without `truncate` and `shift` Ollama would silently cut the conversation, before or
+    while it answers, when it does not fit into the context.
+    """
+    body: Json = {"model": info.name, "messages": list(messages), "stream": True, "truncate": False, "shift": False}
+    notes: list[Degraded] = []
+    if options:
+        body["options"] = dict(options)
+    if "thinking" in info.capabilities:
+        body["think"] = think
+    elif think:
+        notes.append(Degraded(f"{info.name} cannot think aloud; it answers without"))
+    if tools and "tools" in info.capabilities:
+        body["tools"] = list(tools)
+    elif tools:
+        notes.append(Degraded(f"{info.name} cannot call tools; it answers without"))
+    return body, notes

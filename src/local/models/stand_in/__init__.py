@@ -1,0 +1,10 @@
+"""The stand-in model: a small rule-based server that speaks Ollama's HTTP API, for machines and tests without a model.
+
+`conversation` reads a request, `brain` (or a `script`) decides the reply, `delivery` cuts it into chunks, `faults`
+spoil it on demand, `generation` sends it; `ollama_api` and `openai_api` are the doors.
+"""
+
+from local.models.stand_in.server import create_app, serve
+from local.models.stand_in.settings import StandInSettings
+
+__all__ = ["StandInSettings", "create_app", "serve"]

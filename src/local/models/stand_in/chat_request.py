@@ -1,0 +1,149 @@
+"""A chat request, parsed once and trusted afterwards."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from local.models.stand_in.refusal import Refusal
+
+Json = dict[str, Any]
+
+_THINK_LEVELS = ("high", "medium", "low")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """The fields of POST /api/chat; `think` None means that it was left out."""
+
+    model: str
+    messages: tuple[Json, ...] = ()
+    tools: tuple[Json, ...] = ()
+    options: Json | None = None
+    think: bool | str | None = None
+    stream: bool = True
+    truncate: bool = True
+    format: Json | str | None = None
+    keep_alive: Any = None
+
+    def option(self, name: str, default: int) -> int:
+        """A whole number among the options; a `Refusal` 400 if it is something else."""
+        return whole_number(self.options or {}, name, default)
+
+
+def whole_number(options: Json, name: str, default: int) -> int:
+    """That field as a whole number, `default` if it is missing; a `Refusal` 400 if it is something else."""
+    value = options.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise Refusal(400, f'option "{name}" must be of type integer')
+    return int(value)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def parse_json(body: bytes) -> Json:
+    """The JSON object in a request body; `Refusal` 400 in the words of Go's decoder."""
+    text = body.decode("utf-8", "replace")
+    if not text.strip():
+        raise Refusal(400, "missing request body")
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+        if "\\ud" in text.lower():
+            # As Go does: half a surrogate pair, which no answer could carry, becomes the replacement character.
+            paired = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
+            value = json.loads(paired.decode("utf-16", "replace"))
+    except json.JSONDecodeError as error:
+        at_end = error.pos >= len(text.rstrip())
+        found = "unexpected EOF" if at_end else f"invalid character {text[error.pos]!r} looking for beginning of value"
+        raise Refusal(400, found) from None
+    except RecursionError:
+        raise Refusal(400, "exceeded max depth") from None
+    except ValueError:
+        raise Refusal(400, "invalid number literal") from None
+    if not isinstance(value, dict):
+        raise Refusal(400, f"json: cannot unmarshal {_kind(value)} into Go value of type api.ChatRequest")
+    return value
+
+
+def parse_chat(body: Json) -> ChatRequest:
+    """Check the shape of a chat request; `Refusal` 400 names the field."""
+    for message in objects(body, "messages"):
+        for name, kind in (("role", str), ("content", str), ("thinking", str), ("tool_calls", list)):
+            field(message, f"messages.{name}", kind)
+        message["role"] = str(message.get("role", "")).lower()
+        message["content"] = message.get("content") or ""
+        _check_calls(message)
+    for tool in objects(body, "tools"):
+        function = field(tool, "tools.function", dict) or {}
+        if not isinstance(function.get("name"), str):
+            raise _mismatch(function.get("name"), "tools.function.name", "string")
+        parameters = field(function, "tools.function.parameters", dict) or {}
+        field(parameters, "tools.function.parameters.properties", dict)
+    return ChatRequest(
+        model=field(body, "model", str) or "",
+        messages=tuple(body.get("messages") or ()),
+        tools=tuple(body.get("tools") or ()),
+        options=field(body, "options", dict),
+        think=_think(body.get("think")),
+        stream=field(body, "stream", bool) is not False,
+        truncate=field(body, "truncate", bool) is not False,
+        format=_format(body.get("format")),
+        keep_alive=body.get("keep_alive"),
+    )
+
+
+def _check_calls(message: Json) -> None:
+    for call in message.get("tool_calls") or ():
+        if not isinstance(call, dict):
+            raise _mismatch(call, "messages.tool_calls", "api.ToolCall")
+        function = field(call, "messages.tool_calls.function", dict) or {}
+        field(function, "messages.tool_calls.function.name", str)
+        field(function, "messages.tool_calls.function.arguments", dict)
+
+
+def objects(body: Json, name: str) -> list[Json]:
+    """The list of objects in that field, empty if it is missing; a `Refusal` 400 if it is something else."""
+    values = field(body, name, list) or []
+    for value in values:
+        if not isinstance(value, dict):
+            raise _mismatch(value, name, "object")
+    return list(values)
+
+
+def field(body: Json, path: str, kind: type) -> Any:
+    """The value that `path` ends in, None if it is missing; a `Refusal` 400 if it is not of that type."""
+    value = body.get(path.rpartition(".")[2])
+    if value is not None and not isinstance(value, kind):
+        raise _mismatch(value, path, kind.__name__)
+    return value
+
+
+def _think(value: Any) -> bool | str | None:
+    if value is None or isinstance(value, bool) or value in _THINK_LEVELS:
+        return value  # type: ignore[no-any-return]  # narrowed by the test above
+    raise Refusal(400, f'invalid think value: {json.dumps(value)} (must be "high", "medium", "low", true, or false)')
+
+
+def _format(value: Any) -> Json | str | None:
+    if value in (None, ""):
+        return None
+    if value == "json" or isinstance(value, dict):
+        return value  # type: ignore[no-any-return]  # narrowed by the test above
+    raise Refusal(400, f'invalid format: {json.dumps(value)}; expected "json" or a valid JSON Schema object')
+
+
+def _mismatch(value: Any, path: str, wanted: str) -> Refusal:
+    return Refusal(
+        400, f"json: cannot unmarshal {_kind(value)} into Go struct field ChatRequest.{path} of type {wanted}"
+    )
+
+
+def _kind(value: Any) -> str:
+    names = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
+    return names.get(type(value), "null")

@@ -1,0 +1,134 @@
+"""A chat request as the rules read it: the question, what was said before it, what the tools have answered since."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+
+# How tools word a failure; the stand-in tells it instead of quoting it as an answer.
+_FAILURE = re.compile(
+    r"^\W*(?:\w+ )?(?:tool )?(?:error|timeout|timed out|failed|failure|refused|unavailable|could not)\b", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """An offered tool; `parameters` is the JSON Schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a tool."""
+
+    name: str
+    arguments: Json
+
+    def as_message(self, call_id: str, index: int) -> Json:
+        """The entry in an Ollama message's `tool_calls`."""
+        return {"id": call_id, "function": {"index": index, "name": self.name, "arguments": self.arguments}}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one tool call came back with; `tool` is empty if the message does not say."""
+
+    tool: str
+    content: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether the tool reports a failure."""
+        return bool(_FAILURE.match(self.content)) or not self.content.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An earlier question and its answer."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One assistant message: what it thinks, says and calls."""
+
+    thinking: str = ""
+    content: str = ""
+    calls: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """`question` is what the user said since the last answer; it led to `rounds` of `calls`, and their `results`."""
+
+    question: str
+    earlier: tuple[Exchange, ...] = ()
+    rounds: int = 0
+    calls: tuple[Call, ...] = ()
+    results: tuple[Result, ...] = ()
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+
+    def succeeded(self, tool: str) -> list[str]:
+        """The texts that `tool` came back with in this turn, failures left out."""
+        return [result.content for result in self.results if result.tool == tool and not result.failed]
+
+
+def read(messages: Sequence[Json], tools: Sequence[Json]) -> Conversation:
+    """Read Ollama's messages and tools (their shape is checked already).
+
+    The turn begins with the first user message after the last answer, so that a reminder belongs to its question.
+    """
+    answers = [i for i, m in enumerate(messages) if m["role"] == "assistant" and _text(m) and not m.get("tool_calls")]
+    last_answer = answers[-1] if answers else -1
+    turn = next((i for i in range(last_answer + 1, len(messages)) if messages[i]["role"] == "user"), len(messages))
+    since = messages[turn:]
+    calling = [message for message in since if message["role"] == "assistant" and message.get("tool_calls")]
+    offered = (tool.get("function") or {} for tool in tools)
+    return Conversation(
+        question="\n".join(_text(message) for message in since if message["role"] == "user"),
+        earlier=tuple(_exchanges(messages[:turn])),
+        rounds=len(calling),
+        calls=tuple(call for message in calling for call in _calls(message)),
+        results=tuple(_results(since)),
+        tools={f["name"]: Tool(f["name"], f.get("description") or "", f.get("parameters") or {}) for f in offered if f},
+    )
+
+
+def _text(message: Json) -> str:
+    return str(message.get("content") or "")
+
+
+def _calls(message: Json) -> list[Call]:
+    functions = (call.get("function") or {} for call in message.get("tool_calls") or ())
+    return [Call(str(f.get("name", "")), f.get("arguments") or {}) for f in functions]
+
+
+def _results(since: Sequence[Json]) -> list[Result]:
+    # As in Ollama the name counts; the id is the second best, for clients that send only that.
+    names = {
+        call["id"]: (call.get("function") or {}).get("name", "")
+        for message in since
+        for call in message.get("tool_calls") or ()
+        if call.get("id")
+    }
+    found = (message for message in since if message["role"] == "tool")
+    return [Result(m.get("tool_name") or names.get(m.get("tool_call_id"), ""), _text(m)) for m in found]
+
+
+def _exchanges(messages: Sequence[Json]) -> list[Exchange]:
+    exchanges: list[Exchange] = []
+    for message in messages:
+        if message["role"] == "user":
+            exchanges.append(Exchange(_text(message), ""))
+        elif message["role"] == "assistant" and exchanges and _text(message):
+            exchanges[-1] = Exchange(exchanges[-1].question, _text(message))
+    return exchanges

@@ -1,0 +1,64 @@
+"""Takes the quotable parts out of what tools came back with: hits of a search, sentences of a page."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_HIT = re.compile(
+    r"^\[(?P<number>\d+)\]\s*(?:Title:\s*)?(?P<title>.+)\n"
+    r"(?:\s+(?:Snippet:\s*)?(?P<snippet>(?!\s*(?:URL:|https?://)).+)\n)?"
+    r"\s+(?:URL:\s*)?(?P<url>https?://\S+)",
+    re.M,
+)
+_URL = re.compile(r"https?://[^\s<>\"'\])]+")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"”’)]*\s+(?=[\"“‘(]?[A-Z0-9À-Þ])")
+# Lines that tools put around the text itself.
+_HEADER = re.compile(r"^(?:(?:title|url|source|today's date|extracted text):|\[characters \d)", re.I)
+_TRAILING = ".,;:!?"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One search result as it was numbered."""
+
+    number: int
+    title: str
+    snippet: str
+    url: str
+
+
+def hits(text: str) -> list[Hit]:
+    """The numbered results in a search tool's text."""
+    return [
+        Hit(
+            int(m["number"]),
+            m["title"].strip(),
+            (m["snippet"] or "").strip().replace("(none)", ""),
+            m["url"].rstrip(_TRAILING),
+        )
+        for m in _HIT.finditer(text)
+    ]
+
+
+def first_url(text: str) -> str | None:
+    """The first http(s) address in a text, without the punctuation that follows it."""
+    found = _URL.search(text)
+    return found.group().rstrip(_TRAILING) if found else None
+
+
+def sentences(text: str, limit: int = 3, characters: int = 600) -> str:
+    """The first whole sentences of a text, at most `limit` of them; only a single too long one is cut."""
+    body = " ".join(line.strip() for line in text.splitlines() if line.strip() and not _HEADER.match(line.strip()))
+    taken = ""
+    for sentence in _SENTENCE_END.split(body)[:limit]:
+        if taken and len(taken) + len(sentence) >= characters:
+            break
+        taken = f"{taken} {sentence}".strip()
+    return taken if len(taken) <= characters else taken[:characters].rsplit(" ", 1)[0] + " …"
+
+
+def title(text: str) -> str | None:
+    """The title a fetch tool put at the head of a page."""
+    found = re.search(r"^Title:\s*(.+)$", text, re.M)
+    return found[1].strip() if found else None

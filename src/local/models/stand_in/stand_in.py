@@ -1,0 +1,132 @@
+"""The model itself: takes a chat request, decides what to say, and says it chunk by chunk."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from local.models.stand_in import brain, schema_value
+from local.models.stand_in.chat_request import ChatRequest
+from local.models.stand_in.conversation import Conversation, Reply, read
+from local.models.stand_in.delivery import Delivery, deliver
+from local.models.stand_in.faults import Fault, Faults, twist
+from local.models.stand_in.library import Library, Model
+from local.models.stand_in.refusal import Refusal
+from local.models.stand_in.request_log import Record, RequestLog
+from local.models.stand_in.script import Script, load
+from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.tokens import DEFAULT_CONTEXT, Prompt, fit
+
+Json = dict[str, Any]
+
+# Between so many chunks the event loop gets a turn, so that a client that left is noticed and others are served.
+_CHUNKS_AT_A_TURN = 4
+
+
+class StandIn:
+    """One model server: its models, scripts, faults and log. `ConfigError` if a script of the settings is bad."""
+
+    def __init__(self, settings: StandInSettings) -> None:
+        self.settings = settings
+        self.library = Library(settings.models)
+        self.scripts: dict[str, Script] = {}
+        self.faults = Faults()
+        self.log = RequestLog(settings.log_size)
+        self.under_way: set[asyncio.Task[None]] = set()
+        self._place = asyncio.Semaphore(settings.served_at_once) if settings.served_at_once else nullcontext()
+        for path in settings.scripts:
+            self.add_script(load(path))
+
+    def add_script(self, script: Script) -> None:
+        """Play this script too; it takes the place of one for the same story."""
+        self.scripts[script.story] = script
+
+    def check(self, request: ChatRequest) -> Model:
+        """The model asked for, if it can do what is asked; else the `Refusal` that Ollama gives."""
+        if not request.model:
+            raise Refusal(400, "model is required")
+        model = self.library.find(request.model)
+        if request.think and "thinking" not in model.capabilities:
+            raise Refusal(400, f'"{request.model}" does not support thinking')
+        if "completion" not in model.capabilities:
+            raise Refusal(400, f'"{request.model}" does not support chat')
+        if request.tools and "tools" not in model.capabilities:
+            raise Refusal(400, f"registry.ollama.ai/library/{model.name} does not support tools")
+        return model
+
+    def prompt(self, request: ChatRequest, model: Model) -> Prompt:
+        """The part of the request that fits into the context; `Refusal` 400 if it does not and must not be cut."""
+        context = min(request.option("num_ctx", DEFAULT_CONTEXT), model.context_length)
+        return fit(request.messages, request.tools, max(context, 1), truncate=request.truncate)
+
+    def decide(
+        self, request: ChatRequest, model: Model, prompt: Prompt, faults: Sequence[Fault], record: Record
+    ) -> Delivery:
+        """What to say: a script's words, else the brain's, changed by the faults."""
+        conversation = read(prompt.messages, prompt.tools)
+        delivery = self._scripted(conversation, record)
+        if request.format is not None:
+            delivery = self._deliver(Reply("A JSON value is asked for.", _structured(request.format, conversation)))
+        if delivery is None:
+            delivery = self._deliver(brain.reply(conversation))
+        delivery = twist(delivery, faults, conversation)
+        if "thinking" not in model.capabilities or request.think is False:
+            delivery = delivery.without_thinking()
+        return delivery.limited(request.option("num_predict", -1))
+
+    def _scripted(self, conversation: Conversation, record: Record) -> Delivery | None:
+        for story, script in self.scripts.items():
+            if delivery := script.play(conversation):
+                record.script = story
+                slowest = max(delivery.chunk_delay, self.settings.chunk_delay_seconds)
+                return replace(delivery, chunk_delay=slowest)
+        return None
+
+    def _deliver(self, reply: Reply) -> Delivery:
+        return deliver(reply, self.settings.chunk_chars, self.settings.chunk_delay_seconds)
+
+    async def speak(self, request: ChatRequest, prompt: Prompt, delivery: Delivery) -> AsyncGenerator[Json, None]:
+        """Ollama's chat chunks: waits for a place in the queue, then for the first token, then streams."""
+        asked = time.perf_counter_ns()
+        async with self._place:
+            placed = time.perf_counter_ns()
+            if delay := self.settings.latency_seconds + delivery.first_delay:
+                await asyncio.sleep(delay)
+            first = time.perf_counter_ns()
+            for number, message in enumerate(delivery.messages()):
+                yield chunk(request.model, message)
+                if delivery.chunk_delay or number % _CHUNKS_AT_A_TURN == 0:
+                    await asyncio.sleep(delivery.chunk_delay)
+            last = time.perf_counter_ns()
+            yield chunk(request.model, {"role": "assistant", "content": ""}) | {
+                "done": True,
+                "done_reason": delivery.reason,
+                "total_duration": last - asked,
+                "load_duration": placed - asked,
+                "prompt_eval_count": prompt.tokens,
+                "prompt_eval_duration": first - placed,
+                "eval_count": delivery.tokens,
+                "eval_duration": last - first,
+            }
+
+
+def chunk(model: str, message: Json) -> Json:
+    """One chunk of /api/chat that is not the last."""
+    return {"model": model, "created_at": now().isoformat().replace("+00:00", "Z"), "message": message, "done": False}
+
+
+def now() -> datetime:
+    """The time that goes into answers, UTC."""
+    return datetime.now(UTC)
+
+
+def _structured(wanted: Json | str, conversation: Conversation) -> str:
+    if isinstance(wanted, dict):
+        return json.dumps(schema_value.smallest(wanted))
+    return json.dumps({"answer": brain.reply(replace(conversation, tools={})).content})

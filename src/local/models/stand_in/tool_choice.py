@@ -1,0 +1,91 @@
+"""Finds an offered tool whose words are in the question, and fills its arguments from the question."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from local.models.stand_in.conversation import Call, Conversation, Tool
+
+Json = dict[str, Any]
+
+# These have rules of their own in the brain.
+KNOWN = frozenset({"web_search", "web_fetch", "search_memory"})
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and any are as at be by can could do does for from get give has have how i in is it its me my of on one "
+        "or our out please tell that the their them there this to tool up use user want was we what when where which "
+        "who why will with would you your about into made make needed",
+    )
+)
+_MIN_LETTERS = 3
+
+
+def matching_tool(conversation: Conversation, *, by_name_only: bool) -> Tool | None:
+    """The first tool with a word of its name in the question or, unless `by_name_only`, two of its description."""
+    asked = words(conversation.question)
+    others = [tool for name, tool in conversation.tools.items() if name not in KNOWN]
+    for tool in others:
+        if asked & words(tool.name):
+            return tool
+    if not by_name_only:
+        for tool in others:
+            if len(asked & words(tool.description)) > 1:
+                return tool
+    return None
+
+
+def words(text: str) -> set[str]:
+    """The words that carry meaning, in lower case and without a plural s; underscores and camelCase part words."""
+    parted = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", text)
+    plain = (word.lower() for word in re.findall(r"[^\W\d_]+", parted))
+    return {word.removesuffix("s") for word in plain if len(word) >= _MIN_LETTERS and word not in _COMMON}
+
+
+def call(tool: Tool, question: str) -> Call:
+    """A call with every required argument, and optional ones only where the question holds a value for them."""
+    properties: dict[str, Json] = tool.parameters.get("properties") or {}
+    required = tool.parameters.get("required") or []
+    numbers = [float(number) for number in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])", question)]
+    arguments: Json = {}
+    for name, schema in properties.items():
+        value = _value(schema, question, numbers)
+        if value is None and name in required:
+            value = _otherwise(schema, question)
+        if value is not None:
+            arguments[name] = value
+    return Call(tool.name, arguments)
+
+
+def _type(schema: Json) -> str:
+    kind = schema.get("type", "string")
+    return str(next((k for k in kind if k != "null"), "null") if isinstance(kind, list) else kind)
+
+
+def _value(schema: Json, question: str, numbers: list[float]) -> Any:
+    """What the question says for this argument, or None. A number is used once."""
+    if choices := schema.get("enum"):
+        return next((c for c in choices if re.search(rf"\b{re.escape(str(c))}\b", question, re.I)), None)
+    if _type(schema) in ("integer", "number") and numbers:
+        number = numbers.pop(0)
+        return int(number) if _type(schema) == "integer" or number.is_integer() else number
+    return None
+
+
+def _otherwise(schema: Json, question: str) -> Any:
+    """A value of the right type for a required argument that the question does not name."""
+    if "default" in schema:
+        return schema["default"]
+    if choices := schema.get("enum"):
+        return choices[0]
+    match _type(schema):
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "boolean":
+            return False
+        case "array":
+            return [_otherwise(schema.get("items") or {}, question)]
+        case "object":
+            return {}
+    return question

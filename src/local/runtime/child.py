@@ -1,0 +1,139 @@
+"""What runs inside a child process: its name, its signals, its log, and the lifeline to the supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from setproctitle import setproctitle
+
+from local.errors import ConfigError, LocalError
+from local.runtime.logs import configure_logging
+
+log = logging.getLogger(__name__)
+
+READY, BEAT = b"r", b"b"
+BEATS_PER_HANG = 5
+EXIT_FAILED, EXIT_CONFIG = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """One process to keep alive. `target` is "package.module:function" and is called as function(lifeline, *args).
+
+    `args` are pickled; sockets in them arrive as duplicates, so a listening socket outlives its server. A start that
+    takes longer than `ready_seconds` counts as a death. The start of the system waits for a `required` child and fails
+    without it; one that is not required gets one try before the start goes on.
+    """
+
+    name: str
+    kind: str
+    target: str
+    args: tuple[object, ...] = ()
+    ready_seconds: float = 20.0
+    required: bool = True
+    log_level: str = "info"
+
+
+class Lifeline:
+    """The child's end of the socket pair that ties it to the supervisor.
+
+    What the child says on it is a sign of life; that it ends says the supervisor has died. Not the bus: when the proxy
+    stalls, nobody else must look dead. `interval` is how often to beat, in seconds. Every method may be called from any
+    thread unless it is a coroutine.
+    """
+
+    def __init__(self, sock: socket.socket, hang_seconds: float) -> None:
+        self._sock = sock
+        self._is_ready = False
+        self.interval = hang_seconds / BEATS_PER_HANG
+
+    def ready(self) -> None:
+        """Tell the supervisor that this child does its work from now on."""
+        self._say(READY)
+        self._is_ready = True
+
+    def beat(self) -> None:
+        """Tell the supervisor that this child is alive; without effect before `ready`. Never blocks."""
+        if self._is_ready:
+            self._say(BEAT)
+
+    async def keep_beating(self) -> None:
+        """Beat until cancelled, from the loop whose health the beat stands for."""
+        while True:
+            self.beat()
+            await asyncio.sleep(self.interval)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[asyncio.Event]:
+        """Beat for as long as the block lasts; the event given is set when this process is asked to stop (SIGTERM).
+
+        Finish what is in hand inside the block: outside it SIGTERM ends the process at once.
+        """
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, stop.set)
+        beating = loop.create_task(self.keep_beating(), name="lifeline")
+        try:
+            yield stop
+        finally:
+            beating.cancel()
+            await asyncio.wait([beating])
+            loop.remove_signal_handler(signal.SIGTERM)
+
+    def die_with_supervisor(self) -> None:
+        """Block until the supervisor has gone, then end this process on the spot. For a thread of its own."""
+        with suppress(OSError):
+            self._sock.recv(1)
+        os._exit(EXIT_FAILED)
+
+    def _say(self, word: bytes) -> None:
+        # A full pipe means that the supervisor is not listening, a broken one that it has gone: nobody to tell.
+        with suppress(BlockingIOError, BrokenPipeError):
+            self._sock.send(word, socket.MSG_DONTWAIT)
+
+
+def main(spec: ChildSpec, sock: socket.socket, hang_seconds: float) -> None:
+    """Be the child `spec`. `sock` is its end of the lifeline. Ends in SystemExit with the child's exit status."""
+    setproctitle(f"local2 {spec.name}")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the supervisor decides
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    configure_logging(spec.name, spec.log_level)
+    os.register_at_fork(after_in_child=sock.close)  # a grandchild must not keep up the look of a living child
+    lifeline = Lifeline(sock, hang_seconds)
+    threading.Thread(target=lifeline.die_with_supervisor, name="lifeline", daemon=True).start()
+    sys.exit(_exit_status(spec, lifeline))
+
+
+def _exit_status(spec: ChildSpec, lifeline: Lifeline) -> int:
+    try:
+        _resolve(spec)(lifeline, *spec.args)
+    except ConfigError as error:
+        log.error("%s", error)
+        return EXIT_CONFIG
+    except LocalError as error:
+        log.error("%s", error)
+        return EXIT_FAILED
+    except Exception as error:  # the last place where it can become a line for a person
+        log.error("%s: %s", type(error).__name__, error, exc_info=log.isEnabledFor(logging.DEBUG))
+        return EXIT_FAILED
+    return 0
+
+
+def _resolve(spec: ChildSpec) -> Callable[..., Any]:
+    module, _, function = spec.target.partition(":")
+    try:
+        target: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{spec.name}: cannot load {spec.target} (package.module:function): {error}") from error
+    return target

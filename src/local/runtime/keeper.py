@@ -1,0 +1,176 @@
+"""Keeps one child alive: starts it, waits for its end, starts it again or gives up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from local.runtime.child import EXIT_CONFIG, ChildSpec
+from local.runtime.process import ChildProcess, describe_end
+from local.runtime.restarts import RestartPolicy
+from local.runtime.template import Template
+from local.runtime.watchdog import Watchdog
+
+log = logging.getLogger(__name__)
+
+
+class State(StrEnum):
+    """What a child is doing, as the supervisor knows it."""
+
+    STARTING = "starting"
+    READY = "ready"
+    RESTARTING = "restarting"
+    FAILED = "failed"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildState:
+    """One child at one moment. `detail` tells of its last death; `since` is the loop's clock, in seconds."""
+
+    name: str
+    kind: str
+    pid: int | None
+    state: State
+    restarts: int
+    detail: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Death:
+    detail: str
+    lived: float | None = None
+    hopeless: bool = False  # starting it again cannot help
+
+
+class Keeper:
+    """Owns the processes of one child, one after the other. `changed` is called after each change of `state`."""
+
+    def __init__(
+        self,
+        spec: ChildSpec,
+        template: Template,
+        watchdog: Watchdog,
+        hang_seconds: float,
+        changed: Callable[[ChildState], None],
+    ) -> None:
+        self.spec = spec
+        self._template, self._watchdog = template, watchdog
+        self._hang_seconds = hang_seconds
+        self._changed = changed
+        self._now = asyncio.get_running_loop().time
+        self.state = ChildState(spec.name, spec.kind, None, State.STOPPED, 0, "", self._now())
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+        self._child: ChildProcess | None = None
+        self._ready_at: float | None = None
+        self._fault = ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the child has arrived somewhere: nothing changes now unless it dies or is told to."""
+        return self.state.state in (State.READY, State.FAILED, State.STOPPED)
+
+    @property
+    def had_its_try(self) -> bool:
+        """Whether the start of the system goes on without this child, which is started again meanwhile."""
+        return not self.spec.required and self.state.restarts > 0
+
+    def start(self) -> None:
+        """Begin to keep the child alive, with a clean record; without effect while it is kept."""
+        if self._task is None or self._task.done():
+            self._stopping.clear()
+            self._task = asyncio.create_task(self._keep(), name=f"keep {self.spec.name}")
+            self._set(State.STARTING, restarts=0)
+
+    async def stop(self, seconds: float) -> None:
+        """Ask the child to stop, kill it after `seconds`; returns when it has ended. One given up stays given up."""
+        if self._task is None or self._task.done():
+            return
+        self._stopping.set()
+        self._terminate()
+        await asyncio.wait([self._task], timeout=seconds)
+        if not self._task.done():
+            log.warning("%s did not stop within %g s and is killed", self.spec.name, seconds)
+            self._kill()
+        await self._task
+
+    def abandon(self) -> None:
+        """Kill the child without waiting for anything: the way out when `stop` itself was cut short."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+        if self._child is not None:
+            self._child.abandon()
+
+    def overdue(self) -> None:
+        """Kill the child: no sign of life came in time."""
+        spec = self.spec
+        ready = self._ready_at is not None
+        self._fault = f"silent for {self._hang_seconds:g} s" if ready else f"not ready within {spec.ready_seconds:g} s"
+        self._kill()
+
+    async def _keep(self) -> None:
+        policy = RestartPolicy()
+        while True:
+            death = await self._live()
+            if self._stopping.is_set():
+                return self._set(State.STOPPED, pid=None)
+            delay = None if death.hopeless else policy.died(death.lived)
+            if delay is None:
+                log.error("%s is given up (%s); everything else keeps running", self.spec.name, death.detail)
+                return self._set(State.FAILED, pid=None, detail=death.detail)
+            log.warning("%s died (%s) and is started again in %g s", self.spec.name, death.detail, delay)
+            self._set(State.RESTARTING, pid=None, detail=death.detail)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), delay)
+                return self._set(State.STOPPED)
+            self._set(State.STARTING, restarts=self.state.restarts + 1)
+
+    async def _live(self) -> _Death:
+        """One life of the child, from its start to its end."""
+        self._ready_at, self._fault = None, ""
+        try:
+            self._child = child = await self._template.start(self.spec, self._on_ready, self._on_beat)
+        except Exception as error:  # noqa: BLE001 - whatever keeps a child from starting counts as its death
+            return _Death(f"cannot start a process: {error}")
+        self._watchdog.watch(self.spec.name, self.spec.ready_seconds, self._now())
+        self._set(self.state.state, pid=child.pid)
+        if self._stopping.is_set():
+            self._terminate()
+        await child.gone.wait()
+        lived = None if self._ready_at is None else self._now() - self._ready_at
+        self._watchdog.forget(self.spec.name)
+        self._child = None
+        status = await child.reap()
+        return _Death(self._fault or describe_end(status), lived, hopeless=status == EXIT_CONFIG)
+
+    def _on_ready(self) -> None:
+        if not self._stopping.is_set():
+            self._ready_at = self._now()
+            self._watchdog.watch(self.spec.name, self._hang_seconds, self._ready_at)
+            self._set(State.READY)
+
+    def _on_beat(self) -> None:
+        self._watchdog.heard(self.spec.name, self._now())
+
+    def _terminate(self) -> None:
+        self._watchdog.forget(self.spec.name)  # the time to stop is its own limit
+        self._set(State.STOPPING)
+        if self._child is not None:
+            self._child.send_signal(signal.SIGTERM)
+
+    def _kill(self) -> None:
+        if self._child is not None:
+            self._child.send_signal(signal.SIGKILL)
+
+    def _set(self, state: State, **changes: Any) -> None:
+        self.state = replace(self.state, state=state, since=self._now(), **changes)
+        self._changed(self.state)

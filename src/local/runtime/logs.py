@@ -1,0 +1,43 @@
+"""One line on stderr for each log record: time, level, participant, query, message."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from contextvars import ContextVar
+
+query_id_var: ContextVar[str] = ContextVar("query_id", default="-")
+"""The query that the running task works for; set it where a message is handled and every log line below carries it."""
+
+# Text from the web or a model must neither break the line nor reach the terminal as a control sequence.
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {9: "\t", 10: "\\n", 13: "\\r"}
+# They report each request at level info, which the bus already shows.
+_CHATTY = ("httpx", "httpcore")
+
+
+class LineFormatter(logging.Formatter):
+    """`HH:MM:SS.mmm level participant query_id message` in local time; a traceback, if there is one, follows."""
+
+    def __init__(self, participant: str) -> None:
+        super().__init__()
+        self._participant = participant
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line without its end."""
+        at = f"{self.formatTime(record, '%H:%M:%S')}.{int(record.msecs):03d}"
+        message = record.getMessage().translate(_CONTROL)
+        line = f"{at} {record.levelname.lower()} {self._participant} {query_id_var.get()} {message}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def configure_logging(name: str, level: str) -> None:
+    """Send all logging of this process to stderr under the participant's `name`.
+
+    `level` is a name of the logging module in any case; another raises ValueError. Replaces what was configured before.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter(name))
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    if level.upper() != "DEBUG":
+        for chatty in _CHATTY:
+            logging.getLogger(chatty).setLevel(logging.WARNING)

@@ -1,0 +1,97 @@
+"""One running child process: what it says on its lifeline, its signals, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from multiprocessing.process import BaseProcess
+
+from local.runtime.child import READY
+
+REAP_SECONDS = 1.0
+# What multiprocessing reports for a child whose template died before it could pass the status on.
+STATUS_LOST = 255
+SIGNAL_NAMES = {number.value: number.name for number in signal.Signals}
+
+
+class ChildProcess:
+    """A started child. `gone` is set when its end of the lifeline closed, which only its death does.
+
+    The process sentinel would not do: it also fires, for every child alike, when the template dies. Belongs to the
+    event loop that made it.
+    """
+
+    def __init__(
+        self,
+        process: BaseProcess,
+        sock: socket.socket,
+        thread: Executor,
+        on_ready: Callable[[], None],
+        on_beat: Callable[[], None],
+    ) -> None:
+        assert process.pid is not None, "made from a started process"
+        self.pid: int = process.pid
+        self.gone = asyncio.Event()
+        self._process, self._sock, self._thread = process, sock, thread
+        self._on_ready, self._on_beat = on_ready, on_beat
+        sock.setblocking(False)
+        asyncio.get_running_loop().add_reader(sock, self._listen)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Signal the child unless it has gone: afterwards its pid may be another's."""
+        if not self.gone.is_set():
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def abandon(self) -> None:
+        """Kill the child and hear no more of it."""
+        self.send_signal(signal.SIGKILL)
+        self._hang_up()
+
+    async def reap(self) -> int | None:
+        """The exit status of a child that is gone, negative for a signal; None if nobody knows it any more."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._reap)
+
+    def _listen(self) -> None:
+        while not self.gone.is_set():
+            try:
+                said = self._sock.recv(4096)
+            except BlockingIOError:
+                return
+            if not said:
+                self._hang_up()
+            elif READY in said:
+                self._on_ready()
+            else:
+                self._on_beat()
+
+    def _reap(self) -> int | None:
+        self._process.join(REAP_SECONDS)
+        if self._process.exitcode is None:  # alive without a lifeline
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self._process.join(REAP_SECONDS)
+        status = self._process.exitcode
+        if status is not None:
+            self._process.close()
+        return None if status == STATUS_LOST else status
+
+    def _hang_up(self) -> None:
+        if not self.gone.is_set():
+            asyncio.get_running_loop().remove_reader(self._sock)
+            self._sock.close()
+            self.gone.set()
+
+
+def describe_end(status: int | None) -> str:
+    """An exit status as `ChildProcess.reap` gives it, in words."""
+    if status is None:
+        return "exit status unknown"
+    if status >= 0:
+        return f"exit status {status}"
+    return f"killed by {SIGNAL_NAMES.get(-status, f'signal {-status}')}"

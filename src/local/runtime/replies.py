@@ -1,0 +1,33 @@
+"""Answers to recent requests, so that a repeated request gets the same answer and is not done twice."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from local.protocol.messages import Message
+
+MAX_REPLIES = 512
+
+
+class RecentReplies:
+    """Remembers request ids: in hand, or answered with what. The oldest are forgotten beyond 512."""
+
+    def __init__(self) -> None:
+        self._replies: OrderedDict[str, Message | None] = OrderedDict()
+
+    def begin(self, request_id: str) -> bool:
+        """Take a request in hand; False if it is known already."""
+        if request_id in self._replies:
+            return False
+        self._replies[request_id] = None
+        while len(self._replies) > MAX_REPLIES:
+            self._replies.popitem(last=False)
+        return True
+
+    def settle(self, request_id: str, reply: Message) -> None:
+        """Note the answer."""
+        self._replies[request_id] = reply
+
+    def answer(self, request_id: str) -> Message | None:
+        """The answer to a known request; None while it is in hand."""
+        return self._replies.get(request_id)

@@ -1,0 +1,149 @@
+"""Starts, watches, restarts and stops the participants, each a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from local.errors import ConfigError, StartFailed, UnknownParticipant
+from local.runtime.child import ChildSpec, Lifeline
+from local.runtime.keeper import ChildState, Keeper, State
+from local.runtime.template import Template, prepare_template
+from local.runtime.watchdog import Watchdog
+
+__all__ = ["ChildSpec", "ChildState", "Lifeline", "State", "Supervisor", "prepare_template"]
+
+log = logging.getLogger(__name__)
+
+TICKS_PER_HANG = 10
+
+
+class Supervisor:
+    """Keeps the children of `specs` alive for as long as its `async with` block lasts.
+
+    `specs` lists children and groups of children in start order: each entry is ready before the next is started, the
+    children of a group start side by side. They stop in reverse. A child that dies is started again (`RestartPolicy`),
+    one that is silent for `hang_seconds` is killed first, one that does not stop within `stop_seconds` too. `preload`
+    names modules that all children share. `on_change` is told of every change, on the supervisor's loop.
+
+    When the supervisor itself is killed, the children end by themselves at once, except those that are stopped
+    (SIGSTOP): they end when they are continued.
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[ChildSpec | Sequence[ChildSpec]],
+        *,
+        hang_seconds: float = 5.0,
+        stop_seconds: float = 10.0,
+        preload: Sequence[str] = (),
+        on_change: Callable[[ChildState], None] | None = None,
+    ) -> None:
+        self._stages = [(entry,) if isinstance(entry, ChildSpec) else tuple(entry) for entry in specs]
+        names = [spec.name for stage in self._stages for spec in stage]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ConfigError(f"two participants are called {min(twice)}; every name can be used once")
+        self._hang_seconds, self._stop_seconds = hang_seconds, stop_seconds
+        self._on_change = on_change
+        self._template = Template(preload, hang_seconds)
+        self._keepers: dict[str, Keeper] = {}
+        self._changed = asyncio.Event()
+
+    @property
+    def children(self) -> tuple[ChildState, ...]:
+        """Every child as it is now, in start order."""
+        return tuple(keeper.state for keeper in self._keepers.values())
+
+    async def __aenter__(self) -> Self:
+        """Start everything. Raises StartFailed, with nothing left running, if a required child is given up."""
+        tick = self._hang_seconds / TICKS_PER_HANG
+        watchdog = Watchdog(tick, asyncio.get_running_loop().time())
+        for spec in (spec for stage in self._stages for spec in stage):
+            self._keepers[spec.name] = Keeper(spec, self._template, watchdog, self._hang_seconds, self._note)
+        self._watching = asyncio.create_task(self._watch(watchdog, tick), name="watchdog")
+        try:
+            for stage in self._stages:
+                await self._start_stage([self._keepers[spec.name] for spec in stage])
+        except BaseException:
+            await self._shut_down()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop everything; no child is left when this returns."""
+        await self._shut_down()
+
+    async def wait_until(self, true: Callable[[tuple[ChildState, ...]], bool]) -> None:
+        """Wait until `true(children)`; looks after each change, so a state that lasts no time can go unseen."""
+        while not true(self.children):
+            await self._changed.wait()
+
+    async def wait_failed(self) -> ChildState:
+        """Wait until a required child is given up, and return it."""
+        required = {name for name, keeper in self._keepers.items() if keeper.spec.required}
+        while True:
+            for child in self.children:
+                if child.state is State.FAILED and child.name in required:
+                    return child
+            await self._changed.wait()
+
+    async def start(self, name: str) -> None:
+        """Start a child that was stopped or given up; returns when it is ready or given up (see `children`)."""
+        keeper = self._keeper(name)
+        keeper.start()
+        await self.wait_until(lambda _: keeper.settled)
+
+    async def stop(self, name: str) -> None:
+        """Stop a child and leave it stopped. Raises UnknownParticipant, like `start` and `restart`."""
+        await self._keeper(name).stop(self._stop_seconds)
+
+    async def restart(self, name: str) -> None:
+        """Stop a child and start it again with a clean record."""
+        await self.stop(name)
+        await self.start(name)
+
+    def _keeper(self, name: str) -> Keeper:
+        if name not in self._keepers:
+            raise UnknownParticipant(name, self._keepers)
+        return self._keepers[name]
+
+    async def _start_stage(self, keepers: Sequence[Keeper]) -> None:
+        for keeper in keepers:
+            keeper.start()
+        await self.wait_until(lambda _: all(keeper.settled or keeper.had_its_try for keeper in keepers))
+        for keeper in keepers:
+            if keeper.spec.required and keeper.state.state is State.FAILED:
+                raise StartFailed(keeper.spec.name, keeper.state.detail)
+
+    async def _watch(self, watchdog: Watchdog, tick: float) -> None:
+        while True:
+            await asyncio.sleep(tick)
+            # What the children said meanwhile has been heard: asyncio serves readers before timers.
+            for name in watchdog.overdue(asyncio.get_running_loop().time()):
+                self._keepers[name].overdue()
+
+    async def _shut_down(self) -> None:
+        try:
+            for stage in reversed(self._stages):
+                await asyncio.gather(*(self._keepers[spec.name].stop(self._stop_seconds) for spec in stage))
+        finally:
+            for keeper in self._keepers.values():
+                keeper.abandon()
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
+            self._template.close()
+
+    def _note(self, child: ChildState) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+        if self._on_change is None:
+            return
+        try:
+            self._on_change(child)
+        except Exception as error:  # a faulty listener must not end the supervision
+            log.error("on_change: %s: %s", type(error).__name__, error, exc_info=log.isEnabledFor(logging.DEBUG))

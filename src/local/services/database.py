@@ -1,0 +1,124 @@
+"""One SQLite file, one thread that owns it, and group commit: what waits together is committed together."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from local.errors import StoreFailed
+
+T = TypeVar("T")
+MAX_GROUP = 256
+
+
+@dataclass(slots=True)
+class _Job(Generic[T]):
+    work: Callable[[sqlite3.Connection], T]
+    future: asyncio.Future[T]
+
+
+class Database:
+    """Use as `async with`. `migrations` are SQL scripts; the file's `user_version` says how many it has had.
+
+    Every job runs in the owning thread, inside a transaction that is on the disk (`synchronous=FULL`) when its awaiter
+    goes on. A job that raises leaves no trace and disturbs no other. Raises `StoreFailed` for what SQLite reports.
+    """
+
+    def __init__(self, path: Path, migrations: Sequence[str]) -> None:
+        self._path, self._migrations = path, migrations
+        self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name=f"database {path.name}", daemon=True)
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._thread.start()
+        await self._opened
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do `work(connection)` in a transaction and return its value after the commit."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._jobs.put(_Job(work, future))
+        return await future
+
+    def _serve(self) -> None:
+        try:
+            connection = self._open()
+        except (sqlite3.Error, OSError, StoreFailed) as error:
+            self._tell(self._opened, None, StoreFailed(f"{self._path}: cannot be opened: {error}"))
+            return
+        self._tell(self._opened, None, None)
+        running = True
+        while running:
+            group = [self._jobs.get()]
+            while len(group) < MAX_GROUP and not self._jobs.empty():
+                group.append(self._jobs.get())
+            running = None not in group
+            self._commit(connection, [job for job in group if job is not None])
+        connection.close()
+
+    def _open(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        connection = sqlite3.connect(self._path, isolation_level=None)
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > len(self._migrations):
+            raise StoreFailed(f"schema version {version} is newer than this program's {len(self._migrations)}")
+        for number, script in enumerate(self._migrations[version:], version + 1):
+            connection.executescript(f"BEGIN; {script}; PRAGMA user_version={number}; COMMIT")
+        return connection
+
+    def _commit(self, connection: sqlite3.Connection, group: Sequence[_Job[Any]]) -> None:
+        outcomes: list[tuple[_Job[Any], Any, Exception | None]] = []
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            outcomes = [(job, *self._attempt(connection, job)) for job in group]
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            failure = StoreFailed(f"{self._path}: {error}")
+            outcomes = [(job, None, failure) for job in group]
+        for job, value, failed in outcomes:
+            self._tell(job.future, value, failed)
+
+    def _attempt(self, connection: sqlite3.Connection, job: _Job[Any]) -> tuple[Any, Exception | None]:
+        connection.execute("SAVEPOINT job")
+        try:
+            value = job.work(connection)
+        except Exception as error:  # noqa: BLE001 - it belongs to whoever awaits this job, and to nobody else
+            connection.execute("ROLLBACK TO job")
+            connection.execute("RELEASE job")
+            failure = StoreFailed(f"{self._path}: {error}") if isinstance(error, sqlite3.Error) else error
+            return None, failure
+        connection.execute("RELEASE job")
+        return value, None
+
+    def _tell(self, future: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
+        def settle() -> None:
+            if future.done():  # the awaiter was cancelled; what was committed stays
+                return
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(settle)

@@ -1,0 +1,66 @@
+"""The tool that reads one web page."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field
+
+from local.config import Settings
+from local.runtime.participant import Resources
+from local.services.page_reader import Page, PageReader
+from local.tools.tool import Tool, ToolOutput
+
+
+class WebFetchConfig(Settings):
+    """`web_fetch.yaml`; the comments there say what each key means."""
+
+    fetch_max_chars: int = Field(8000, ge=200, le=200_000)
+    timeout_seconds: float = Field(15, gt=0)
+    allow_hosts: tuple[str, ...] = ()
+
+
+class WebFetchTool(Tool):
+    """Read the text of one web page whose URL is known, for example from web_search. A long page comes in parts:
+    call again with the start that the result names to read on."""
+
+    name = "web_fetch"
+    Config = WebFetchConfig
+    effect = "read"
+    repeatable = False
+
+    def __init__(self, config: WebFetchConfig, reader: PageReader) -> None:
+        super().__init__(config)
+        self._reader = reader
+        # Fetching and extracting have a limit each; the second one more lets their errors come first.
+        self.timeout_seconds = 2 * config.timeout_seconds + 1.0
+
+    @classmethod
+    def build(cls, config: WebFetchConfig, resources: Resources) -> Self:
+        """With a reader that may go wherever `allow_hosts` and the address table let it."""
+        reader = PageReader(
+            fetch_max_chars=config.fetch_max_chars,
+            timeout_seconds=config.timeout_seconds,
+            allow_hosts=config.allow_hosts,
+        )
+        return cls(config, reader)
+
+    async def run(
+        self,
+        url: Annotated[str, "An http or https address"],
+        start: Annotated[int, Field(ge=0, description="The character to begin at; 0 is the beginning")] = 0,
+    ) -> ToolOutput:
+        """The page's address, title and text, or the part of it that begins at `start`."""
+        page = await self._reader.read(url, start)
+        return ToolOutput(_render(page), (page.url,))
+
+
+def _render(page: Page) -> str:
+    title = f"Title: {page.title}\n" if page.title else ""
+    more = ""
+    if page.next_start is not None:
+        more = (
+            f"\n\n[Characters {page.start} to {page.end} of {page.total_chars}."
+            f" To read on, call web_fetch with start={page.next_start}.]"
+        )
+    return f"URL: {page.url}\n{title}Extracted text:\n{page.text}{more}"

@@ -1,0 +1,176 @@
+"""What the rules make of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.models.stand_in import brain
+from local.models.stand_in.conversation import Call, Reply, read
+
+Json = dict[str, Any]
+MakeTool = Callable[..., Json]
+
+HITS = """Today's date: 2026-05-30
+
+[1] Title: Gemma learns a new trick
+    Snippet: The small model now plans its own searches. It took a week.
+    URL: https://news.example/gemma
+[2] Title: Chips get cheaper
+    Snippet: Prices fell by a tenth.
+    URL: https://news.example/chips"""
+PAGE = """URL: https://news.example/gemma
+Title: Gemma and its tools
+Extracted text:
+Gemma calls tools by name. The harness answers each call in order! A third thing is that nobody waits. A fourth too."""
+
+
+def user(text: str) -> Json:
+    return {"role": "user", "content": text}
+
+
+def called(name: str, **arguments: Any) -> Json:
+    return {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": name, "arguments": arguments}}]}
+
+
+def result(name: str, text: str) -> Json:
+    return {"role": "tool", "tool_name": name, "content": text}
+
+
+def reply(messages: list[Json], *tools: Json) -> Reply:
+    return brain.reply(read(messages, tools))
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Which AI news broke this week?", "Weather in Oslo tomorrow", "Look up the GDPR", "latest Rust"],
+)
+def test_a_question_about_current_things_is_searched_for(question: str, tool: MakeTool) -> None:
+    said = reply([user(question)], tool("web_search"))
+    assert [call.name for call in said.calls] == ["web_search"]
+    assert said.calls[0].arguments["query"] in question
+    assert "search" in said.thinking
+    assert not said.content
+
+
+def test_without_tools_a_current_question_gets_an_honest_answer_and_no_call() -> None:
+    said = reply([user("What major AI news broke this week?")])
+    assert not said.calls
+    assert "not a language model" in said.content
+    assert "ollama pull gemma4:12b" in said.content
+
+
+def test_a_page_to_summarize_is_fetched_without_the_punctuation_after_its_address(tool: MakeTool) -> None:
+    said = reply([user("Summarize https://a.example/b?c=1.")], tool("web_fetch", url={"type": "string"}))
+    assert said.calls == (Call("web_fetch", {"url": "https://a.example/b?c=1"}),)
+
+
+def test_the_top_result_is_searched_then_fetched_then_quoted(tool: MakeTool) -> None:
+    tools = tool("web_search"), tool("web_fetch", url={"type": "string"})
+    messages = [user("Summarize the content of the top result for: LoCAL2 Gemma tool calling")]
+    assert reply(messages, *tools).calls == (Call("web_search", {"query": "LoCAL2 Gemma tool calling"}),)
+    messages += [called("web_search", query="x"), result("web_search", HITS)]
+    assert reply(messages, *tools).calls == (Call("web_fetch", {"url": "https://news.example/gemma"}),)
+    messages += [called("web_fetch", url="x"), result("web_fetch", PAGE)]
+    said = reply(messages, *tools)
+    assert not said.calls
+    assert "The harness answers each call in order!" in said.content
+    assert said.content.startswith("Gemma and its tools — https://news.example/gemma:\nGemma calls")
+    assert "fourth" not in said.content
+
+
+def test_an_answer_from_a_search_quotes_each_hit_with_number_title_and_address(tool: MakeTool) -> None:
+    said = reply([user("AI news?"), called("web_search", query="x"), result("web_search", HITS)], tool("web_search"))
+    assert "The small model now plans its own searches. It took a week. [1]" in said.content
+    assert "[2] Chips get cheaper — https://news.example/chips" in said.content
+
+
+def test_a_failed_tool_is_told_not_quoted_as_an_answer(tool: MakeTool) -> None:
+    failure = result("web_search", "Error: no search provider could be reached")
+    said = reply([user("AI news?"), called("web_search", query="x"), failure], tool("web_search"))
+    assert "web_search could not help" in said.content
+    assert "no search provider could be reached" in said.content
+    assert not said.calls
+
+
+def test_a_result_without_a_tool_name_is_named_as_the_mistake_it_is(tool: MakeTool) -> None:
+    nameless = {"role": "tool", "name": "web_search", "content": HITS}
+    said = reply([user("AI news?"), called("web_search", query="x"), nameless], tool("web_search"))
+    assert "without a tool_name" in said.content
+
+
+def test_what_the_user_likes_is_looked_up_in_the_memory_but_a_statement_is_not(tool: MakeTool) -> None:
+    memory = tool("search_memory")
+    assert reply([user("How do I like my coffee?")], memory).calls == (
+        Call("search_memory", {"query": "How do I like my coffee?"}),
+    )
+    assert not reply([user("Remember that my favourite tea is Assam.")], memory).calls
+
+
+def test_a_tool_named_in_the_question_is_called_with_arguments_of_the_right_types(tool: MakeTool) -> None:
+    dice = tool("dice", sides={"type": "integer"}, colour={"type": "string", "enum": ["red", "blue"]}, note={})
+    said = reply([user("Roll a blue dice with 20 sides")], dice)
+    arguments = {"sides": 20, "colour": "blue", "note": "Roll a blue dice with 20 sides"}
+    assert said.calls == (Call("dice", arguments),)
+
+
+def test_an_argument_the_question_does_not_name_is_filled_by_type_or_default(tool: MakeTool) -> None:
+    given = {"sides": {"type": "integer", "minimum": 2}, "loud": {"type": "boolean"}, "unit": {"default": "cm"}}
+    assert reply([user("roll a dice")], tool("dice", **given)).calls[0].arguments == {
+        "sides": 2,
+        "loud": False,
+        "unit": "cm",
+    }
+
+
+def test_a_tool_is_found_by_two_words_of_its_description(tool: MakeTool) -> None:
+    lamp = tool("zigbee", "Switch a lamp in the house on or off")
+    assert reply([user("switch the kitchen lamp on")], lamp).calls[0].name == "zigbee"
+    assert not reply([user("my lamp is broken")], lamp).calls
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the capital of France?", "Paris"),
+        ("Tell me about the Python GIL.", "Global Interpreter Lock"),
+        ("what is 17 * 23", "391"),
+        ("What is 2 times (3 plus 4)?", "= 14"),
+        ("what is 7 / 0", "divides by zero"),
+    ],
+)
+def test_a_known_fact_or_a_sum_is_answered_without_a_tool(question: str, answer: str, tool: MakeTool) -> None:
+    said = reply([user(question)], tool("web_search"))
+    assert answer in said.content
+    assert not said.calls
+
+
+def test_a_date_is_not_taken_for_a_sum() -> None:
+    assert "stand-in" in reply([user("Who phoned on 2026-11-30?")]).content
+
+
+def test_a_follow_up_is_resolved_from_the_history_that_was_sent() -> None:
+    history = [user("Tell me about the Python GIL."), {"role": "assistant", "content": "It is a lock."}]
+    assert "reference counting" in reply([*history, user("Why was it introduced?")]).content
+    assert "do not know what “it” refers to" in reply([user("Why was it introduced?")]).content
+
+
+def test_a_follow_up_on_something_unknown_quotes_the_previous_answer() -> None:
+    history = [user("Who made the blue vase?"), {"role": "assistant", "content": "A potter in Delft made the vase."}]
+    said = reply([*history, user("When did they make it?")])
+    assert "Who made the blue vase?" in said.content
+    assert "A potter in Delft made the vase." in said.content
+
+
+def test_a_reminder_after_an_empty_message_belongs_to_the_question_before_it(tool: MakeTool) -> None:
+    reminder = user("Your last message was empty. Answer the question in plain text.")
+    assert "Paris" in reply([user("What is the capital of France?"), reminder]).content
+    found = [user("AI news?"), called("web_search", query="x"), result("web_search", HITS), reminder]
+    assert "plans its own searches" in reply(found, tool("web_search")).content
+
+
+def test_without_a_memory_tool_the_conversation_itself_is_remembered() -> None:
+    history = [user("My favourite tea is Assam."), {"role": "assistant", "content": "Understood."}]
+    assert "My favourite tea is Assam." in reply([*history, user("What is my favourite tea?")]).content

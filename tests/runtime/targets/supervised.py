@@ -1,0 +1,101 @@
+"""What the children in the tests of the supervisor do; imported by them, by name."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+
+from local.errors import ConfigError, LocalError
+from local.runtime.child import BEATS_PER_HANG, Lifeline
+
+
+def serve(lifeline: Lifeline) -> None:
+    asyncio.run(_serve(lifeline))
+
+
+async def _serve(lifeline: Lifeline) -> None:
+    async with lifeline.serving() as stop:
+        lifeline.ready()
+        await stop.wait()
+
+
+def tell(lifeline: Lifeline, whom: socket.socket) -> None:
+    """Say something to another child, which may be waiting for it."""
+    whom.send(b"!")
+    serve(lifeline)
+
+
+def hear(lifeline: Lifeline, whom: socket.socket) -> None:
+    whom.recv(1)
+    serve(lifeline)
+
+
+def answer(lifeline: Lifeline, listener: socket.socket) -> None:
+    """Tell every caller our pid."""
+    lifeline.ready()
+    while True:
+        with listener.accept()[0] as caller:
+            caller.send(str(os.getpid()).encode())
+
+
+def last_words(lifeline: Lifeline, whom: socket.socket) -> None:
+    serve(lifeline)
+    whom.send(b"goodbye")
+
+
+def slow_goodbye(lifeline: Lifeline, whom: socket.socket) -> None:
+    serve(lifeline)
+    time.sleep(3 * BEATS_PER_HANG * lifeline.interval)
+    whom.send(b"goodbye")
+
+
+def exit_at_once(_: Lifeline) -> None:
+    os._exit(7)
+
+
+def die_once(_: Lifeline, whom: socket.socket) -> None:
+    """Die if somebody has said something, else wait for it."""
+    whom.recv(1)
+
+
+def never_ready(_: Lifeline) -> None:
+    threading.Event().wait()
+
+
+def ready_then_mute(lifeline: Lifeline) -> None:
+    lifeline.ready()
+    threading.Event().wait()
+
+
+def refuse_to_stop(lifeline: Lifeline) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    lifeline.ready()
+    while True:
+        lifeline.beat()
+        time.sleep(lifeline.interval)
+
+
+def leave_a_grandchild(lifeline: Lifeline, whom: socket.socket) -> None:
+    if pid := os.fork():
+        whom.send(str(pid).encode())
+        lifeline.ready()
+    threading.Event().wait()
+
+
+def misconfigured(_: Lifeline) -> None:
+    raise ConfigError("colour: 'bleu' is not a colour; did you mean 'blue'?")
+
+
+def fail_by_name(_: Lifeline) -> None:
+    raise LocalError("the well is dry")
+
+
+def fail_unexpectedly(_: Lifeline) -> None:
+    raise ZeroDivisionError("two\nlines")
+
+
+def tell_whether_wave_is_there(_: Lifeline) -> None:
+    raise ConfigError(str("wave" in sys.modules))

@@ -1,0 +1,36 @@
+"""When a dead child is started again."""
+
+from local.runtime.restarts import EARLY_SECONDS, RestartPolicy
+
+
+def test_the_first_restart_is_immediate_and_the_next_ones_wait_twice_as_long_each_time() -> None:
+    policy = RestartPolicy()
+
+    assert [policy.died(lived=1.0) for _ in range(4)] == [0, 0.1, 0.2, 0.4]
+
+
+def test_no_wait_is_longer_than_five_seconds() -> None:
+    policy = RestartPolicy(most_early_deaths=100)
+
+    assert [policy.died(lived=0.0) for _ in range(20)][-1] == 5
+
+
+def test_a_child_that_dies_early_five_times_in_a_row_is_given_up() -> None:
+    policy = RestartPolicy()
+
+    assert [policy.died(lived=EARLY_SECONDS) is None for _ in range(5)] == [False, False, False, False, True]
+
+
+def test_a_child_that_never_becomes_ready_is_given_up_after_five_starts() -> None:
+    policy = RestartPolicy()
+
+    assert [policy.died(lived=None) is None for _ in range(5)] == [False, False, False, False, True]
+
+
+def test_a_longer_life_clears_the_record() -> None:
+    policy = RestartPolicy()
+    for _ in range(4):
+        policy.died(lived=None)
+
+    assert policy.died(lived=EARLY_SECONDS + 0.1) == 0
+    assert [policy.died(lived=None) for _ in range(5)] == [0, 0.1, 0.2, 0.4, None]

@@ -1,0 +1,286 @@
+"""The supervisor with real processes: what they do is in targets/supervised.py."""
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from local.errors import ConfigError, StartFailed, UnknownParticipant
+from local.runtime.supervisor import ChildSpec, ChildState, State, Supervisor
+
+TARGETS = Path(__file__).parent / "targets"
+PATIENCE = 30.0
+
+
+@pytest.fixture(autouse=True)
+def targets_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(TARGETS)
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Two connected sockets for a child to be heard by, or for two children to talk over."""
+    one, other = socket.socketpair()
+    with one, other:
+        yield one, other
+
+
+def spec(name: str, function: str = "serve", *args: object, required: bool = True, ready: float = 20.0) -> ChildSpec:
+    return ChildSpec(name, "tool", f"supervised:{function}", args, ready, required)
+
+
+@asynccontextmanager
+async def running(*stages: ChildSpec | tuple[ChildSpec, ...], **options: float) -> AsyncIterator[Supervisor]:
+    """A supervisor whose watchdog is too patient for a busy machine to wake it, unless the test wants it."""
+    async with Supervisor(stages, **({"hang_seconds": PATIENCE} | options)) as supervisor:  # type: ignore[arg-type]
+        yield supervisor
+
+
+def child(supervisor: Supervisor, name: str) -> ChildState:
+    return next(child for child in supervisor.children if child.name == name)
+
+
+def process(supervisor: Supervisor, name: str) -> psutil.Process:
+    pid = child(supervisor, name).pid
+    assert pid is not None
+    return psutil.Process(pid)
+
+
+async def come_back(supervisor: Supervisor, name: str, restarts: int = 1) -> ChildState:
+    """Wait until the child is ready again after so many restarts."""
+    async with asyncio.timeout(PATIENCE):
+        await supervisor.wait_until(
+            lambda _: child(supervisor, name).restarts >= restarts and child(supervisor, name).state is State.READY
+        )
+    return child(supervisor, name)
+
+
+async def test_every_child_is_ready_before_the_next_starts_and_stops_after_it() -> None:
+    told: list[tuple[str, State]] = []
+    specs = [spec("proxy"), spec("memory"), spec("critic")]
+    async with Supervisor(specs, on_change=lambda child: told.append((child.name, child.state))) as supervisor:
+        assert [child.state for child in supervisor.children] == [State.READY] * 3
+        pids = [child.pid for child in supervisor.children]
+
+    def order(state: State) -> list[int]:
+        return [told.index((name, state)) for name in ("proxy", "memory", "critic")]
+
+    assert all(start > ready for start, ready in zip(order(State.STARTING)[1:], order(State.READY), strict=False))
+    assert order(State.STOPPED) == sorted(order(State.STOPPED), reverse=True)
+    assert order(State.STOPPING)[0] > order(State.STOPPED)[1] > order(State.STOPPING)[1] > order(State.STOPPED)[2]
+    assert not any(psutil.pid_exists(pid) for pid in pids if pid is not None)
+
+
+async def test_the_children_of_a_group_start_side_by_side(pair: tuple[socket.socket, socket.socket]) -> None:
+    async with running((spec("hears", "hear", pair[0]), spec("tells", "tell", pair[1]))) as supervisor:
+        assert [child.restarts for child in supervisor.children] == [0, 0]
+
+
+async def test_a_killed_child_comes_back_and_the_others_do_not_notice() -> None:
+    async with running(spec("proxy"), spec("critic")) as supervisor:
+        before = child(supervisor, "critic").pid, child(supervisor, "proxy")
+        process(supervisor, "critic").kill()
+        critic = await come_back(supervisor, "critic")
+
+        assert critic.pid != before[0]
+        assert critic.detail == "killed by SIGKILL"
+        assert child(supervisor, "proxy") == before[1]
+
+
+async def test_a_child_that_is_killed_again_and_again_is_given_up_and_the_rest_keeps_running() -> None:
+    async with running(spec("proxy"), spec("critic")) as supervisor:
+        for deaths in range(4):
+            process(supervisor, "critic").send_signal(signal.SIGABRT)
+            await come_back(supervisor, "critic", deaths + 1)
+        process(supervisor, "critic").send_signal(signal.SIGABRT)
+        failed = await asyncio.wait_for(supervisor.wait_failed(), PATIENCE)
+
+        assert (failed.name, failed.state, failed.pid) == ("critic", State.FAILED, None)
+        assert failed.detail == "killed by SIGABRT"
+        assert child(supervisor, "proxy").state is State.READY
+
+        await supervisor.start("critic")
+        assert (child(supervisor, "critic").state, child(supervisor, "critic").restarts) == (State.READY, 0)
+
+
+async def test_the_start_fails_without_a_required_child_and_leaves_nothing_running() -> None:
+    told: list[ChildState] = []
+    with pytest.raises(StartFailed, match="critic could not be started: exit status 7"):
+        async with Supervisor([spec("proxy"), spec("critic", "exit_at_once")], on_change=told.append):
+            pytest.fail("must not be entered")
+
+    assert told[-1].name == "proxy"
+    assert told[-1].state is State.STOPPED
+
+
+async def test_the_start_goes_on_without_a_child_that_is_not_required_once_it_has_died(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    pair[0].send(b"!")
+    async with running(spec("critic", "die_once", pair[1], required=False), spec("memory")) as supervisor:
+        assert child(supervisor, "critic").state is State.STARTING
+        assert child(supervisor, "memory").state is State.READY
+
+
+async def test_a_child_that_dies_at_every_start_is_given_up_after_the_fifth() -> None:
+    async with running(spec("critic", "exit_at_once", required=False)) as supervisor:
+        async with asyncio.timeout(PATIENCE):
+            await supervisor.wait_until(lambda _: child(supervisor, "critic").state is State.FAILED)
+
+        assert child(supervisor, "critic").restarts == 4
+
+
+async def test_a_start_that_takes_too_long_is_a_death() -> None:
+    with pytest.raises(StartFailed, match=r"not ready within 0\.05 s"):
+        async with running(spec("critic", "never_ready", ready=0.05), hang_seconds=0.5):
+            pytest.fail("must not be entered")
+
+
+@pytest.mark.parametrize("target", ["supervised:misconfigured", "supervised:nothing", "nowhere:main", "critic"])
+async def test_what_starting_again_cannot_mend_is_given_up_at_once(target: str) -> None:
+    async with running(ChildSpec("critic", "agent", target, required=False)) as supervisor:
+        async with asyncio.timeout(PATIENCE):
+            await supervisor.wait_until(lambda _: child(supervisor, "critic").state is State.FAILED)
+
+        assert (child(supervisor, "critic").restarts, child(supervisor, "critic").detail) == (0, "exit status 2")
+
+
+async def test_arguments_that_cannot_be_sent_to_a_child_are_reported_as_its_death() -> None:
+    with pytest.raises(StartFailed, match=r"cannot start a process: .*lambda"):
+        async with running(spec("critic", "serve", lambda: None)):
+            pytest.fail("must not be entered")
+
+
+async def test_a_stopped_child_is_killed_for_its_silence_and_comes_back() -> None:
+    async with running(spec("critic"), hang_seconds=0.5) as supervisor:
+        process(supervisor, "critic").suspend()
+
+        assert (await come_back(supervisor, "critic")).detail == "silent for 0.5 s"
+
+
+async def test_a_child_that_never_beats_is_killed_although_it_became_ready() -> None:
+    async with running(spec("critic", "ready_then_mute"), hang_seconds=0.3) as supervisor:
+        assert (await come_back(supervisor, "critic")).detail == "silent for 0.3 s"
+
+
+async def test_a_supervisor_that_was_held_up_kills_nobody() -> None:
+    async with running(spec("proxy"), spec("critic"), hang_seconds=1.0) as supervisor:
+        before = supervisor.children
+        time.sleep(2.0)  # noqa: ASYNC251 - holding up the supervisor's loop is what this test is about
+        process(supervisor, "critic").suspend()  # the one that really hangs shows that the watchdog is awake again
+        await come_back(supervisor, "critic")
+
+        assert child(supervisor, "proxy") == before[0]
+
+
+async def test_the_death_of_a_child_is_seen_although_its_own_child_lives_on(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    async with running(spec("fetch", "leave_a_grandchild", pair[1])) as supervisor:
+        grandchildren = [int(pair[0].recv(16))]
+        process(supervisor, "fetch").kill()
+        await come_back(supervisor, "fetch")
+        grandchildren.append(int(pair[0].recv(16)))
+        for pid in grandchildren:
+            os.kill(pid, signal.SIGKILL)
+
+
+async def test_a_child_that_is_stopped_while_it_is_forked_stops_too(caplog: pytest.LogCaptureFixture) -> None:
+    async with running(spec("critic"), stop_seconds=5.0) as supervisor:
+        await supervisor.stop("critic")
+        starting = asyncio.create_task(supervisor.start("critic"))
+        await supervisor.wait_until(lambda children: children[0].state is State.STARTING)
+        await supervisor.stop("critic")
+        await starting
+
+        assert supervisor.children[0].state is State.STOPPED
+        assert caplog.text == ""
+
+
+async def test_a_child_that_does_not_stop_is_killed() -> None:
+    async with running(spec("critic", "refuse_to_stop"), stop_seconds=0.2) as supervisor:
+        stubborn = process(supervisor, "critic")
+        await supervisor.restart("critic")
+
+        assert not stubborn.is_running()
+        assert child(supervisor, "critic").state is State.READY
+
+
+async def test_callers_wait_in_line_while_the_child_that_serves_them_is_replaced() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        async with running(spec("door", "answer", listener)) as supervisor:
+            await supervisor.stop("door")
+            with socket.create_connection(listener.getsockname(), timeout=PATIENCE) as caller:
+                await supervisor.start("door")
+
+                assert int(await asyncio.to_thread(caller.recv, 16)) == child(supervisor, "door").pid
+
+
+async def test_killing_the_template_harms_no_child_and_the_next_start_makes_a_new_one() -> None:
+    async with running(spec("proxy"), spec("critic")) as supervisor:
+        before = supervisor.children
+        template = process(supervisor, "critic").parent()
+        assert template is not None
+        assert template.cmdline()[0] == "local2 template"
+        template.kill()
+        process(supervisor, "critic").kill()
+        await come_back(supervisor, "critic")
+
+        assert child(supervisor, "proxy") == before[0]
+        assert process(supervisor, "proxy").is_running()
+        new_template = process(supervisor, "critic").parent()
+        assert new_template is not None
+        assert new_template != template
+
+        process(supervisor, "proxy").kill()
+        assert (await come_back(supervisor, "proxy")).detail == "exit status unknown"
+
+
+async def test_stopping_and_starting_again_by_name() -> None:
+    async with running(spec("critic")) as supervisor:
+        first = child(supervisor, "critic").pid
+        await supervisor.stop("critic")
+        await supervisor.stop("critic")
+        assert (child(supervisor, "critic").state, child(supervisor, "critic").pid) == (State.STOPPED, None)
+        await supervisor.start("critic")
+        assert child(supervisor, "critic").state is State.READY
+        assert child(supervisor, "critic").pid != first
+
+        with pytest.raises(UnknownParticipant, match="there is no participant critik; there are critic"):
+            await supervisor.stop("critik")
+
+
+async def test_a_start_that_is_cancelled_leaves_nothing_running() -> None:
+    supervisor = Supervisor([spec("proxy"), spec("critic", "never_ready")])
+    starting = asyncio.create_task(supervisor.__aenter__())
+    async with asyncio.timeout(PATIENCE):
+        await supervisor.wait_until(lambda children: any(child.name == "critic" and child.pid for child in children))
+    family = [process(supervisor, "proxy"), process(supervisor, "critic")]
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+
+    assert [child.state for child in supervisor.children] == [State.STOPPED] * 2
+    assert not any(process.is_running() for process in family)
+
+
+def test_two_children_of_one_name_are_refused() -> None:
+    with pytest.raises(ConfigError, match="two participants are called critic"):
+        Supervisor([spec("critic"), (spec("proxy"), spec("critic"))])
+
+
+async def test_a_faulty_listener_does_not_end_the_supervision(caplog: pytest.LogCaptureFixture) -> None:
+    def faulty(_: ChildState) -> None:
+        raise RuntimeError("no ears")
+
+    async with Supervisor([spec("critic")], on_change=faulty) as supervisor:
+        assert child(supervisor, "critic").state is State.READY
+
+    assert "on_change: RuntimeError: no ears" in caplog.text

@@ -1,0 +1,77 @@
+"""A whole program with a supervisor in it: what it leaves behind, and what it prints."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+TARGETS = Path(__file__).parent / "targets"
+PATIENCE = 30.0
+
+PROGRAM = """
+print("main", flush=True)
+import asyncio, sys
+from local.runtime.supervisor import ChildSpec, Supervisor
+sys.path.insert(0, sys.argv[1])
+
+async def run():
+    specs = [ChildSpec(name, "tool", "supervised:" + name, required=False) for name in sys.argv[2:]]
+    async with Supervisor([tuple(specs)], preload=["wave"]) as supervisor:
+        print(*(child.pid for child in supervisor.children), flush=True)
+        await supervisor.wait_until(lambda children: all(child.state == "failed" for child in children))
+
+asyncio.run(run())
+"""
+
+
+def wait_gone(processes: list[psutil.Process]) -> None:
+    """Wait until none of them runs; one whose adoptive parent does not collect its dead stays on as a zombie."""
+    deadline = time.monotonic() + PATIENCE
+    while processes:
+        assert time.monotonic() < deadline, f"still running: {processes}"
+        _, alive = psutil.wait_procs(processes, timeout=0.1)
+        processes = [process for process in alive if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A script without a main guard: whoever imports it runs it."""
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    return script
+
+
+def test_nobody_is_left_when_the_supervisor_is_killed(program: Path) -> None:
+    command = [sys.executable, str(program), str(TARGETS), "serve", "ready_then_mute", "refuse_to_stop"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor:
+        assert supervisor.stdout is not None
+        assert supervisor.stdout.readline() == "main\n"
+        children = {int(pid) for pid in supervisor.stdout.readline().split()}
+        family = psutil.Process(supervisor.pid).children(recursive=True)
+        assert len(children) == 3
+        assert children < {process.pid for process in family}
+        supervisor.kill()
+
+    wait_gone(family)
+
+
+def test_a_failure_in_a_child_is_one_line_and_the_main_script_is_run_once(program: Path) -> None:
+    command = [sys.executable, str(program), str(TARGETS), "misconfigured", "fail_by_name", "fail_unexpectedly"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+
+    assert ended.stdout.count("main") == 1
+    assert "Traceback" not in ended.stderr
+    lines = [line.split(" ", 1)[1] for line in ended.stderr.splitlines() if " error " in line]
+    assert lines.count("error misconfigured - colour: 'bleu' is not a colour; did you mean 'blue'?") == 1
+    assert lines.count("error fail_by_name - the well is dry") == 5
+    assert lines.count(r"error fail_unexpectedly - ZeroDivisionError: two\nlines") == 5
+
+
+def test_children_share_what_the_template_has_imported(program: Path) -> None:
+    command = [sys.executable, str(program), str(TARGETS), "tell_whether_wave_is_there"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+
+    assert "error tell_whether_wave_is_there - True" in ended.stderr

@@ -1,0 +1,46 @@
+import pytest
+
+from local.services.page_charset import decode_page
+
+_UMLAUTS = "Grüße aus Köln, schöne Straßen und viele Bäume. " * 20
+_RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20
+
+
+@pytest.mark.parametrize(
+    ("body", "declared", "text"),
+    [
+        (_UMLAUTS.encode(), None, _UMLAUTS),
+        (_UMLAUTS.encode(), "iso-8859-1", _UMLAUTS),
+        (_UMLAUTS.encode("latin-1"), "utf-8", _UMLAUTS),
+        (_UMLAUTS.encode("cp1252"), "iso-8859-1", _UMLAUTS),
+        (_RUSSIAN.encode("cp1251"), "utf-8", _RUSSIAN),
+        (_RUSSIAN.encode("koi8-r"), "koi8-r", _RUSSIAN),
+        (_RUSSIAN.encode("utf-16"), "utf-8", _RUSSIAN),
+        (b"\xef\xbb\xbfplain", "utf-16", "plain"),
+        (b"plain", "utf-16", "plain"),
+        (b'<meta http-equiv=x content="text/html; charset=koi8-r">' + _RUSSIAN.encode("koi8-r"), None, None),
+        (b"<?xml version='1.0' encoding='koi8-r'?>" + _RUSSIAN.encode("koi8-r"), None, None),
+        ("“quoted”".encode("cp1252"), "latin-1", "“quoted”"),
+        ("日本語".encode("iso2022_jp"), "iso-2022-jp", "日本語"),
+    ],
+)
+def test_a_page_is_decoded_whatever_it_declares(body, declared, text):
+    decoded = decode_page(body, declared)
+    assert decoded == text if text else decoded.endswith(_RUSSIAN)
+
+
+@pytest.mark.parametrize(
+    "declared", ["zlib", "hex", "punycode", "idna", "unicode_escape", "no-such", "", "\0", "x" * 999]
+)
+def test_a_charset_that_is_none_is_ignored(declared):
+    assert decode_page("Zoë".encode() * 50, declared) == "Zoë" * 50
+    assert decode_page(b"plain \\u0041", declared) == "plain \\u0041"
+
+
+def test_a_few_broken_bytes_do_not_change_the_charset_that_was_declared():
+    broken = _UMLAUTS.encode() + b"\xff"
+    assert decode_page(broken, "utf-8") == _UMLAUTS + "\ufffd"
+
+
+def test_noise_is_decoded_to_something():
+    assert decode_page(bytes(range(1, 256)) * 4, "utf-8")

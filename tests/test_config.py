@@ -1,0 +1,247 @@
+"""Configuration: what is read from where, and what a person is told when it is wrong."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from pydantic import Field, ValidationError
+
+from local import config
+from local.config import Environment, Settings, SystemConfig
+from local.errors import ConfigError
+
+CHECKOUT = Path(__file__).parent.parent
+
+
+class Sample(Settings):
+    model: str = "small"
+    num_ctx: int = Field(1000, gt=0)
+    think: bool = True
+    temperature: float | None = None
+    hosts: tuple[str, ...] = ()
+    weights: dict[str, int] = Field(default_factory=dict)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A settings folder, in the current folder so that messages name it shortly."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    return tmp_path / "mine"
+
+
+def write(folder: Path, text: str | bytes, name: str = "sample") -> None:
+    (folder / f"{name}.yaml").write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+def load(folder: Path) -> Sample:
+    return config.load("sample", Sample, [folder])
+
+
+def test_without_any_file_the_defaults_of_the_model_hold(folder: Path) -> None:
+    assert load(folder) == Sample()
+
+
+def test_an_empty_file_is_no_settings(folder: Path) -> None:
+    write(folder, "# nothing yet\n")
+    assert load(folder) == Sample()
+
+
+def test_later_layers_win_key_by_key_and_flags_win_over_all(folder: Path, tmp_path: Path) -> None:
+    write(tmp_path, "model: a\nnum_ctx: 1\nhosts: [x, y]\nweights: {p: 1, q: 2}\n")
+    write(folder, "num_ctx: 2\nhosts: [z]\nweights: {q: 3}\n")
+    sample = config.load("sample", Sample, [tmp_path, folder], {"model": "b", "num_ctx": None})
+    assert sample == Sample(model="b", num_ctx=2, hosts=("z",), weights={"p": 1, "q": 3})
+
+
+def test_settings_cannot_be_changed_afterwards() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        Sample().model = "other"  # type: ignore[misc]  # that it is refused is the point
+
+
+def test_anchors_and_merge_keys_are_fine(folder: Path) -> None:
+    write(folder, "hosts: &h [a]\nweights: {<<: {p: 1}, q: 2}\n")
+    assert load(folder) == Sample(hosts=("a",), weights={"p": 1, "q": 2})
+
+
+def test_a_byte_order_mark_is_fine(folder: Path) -> None:
+    write(folder, b"\xef\xbb\xbfmodel: a\n")
+    assert load(folder).model == "a"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\nnum_ctx: many", ":2: num_ctx: expected a whole number, found 'many'"),
+        ("num_ctx: '5'", ":1: num_ctx: expected a whole number, found '5'"),
+        ("num_ctx: true", ":1: num_ctx: expected a whole number, found true"),
+        ("num_ctx: 0", ":1: num_ctx: expected more than 0, found 0"),
+        ("num_ctx:", ":1: num_ctx: expected a whole number, found nothing"),
+        ("think: maybe", ":1: think: expected true or false, found 'maybe'"),
+        ("temperature: .nan", ":1: temperature: expected a finite number, found nan"),
+        ("model: no", ":1: model: expected text (in quotes if it looks like something else), found false"),
+        ("hosts: a", ":1: hosts: expected a list, found 'a'"),
+        ("hosts:\n- a\n- [b]", ":3: hosts: expected text (in quotes if it looks like something else), found a list"),
+        ("weights: 5", ":1: weights: expected settings, each as 'key: value', found 5"),
+        ("weights:\n  p: x", ":2: weights.p: expected a whole number, found 'x'"),
+        ("think: on\nnum_ctxx: 3", ":2: num_ctxx: unknown key; did you mean num_ctx?"),
+        ("zzz: 3", ":1: zzz: unknown key; known are hosts, model, num_ctx, temperature, think, weights"),
+        ("num_ct: 3\nyyy: 4", ":1: num_ct: unknown key; did you mean num_ctx? (and 1 more)"),
+        ("model: a\n\nmodel: b", ":3: model: given twice, first on line 1; keep one of them"),
+        ("weights: {p: 1,\n p: 2}", ":2: p: given twice, first on line 1; keep one of them"),
+        ("model: [", ":1: column 9: expected the node content, but found '<stream end>'"),
+        ("\tmodel: a", ":1: column 1: a tab; indent with spaces"),
+        ("- model", ":1: expected settings, each as 'key: value'"),
+        ("5: a", ":1: expected a name as the key; put it in quotes if it is meant as text"),
+        ("model: a\n---\nmodel: b", ":2: column 1: but found another document"),
+        ("model: *a", ":1: column 8: found undefined alias 'a'"),
+        ("model: !!python/name:os.system x", ":1: column 8: could not determine a constructor for the tag "),
+        ("weights: &a {p: *a}", ":1: nested deeper than 20 levels"),
+        ("model: " + "[" * 400, ": nested deeper than 20 levels"),
+        ("num_ctx: " + "9" * 5000, ": a value cannot be read: Exceeds the limit (4300 digits)"),
+        ("model: a\0", ": not valid YAML: unacceptable character #x0000"),
+        (b"model: a\nhosts: [\xff]", ":2: not UTF-8 text; save the file in that encoding"),
+        ("#" * 300_000, ": larger than 256 kB; settings are smaller"),
+    ],
+)
+def test_a_fault_is_one_line_with_file_line_key_and_expectation(folder: Path, text: str | bytes, message: str) -> None:
+    write(folder, text)
+    with pytest.raises(ConfigError) as caught:
+        load(folder)
+    assert str(caught.value).startswith(f"mine/sample.yaml{message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_alias_bomb_is_refused(folder: Path) -> None:
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+    for above, name in zip("abcdefgh", "bcdefghi", strict=True):
+        lines.append(f"{name}: &{name} [{', '.join([f'*{above}'] * 10)}]")
+    write(folder, "\n".join(lines))
+    with pytest.raises(ConfigError, match="more than 10000 values, counting what aliases repeat"):
+        load(folder)
+
+
+def test_a_file_that_cannot_be_read_is_named(folder: Path) -> None:
+    (folder / "sample.yaml").mkdir()
+    with pytest.raises(ConfigError, match=r"^mine/sample\.yaml: cannot be read: Is a directory$"):
+        load(folder)
+
+
+def test_a_fault_names_the_layer_it_stands_in(folder: Path, tmp_path: Path) -> None:
+    write(tmp_path, "model: a\nnum_ctx: many\n")
+    write(folder, "model: b\n")
+    with pytest.raises(ConfigError, match=r"^sample\.yaml:2: num_ctx"):
+        config.load("sample", Sample, [tmp_path, folder])
+
+
+def test_a_bad_flag_is_not_blamed_on_a_file(folder: Path) -> None:
+    write(folder, "num_ctx: 5\n")
+    with pytest.raises(ConfigError, match=r"^sample, from a flag or system\.yaml: num_ctx: expected a whole number"):
+        config.load("sample", Sample, [folder], {"num_ctx": "many"})
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("generator", "tools"), ("web_search", "fetch_enabled"), ("web_search", "fetch_max_chars")]
+)
+def test_a_key_that_has_lost_its_meaning_is_a_warning(
+    folder: Path, caplog: pytest.LogCaptureFixture, name: str, key: str
+) -> None:
+    write(folder, f"model: a\n{key}: 2000\n", name)
+    with caplog.at_level(logging.WARNING):
+        assert config.load(name, Sample, [folder]).model == "a"
+    assert f"mine/{name}.yaml:2: {key} is ignored: " in caplog.text
+
+
+def test_an_empty_variable_counts_as_unset_and_keys_are_not_shown() -> None:
+    found = config.environment({"OLLAMA_HOST": "", "BRAVE_API_KEY": "secret", "LOCAL2_DATA_DIR": "/d"})
+    assert found == Environment(brave_api_key="secret", data_dir=Path("/d"))
+    assert "secret" not in repr(found)
+
+
+def test_the_layers_are_the_defaults_and_then_the_folder_of_the_user(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LOCAL2_CONFIG_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    defaults, platform = config.layers_for(None)
+    assert defaults == CHECKOUT / "config"
+    assert platform.is_relative_to(tmp_path)
+    monkeypatch.setenv("LOCAL2_CONFIG_DIR", str(folder))
+    assert config.layers_for(None) == [defaults, folder]
+    assert config.layers_for(tmp_path) == [defaults, tmp_path]
+
+
+def test_a_settings_folder_that_was_named_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nowhere: no such folder"):
+        config.layers_for(tmp_path / "nowhere")
+
+
+def test_the_data_folder_is_the_flag_then_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL2_DATA_DIR", str(tmp_path / "variable"))
+    assert config.data_dir(None) == tmp_path / "variable"
+    assert config.data_dir(tmp_path / "flag") == tmp_path / "flag"
+
+
+def system(folder: Path, text: str = "", **variables: str) -> SystemConfig:
+    write(folder, text, "system")
+    return config.load_system([folder], {}, config.environment(variables))
+
+
+def test_the_shipped_system_file_says_what_the_defaults_are() -> None:
+    assert config.load("system", SystemConfig, [CHECKOUT / "config"]) == SystemConfig()
+
+
+@pytest.mark.parametrize("path", sorted((CHECKOUT / "config").glob("*.yaml")), ids=lambda path: path.name)
+def test_every_key_of_a_shipped_file_has_a_comment_above_it(path: Path) -> None:
+    blocks = path.read_text(encoding="utf-8").strip().split("\n\n")
+    assert all(block.startswith("#") for block in blocks)
+
+
+def test_a_participant_is_a_built_in_name_or_a_class_with_or_without_settings(folder: Path) -> None:
+    text = "participants:\n- generator\n- my_tools.dice:DiceTool\n- web_search: {provider: mock}\n"
+    entries = system(folder, text).participants
+    assert [(entry.target, entry.config) for entry in entries] == [
+        ("local.agents.generator:GeneratorAgent", {}),
+        ("my_tools.dice:DiceTool", {}),
+        ("local.tools.web_search:WebSearchTool", {"provider": "mock"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("participants:\n- generatr", ":2: participants: unknown participant 'generatr'; did you mean generator?"),
+        ("participants:\n- 5", ":2: participants: expected for each '-' one participant"),
+        ("participants:\n- {a: 1, b: 2}", ":2: participants: expected for each '-' one participant"),
+        ("participants: [generator, generator]", ":1: participants: local.agents.generator:GeneratorAgent is "),
+        ("bus_pub_address: udp://x", ":1: bus_pub_address: expected tcp://host:port or ipc://path, found 'udp://x'"),
+        ("bus_pub_address: tcp://127.0.0.1:5555", ": bus_pub_address and bus_sub_address belong together"),
+        (
+            "bus_pub_address: tcp://10.0.0.1:1\nbus_sub_address: tcp://10.0.0.1:2\nbus_security: none",
+            ": bus_security: none is only for loopback",
+        ),
+        ("backend: olama", ":1: backend: expected 'auto', 'ollama' or 'stand_in', found 'olama'"),
+        ("api_port: 99999", ":1: api_port: expected at most 65535, found 99999"),
+    ],
+)
+def test_a_fault_in_the_system_file_says_what_would_be_right(folder: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        system(folder, text)
+    assert str(caught.value).startswith(f"mine/system.yaml{message}")
+
+
+def test_a_loopback_bus_may_go_without_encryption(folder: Path) -> None:
+    text = "bus_pub_address: tcp://127.0.0.1:5555\nbus_sub_address: tcp://127.0.0.1:5556\nbus_security: none\n"
+    assert system(folder, text).bus_security == "none"
+
+
+def test_ollama_host_names_the_server_unless_the_file_does(folder: Path) -> None:
+    assert system(folder, "", OLLAMA_HOST="box:1").ollama_url == "box:1"
+    assert system(folder, "ollama_url: http://other", OLLAMA_HOST="box:1").ollama_url == "http://other"
+
+
+def test_own_tools_are_looked_for_in_the_settings_folder(folder: Path) -> None:
+    assert system(folder).python_path == (folder,)
+    assert system(folder, "python_path: [tools, /abs]").python_path == (folder / "tools", Path("/abs"))

@@ -1,0 +1,250 @@
+"""The set-up of the scripts, in copies of a tiny checkout: real environments, a stand-in for uv, no network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parent.parent / "scripts"
+
+# Notes what it was asked to do, and installs by pointing the environment at the checkout's src.
+FAKE_UV = """#!{python} -S
+import os, pathlib, signal, sys
+here = pathlib.Path(sys.argv[0]).parent
+with open(here / "calls", "a") as calls:
+    calls.write(" ".join(sys.argv[1:]) + "\\n")
+what = os.environ.get("FAKE_UV")
+if what == "fails":
+    sys.exit("error: fake failure")
+if what == "dies":
+    os.kill(os.getppid(), signal.SIGKILL)
+    sys.exit(1)
+if what == "waits":
+    open(here / "gate").read()
+if "-e" in sys.argv:
+    environment = pathlib.Path(sys.argv[sys.argv.index("--python") + 1]).parent.parent
+    for site in environment.glob("lib/python*/site-packages"):
+        (site / "checkout.pth").write_text(os.path.join(os.getcwd(), "src"))
+"""
+FAKE_CLI = """
+import sys
+def main(argv):
+    print("cli", *argv, "in", sys.prefix)
+    return 7
+"""
+FAKE_PYTEST = """
+def main(args):
+    print("pytest", *args)
+    return 5
+"""
+# What pip builds with where uv does not work: an editable wheel made by hand.
+BUILD_BACKEND = """
+import os, zipfile
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    info = "local2-0.dist-info/"
+    with zipfile.ZipFile(os.path.join(folder, "local2-0-py3-none-any.whl"), "w") as wheel:
+        wheel.writestr("checkout.pth", os.path.join(os.getcwd(), "src"))
+        wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: local2\\nVersion: 0\\n")
+        wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(info + "RECORD", "")
+    return "local2-0-py3-none-any.whl"
+"""
+
+
+@dataclass
+class Checkout:
+    """A checkout with the real scripts and nothing to install, and a machine with a fake uv."""
+
+    root: Path
+    tools: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Nothing of the machine that runs the tests, and no package index."""
+        return {"PATH": str(self.tools), "HOME": str(self.tools), "PIP_NO_INDEX": "1", **self.variables}
+
+    def command(self, script: str = "run_local.py") -> list[str]:
+        return [sys.executable, str(self.root / "scripts" / script), "--flag"]
+
+    def run(self, script: str = "run_local.py", **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {**self.environment, **variables}
+        return subprocess.run(self.command(script), env=environment, capture_output=True, text=True, timeout=50)
+
+    def start(self, **variables: str) -> subprocess.Popen[str]:
+        environment = {**self.environment, **variables}
+        return subprocess.Popen(
+            self.command(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def calls(self) -> list[str]:
+        """What uv was asked to install, in order, since the last look."""
+        notes = self.tools / "calls"
+        lines = notes.read_text().splitlines() if notes.exists() else []
+        notes.unlink(missing_ok=True)
+        return [line.split()[-1] for line in lines]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    root, tools = tmp_path / "checkout", tmp_path / "tools"
+    shutil.copytree(SCRIPTS, root / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    files = {
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        "backend.py": BUILD_BACKEND,
+        "requirements.lock": "# nothing\n",
+        "requirements-dev.lock": "# nothing\n",
+        "requirements-uv.lock": "uv==1 --hash=sha256:" + "0" * 64 + "\n",
+        "src/local/apps/cli.py": FAKE_CLI,
+        "src/pytest.py": FAKE_PYTEST,
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    tools.mkdir()
+    (tools / "uv").write_text(FAKE_UV.format(python=sys.executable))
+    (tools / "uv").chmod(0o755)
+    return Checkout(root, tools)
+
+
+@pytest.fixture
+def ready(checkout: Checkout) -> Checkout:
+    """A checkout whose first start is over."""
+    assert checkout.run().returncode == 7
+    checkout.calls()
+    (checkout.root / ".venv" / "mine").touch()
+    return checkout
+
+
+def test_the_first_start_makes_the_environment_and_runs_the_command_in_it(checkout: Checkout) -> None:
+    done = checkout.run()
+    assert done.stdout == f"cli run --flag in {checkout.root / '.venv'}\n"
+    assert done.returncode == 7
+    assert checkout.calls() == ["requirements.lock", "."]
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["LoCAL2"] * 4
+
+
+def test_a_second_start_installs_nothing_and_says_nothing(ready: Checkout) -> None:
+    done = ready.run()
+    assert (done.returncode, done.stderr, ready.calls()) == (7, "", [])
+
+
+def test_every_script_shares_the_environment(ready: Checkout) -> None:
+    assert ready.run("run_stories.py").stdout.startswith("cli stories --flag in")
+    assert ready.run("bus_tap.py").stdout.startswith("cli tap --flag in")
+    assert ready.calls() == []
+
+
+def test_the_tests_add_their_tools_once_and_end_with_the_status_of_pytest(ready: Checkout) -> None:
+    done = ready.run("run_tests.py")
+    assert (done.returncode, done.stdout) == (5, "pytest -n auto --dist worksteal --flag\n")
+    assert ready.calls() == ["requirements-dev.lock", "."]
+    assert ready.run("run_tests.py").stderr == ready.run().stderr == ""
+
+
+def test_a_changed_lock_is_installed_into_the_same_environment(ready: Checkout) -> None:
+    (ready.root / "requirements.lock").write_text("# something else\n")
+    assert ready.run().returncode == 7
+    assert ready.calls() == ["requirements.lock", "."]
+    assert (ready.root / ".venv" / "mine").exists()
+
+
+def test_changed_dependencies_of_the_project_are_noticed_and_changed_tool_settings_are_not(ready: Checkout) -> None:
+    project = ready.root / "pyproject.toml"
+    project.write_text(project.read_text() + "[project]\nname = 'local2'\n")
+    assert "installing" in ready.run().stderr
+    project.write_text(project.read_text() + "\n[tool.ruff]\nline-length = 120\n")
+    assert ready.run().stderr == ""
+
+
+def test_an_interrupted_installation_is_begun_again(ready: Checkout) -> None:
+    (ready.root / "requirements.lock").write_text("# something else\n")
+    assert ready.run(FAKE_UV="dies").returncode == -signal.SIGKILL
+    assert ready.run().returncode == 7
+    assert not (ready.root / ".venv" / "mine").exists()
+
+
+def test_an_environment_that_was_moved_is_made_anew(ready: Checkout) -> None:
+    moved = Checkout(ready.root.rename(ready.root.with_name("elsewhere")), ready.tools)
+    assert moved.run().stdout == f"cli run --flag in {moved.root / '.venv'}\n"
+    assert not (moved.root / ".venv" / "mine").exists()
+
+
+def test_an_environment_whose_python_is_gone_is_made_anew(ready: Checkout) -> None:
+    python = ready.root / ".venv" / "bin" / "python"
+    python.unlink()
+    python.symlink_to("/nowhere/python")
+    assert ready.run().returncode == 7
+
+
+def test_a_start_from_inside_the_environment_brings_it_up_to_date_too(ready: Checkout) -> None:
+    (ready.root / "requirements.lock").write_text("# something else\n")
+    inside = [str(ready.root / ".venv" / "bin" / "python"), *ready.command()[1:]]
+    assert subprocess.run(inside, env=ready.environment, capture_output=True, timeout=50).returncode == 7
+    assert ready.calls() == ["requirements.lock", "."]
+
+
+@pytest.fixture
+def gate(checkout: Checkout) -> Iterator[Path]:
+    """A pipe at which a waiting uv waits until somebody has opened it for writing and closed it."""
+    path = checkout.tools / "gate"
+    os.mkfifo(path)
+    yield path
+    path.unlink()
+
+
+def test_of_two_set_ups_at_once_one_waits_and_then_installs_nothing(checkout: Checkout, gate: Path) -> None:
+    with checkout.start(FAKE_UV="waits") as first:
+        assert first.stderr is not None
+        while "installing" not in first.stderr.readline():
+            assert first.poll() is None
+        with checkout.start() as second:
+            assert second.stderr is not None
+            assert "waiting for another set-up" in second.stderr.readline()
+            for _ in ("requirements.lock", "."):
+                gate.write_text("")
+            assert (first.wait(50), second.wait(50)) == (7, 7)
+    assert checkout.calls() == ["requirements.lock", "."]
+
+
+def test_where_uv_fails_pip_takes_over(checkout: Checkout) -> None:
+    done = checkout.run(FAKE_UV="fails")
+    assert "uv cannot be used (error: fake failure); trying pip" in done.stderr
+    assert done.returncode == 7
+
+
+def test_without_a_network_one_line_says_what_failed_and_what_to_do(checkout: Checkout) -> None:
+    (checkout.tools / "uv").unlink()
+    (checkout.root / "requirements.lock").write_text("nothing==1 --hash=sha256:" + "0" * 64 + "\n")
+    done = checkout.run()
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 2
+    assert last.startswith("LoCAL2 could not be set up: ERROR: ")
+    assert "is there a network" in last
+    assert "Traceback" not in done.stderr
+
+
+def test_a_checkout_without_its_lock_is_one_clear_line(checkout: Checkout) -> None:
+    (checkout.root / "requirements.lock").unlink()
+    done = checkout.run()
+    assert done.returncode == 2
+    assert done.stderr.startswith("LoCAL2 could not be set up: ")
+    assert "requirements.lock" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_old_python_is_refused_in_one_clear_line(checkout: Checkout) -> None:
+    check = checkout.root / "scripts" / "python_version.py"
+    check.write_text(check.read_text().replace("(3, 11)", "(99, 0)"))
+    done = checkout.run()
+    assert done.returncode == 2
+    assert done.stderr.startswith("LoCAL2 needs Python 3.11 or newer, and this is ")
+    assert done.stderr.count("\n") == 1

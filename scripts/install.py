@@ -56,7 +56,7 @@ def _only_one() -> Iterator[None]:
 
 
 def _create() -> None:
-    _say(f"setting up {VENV} for Python {sys.version.split()[0]}: once, and it takes about a minute")
+    _say(f"setting up {VENV} for Python {sys.version.split()[0]}: once, usually in less than a minute")
     if importlib.util.find_spec("venv") is None:
         raise SetUpFailed(_hint("this Python has no module venv"))
     import venv

@@ -28,7 +28,7 @@ def run_command(name: str) -> None:
     enter(RUN)
     from local.apps.cli import main
 
-    sys.exit(main([name, *sys.argv[1:]]))
+    main([name, *sys.argv[1:]])
 
 
 def run_tests() -> None:

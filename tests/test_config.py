@@ -99,7 +99,7 @@ def test_a_byte_order_mark_is_fine(folder: Path) -> None:
         ("model: *a", ":1: column 8: found undefined alias 'a'"),
         ("model: !!python/name:os.system x", ":1: column 8: could not determine a constructor for the tag "),
         ("weights: &a {p: *a}", ":1: nested deeper than 20 levels"),
-        ("model: " + "[" * 400, ": nested deeper than 20 levels"),
+        ("model: " + "[" * 1200, ": nested deeper than 20 levels"),
         ("num_ctx: " + "9" * 5000, ": a value cannot be read: Exceeds the limit (4300 digits)"),
         ("model: a\0", ": not valid YAML: unacceptable character #x0000"),
         (b"model: a\nhosts: [\xff]", ":2: not UTF-8 text; save the file in that encoding"),

@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +29,7 @@ if what == "fails":
 if what == "dies":
     os.kill(os.getppid(), signal.SIGKILL)
     sys.exit(1)
-if what == "waits":
+if what == "waits" and "-r" in sys.argv:
     open(here / "gate").read()
 if "-e" in sys.argv:
     environment = pathlib.Path(sys.argv[sys.argv.index("--python") + 1]).parent.parent
@@ -38,7 +40,7 @@ FAKE_CLI = """
 import sys
 def main(argv):
     print("cli", *argv, "in", sys.prefix)
-    return 7
+    sys.exit(7)
 """
 FAKE_PYTEST = """
 def main(args):
@@ -79,11 +81,17 @@ class Checkout:
         environment = {**self.environment, **variables}
         return subprocess.run(self.command(script), env=environment, capture_output=True, text=True, timeout=50)
 
-    def start(self, **variables: str) -> subprocess.Popen[str]:
+    @contextmanager
+    def start(self, **variables: str) -> Iterator[subprocess.Popen[str]]:
+        """The first script in the background; it and its uv are killed at the end if they still run."""
         environment = {**self.environment, **variables}
-        return subprocess.Popen(
-            self.command(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(self.command(), env=environment, start_new_session=True, **pipes) as process:
+            try:
+                yield process
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
 
     def calls(self) -> list[str]:
         """What uv was asked to install, in order, since the last look."""
@@ -209,8 +217,7 @@ def test_of_two_set_ups_at_once_one_waits_and_then_installs_nothing(checkout: Ch
         with checkout.start() as second:
             assert second.stderr is not None
             assert "waiting for another set-up" in second.stderr.readline()
-            for _ in ("requirements.lock", "."):
-                gate.write_text("")
+            gate.write_text("")
             assert (first.wait(50), second.wait(50)) == (7, 7)
     assert checkout.calls() == ["requirements.lock", "."]
 

@@ -21,7 +21,7 @@ class MalformedFrame(LocalError):
 
 
 class UnsupportedVersion(MalformedFrame):
-    """An envelope of a newer protocol."""
+    """An envelope of another protocol version."""
 
     kind = "unsupported_version"
 
@@ -40,6 +40,12 @@ class FrameTooLarge(LocalError):
         self.subject, self.size, self.limit = subject, size, limit
 
 
+class UnsendableMessage(LocalError):
+    """A message that no frame can carry: a subject that is none, or text that is no Unicode."""
+
+    kind = "unsendable"
+
+
 # --- bus ------------------------------------------------------------------------------------------------------------
 
 
@@ -51,6 +57,18 @@ class BusNotReady(LocalError):
     def __init__(self, address: str, seconds: float) -> None:
         super().__init__(f"the bus at {address} did not answer within {seconds:g} s")
         self.address, self.seconds = address, seconds
+
+
+class BadBusAddress(LocalError):
+    """A bus address that ZeroMQ cannot connect to."""
+
+    kind = "bad_bus_address"
+
+
+class BlobNotStored(LocalError):
+    """A large field could not be written to the blob store."""
+
+    kind = "blob_not_stored"
 
 
 class BusClosed(LocalError):
@@ -102,6 +120,12 @@ class StoreFailed(LocalError):
     """A database could not be opened, read or written; the text names the file and SQLite's reason."""
 
     kind = "store_failed"
+
+
+class NotOnRecord(LocalError):
+    """No such session or query in the store."""
+
+    kind = "not_found"
 
 
 class AlreadyRunning(LocalError):

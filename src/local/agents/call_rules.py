@@ -35,8 +35,13 @@ def _recorded(call: PlannedCall, steps: Sequence[Step]) -> ToolCallRecord | None
     for step in steps:
         for record in step.records if isinstance(step, ToolStep) else ():
             if record.call_id in made and record.result is not None:
-                return record.model_copy(update={"call_id": call.call_id, "duration_ms": 0.0})
+                return under_id(call, record)
     return None
+
+
+def under_id(call: PlannedCall, record: ToolCallRecord) -> ToolCallRecord:
+    """The record of an equal call as that of this one, which cost no time."""
+    return record.model_copy(update={"call_id": call.call_id, "duration_ms": 0.0})
 
 
 def _refused(call: PlannedCall, kind: str, message: str) -> ToolCallRecord:

@@ -7,15 +7,9 @@ from datetime import date
 from typing import Any
 
 from local.agents.prompt import compose
-from local.errors import LocalError
+from local.errors import LocalError, NotOnRecord
 from local.protocol.messages import ConversationRequest, ConversationResult, ErrorInfo
 from local.services.conversation import ConversationService, StoredTurn
-
-
-class NotOnRecord(LocalError):
-    """No such session or query."""
-
-    kind = "not_found"
 
 
 class ConversationDesk:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import date
 from typing import Any, Self
@@ -14,17 +14,19 @@ from typing import Any, Self
 from pydantic import Field
 
 from local.agents.conversation_desk import ConversationDesk
+from local.agents.outcome import publish_outcome, stored_outcome, trace_of
 from local.agents.prompt import compose
 from local.agents.steps import parse_step
-from local.agents.tool_registry import ToolRegistry
-from local.agents.turn import Question, Turn, response_id
+from local.agents.tool_registry import SILENT_SECONDS, ToolRegistry
+from local.agents.turn import Question, Turn
 from local.agents.turn_runner import Means, TurnRunner
+from local.agents.turns import Turns
 from local.agents.waiting_line import WaitingLine
 from local.config import Settings
-from local.errors import LocalError, StoreFailed
+from local.errors import LocalError
 from local.models.chat import ChatModel
 from local.models.ollama import OllamaModel
-from local.protocol.envelope import Envelope, Trace
+from local.protocol.envelope import Envelope
 from local.protocol.messages import (
     BusDead,
     ConversationRequest,
@@ -36,17 +38,17 @@ from local.protocol.messages import (
     QueryCancel,
     QueryFailed,
     QueryReceived,
-    ResponseGeneration,
     ToolSchema,
     ToolSchemaRequest,
 )
-from local.runtime.logs import query_id_var
 from local.runtime.participant import Kind, Participant, Resources, on
 from local.services.conversation import Asked, ConversationService, StoredTurn, TurnStatus
 
 log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 4
+QUERIES_AT_ONCE = 64  # being stored; what is stored together costs one commit
+CANCELLED_EARLY = "the query was cancelled before its turn came"
 
 
 class GeneratorConfig(Settings):
@@ -79,12 +81,9 @@ class GeneratorAgent(Participant):
         self._model, self._conversation = model, conversation
         self._tools = ToolRegistry()
         self._line = WaitingLine(config.max_concurrent_turns, config.max_waiting_turns)
+        self._turns = Turns(self._line, self._prepare, self._abandon)
         self._desk = ConversationDesk(conversation, config.system_prompt)
-        self._stored: dict[str, StoredTurn] = {}  # accepted and not ended
-        self._runners: dict[str, TurnRunner] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._turns: asyncio.TaskGroup
-        self._closing = False
+        self._news = asyncio.Event()  # a tool has come, or a query was cancelled
 
     @classmethod
     def build(cls, config: GeneratorConfig, resources: Resources) -> Self:
@@ -104,67 +103,60 @@ class GeneratorAgent(Participant):
             stack.push_async_callback(self._model.close)
             await stack.enter_async_context(self._conversation)
             left_over = await self._conversation.unfinished()
-            async with asyncio.TaskGroup() as self._turns:
-                for stored in left_over:
-                    await self._resume(stored)
-                yield
-                self._closing = True
-                for task in self._tasks.values():
-                    task.cancel()
+            await stack.enter_async_context(self._turns.are_open())
+            for stored in left_over:
+                await self._resume(stored)
+            yield
 
     async def announce(self) -> None:
-        """Ask who the tools are, and repeat every outcome that may not have left."""
+        """Ask who the tools are, and publish every outcome that has not left."""
         await self.bus.publish(ToolSchemaRequest())
         for stored in await self._conversation.unfinished():
             await self._publish_outcome(stored)
 
     def figures(self) -> dict[str, int]:
         """How many turns run and how many wait."""
-        return {"turns_running": len(self._runners), "turns_waiting": len(self._line)}
+        return self._turns.figures()
 
-    @on(QueryReceived)
-    async def receive(self, message: QueryReceived, envelope: Envelope) -> Message | None:
+    def details(self) -> dict[str, str]:
+        """Which model answers."""
+        return {"model": self._settings.model}
+
+    @on(QueryReceived, concurrency=QUERIES_AT_ONCE)
+    async def receive(self, message: QueryReceived, envelope: Envelope) -> QueryFailed | None:
         """A query: accepted, refused, known already or answered before; it is never ignored."""
-        session_id = envelope.session_id or message.query_id
-        running = self._stored.get(message.query_id)
-        if running is None and self._line.is_full_for(session_id):
-            return self._failed(
-                message.query_id, "busy", "too many queries of this session wait already; try again later"
-            )
-        asked = Asked(
-            message.query_id, session_id, envelope.user_id, envelope.id, message.query, message.encode().decode(),
-            in_history=message.history is None,
-        )  # fmt: skip
-        stored, is_new = (running, False) if running else await self._conversation.accept(asked)
+        query_id = message.query_id
+        stored = self._turns.get(query_id) or await self._store(message, envelope)
+        if stored is None:
+            return _failed(query_id, "busy", "too many queries of this session wait already; try again later")
         if stored.query != message.query:
-            text = f"query_id {message.query_id} was used for another query; take a new one"
-            return self._failed(message.query_id, "conflict", text)
+            return _failed(query_id, "conflict", f"query_id {query_id} was used for another query; take a new one")
         if stored.outcome is not None:
             await self._publish_outcome(stored)
             return None
-        if is_new:
-            self._stored[stored.query_id] = stored
-        await self.bus.publish(QueryAccepted(query_id=stored.query_id, attempt=stored.attempt), envelope.trace())
-        if is_new:
-            self._start(self._line.arrive(stored.query_id, session_id))
+        if self._turns.get(query_id) is None:
+            if self._turns.is_cancelled(query_id):
+                await self._end_unbegun(stored, TurnStatus.CANCELLED, "cancelled", CANCELLED_EARLY)
+                return None
+            self._turns.enter(stored)
+        trace = envelope.trace()._replace(session_id=stored.session_id)  # a repeat need not name its session
+        await self.bus.publish(QueryAccepted(query_id=query_id, attempt=stored.attempt), trace)
         return None
 
     @on(QueryCancel)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
         """End a query early: with what was said so far, or as failed if it has not begun."""
-        query_id = message.query_id
-        if self._line.leave(query_id):
-            self._stored.pop(query_id)
-            text = "the query was cancelled before its turn came"
-            await self._end_unbegun(query_id, TurnStatus.CANCELLED, "cancelled", text)
-        elif query_id in self._runners:
-            self._runners[query_id].cancel()
+        unbegun = self._turns.cancel(message.query_id)
+        self._news.set()
+        if unbegun is not None:
+            await self._end_unbegun(unbegun, TurnStatus.CANCELLED, "cancelled", CANCELLED_EARLY)
 
     @on(ToolSchema)
     async def learn(self, schema: ToolSchema, envelope: Envelope) -> BusDead | None:
         """A tool says what it is."""
         refusal = self._tools.announce(schema, envelope.sender, envelope.instance, time.monotonic())
         if refusal is None:
+            self._news.set()
             return None
         log.warning("%s", refusal)
         error = ErrorInfo(kind="duplicate_tool", message=refusal)
@@ -189,51 +181,44 @@ class GeneratorAgent(Participant):
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """What the door is told when a query could not be taken or the record not be read."""
         info = ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)
-        if isinstance(message, QueryReceived):
+        if isinstance(message, QueryReceived) and self._turns.get(message.query_id) is None:
             return QueryFailed(query_id=message.query_id, error=info)
         if isinstance(message, ConversationRequest):
             return ConversationResult(verb=message.verb, error=info)
         return None
 
-    def _start(self, query_ids: list[str]) -> None:
-        for query_id in query_ids:
-            if not self._closing:
-                self._tasks[query_id] = self._turns.create_task(self._run(self._stored[query_id]), name=query_id)
+    async def _store(self, message: QueryReceived, envelope: Envelope) -> StoredTurn | None:
+        """The record of a query, made now unless there is one; None if its session has no room for another."""
+        query_id, session_id = message.query_id, envelope.session_id or message.query_id
+        if not self._line.expect(query_id, session_id):
+            return await self._conversation.turn(query_id)
+        asked = Asked(
+            query_id, session_id, envelope.user_id, envelope.id, message.query, message.encode().decode(),
+            in_history=message.history is None, tools=tuple(self._tools.offered(time.monotonic())),
+        )  # fmt: skip
+        try:
+            stored, _ = await self._conversation.accept(asked)
+            return stored
+        finally:
+            self._line.expect_no_more(query_id)
 
     async def _resume(self, stored: StoredTurn) -> None:
         """Put an interrupted turn back in line, unless it has ended its process too often."""
         if stored.outcome is not None:
             return
-        attempt = await self._conversation.next_attempt(stored.query_id)
-        if attempt > MAX_ATTEMPTS:
-            text = f"the process that worked on it ended {attempt - 1} times"
+        if stored.attempt >= MAX_ATTEMPTS:
+            text = f"the process that worked on it ended {stored.attempt} times"
             log.error("query %s is given up: %s", stored.query_id, text)
-            await self._end_unbegun(stored.query_id, TurnStatus.FAILED, "gave_up", text)
-            return
-        stored = replace(stored, attempt=attempt)
-        self._stored[stored.query_id] = stored
-        self._start(self._line.arrive(stored.query_id, stored.session_id))
-
-    async def _run(self, stored: StoredTurn) -> None:
-        query_id = stored.query_id
-        query_id_var.set(query_id)
-        try:
-            self._runners[query_id] = await self._prepare(stored)
-            await self._runners[query_id].run()
-        except StoreFailed as error:
-            log.error("the turn is lost: %s", error)
-            await self.bus.publish(self._failed(query_id, error.kind, str(error)), _trace(stored))
-        except LocalError as error:  # the outcome is stored; `announce` repeats it when the bus is back
-            log.error("the answer waits: %s", error)
-        finally:
-            for table in (self._runners, self._stored, self._tasks):
-                table.pop(query_id, None)
-            self._start(self._line.done(query_id))
+            await self._end_unbegun(stored, TurnStatus.FAILED, "gave_up", text)
+        else:
+            self._turns.enter(replace(stored, attempt=stored.attempt + 1))
 
     async def _prepare(self, stored: StoredTurn) -> TurnRunner:
         settings = self._settings
-        message = QueryReceived.decode(stored.body.encode())
-        history: Any = message.history
+        if stored.attempt > 1:
+            await self._conversation.next_attempt(stored.query_id)
+            await self._tools_back(stored)
+        history: Any = QueryReceived.decode(stored.body.encode()).history
         if history is None:
             history = await self._conversation.history(stored.session_id, stored.position)
         question = Question(
@@ -245,7 +230,17 @@ class GeneratorAgent(Participant):
             max_tool_iterations=settings.max_tool_iterations,
         )
         steps = [parse_step(body) for body in await self._conversation.steps(stored.query_id)]
-        return TurnRunner(Turn(question, steps), self._means(), _trace(stored), stored.attempt)
+        return TurnRunner(Turn(question, steps), self._means(), trace_of(stored), stored.attempt)
+
+    async def _tools_back(self, stored: StoredTurn) -> None:
+        """Wait until an interrupted turn has its tools again, is cancelled, or they count as silent."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SILENT_SECONDS):
+                while not self._turns.is_cancelled(stored.query_id) and not (
+                    self._tools.offered(time.monotonic()).keys() >= set(stored.tools)
+                ):
+                    self._news.clear()
+                    await self._news.wait()
 
     def _means(self) -> Means:
         settings = self._settings
@@ -263,26 +258,26 @@ class GeneratorAgent(Participant):
             tool_timeout_seconds=settings.tool_timeout_seconds,
         )
 
-    def _failed(self, query_id: str, kind: str, message: str) -> QueryFailed:
-        return QueryFailed(query_id=query_id, error=ErrorInfo(kind=kind, message=message))
-
-    async def _end_unbegun(self, query_id: str, status: TurnStatus, kind: str, message: str) -> None:
-        failed = self._failed(query_id, kind, message)
-        await self._conversation.finish(query_id, status, None, failed.routing_key, failed.encode().decode())
-        ended = await self._conversation.turn(query_id)
-        assert ended is not None, "it was accepted"
-        await self._publish_outcome(ended)
+    async def _end_unbegun(self, stored: StoredTurn, status: TurnStatus, kind: str, message: str) -> None:
+        failed = _failed(stored.query_id, kind, message)
+        await self._conversation.finish(stored.query_id, status, None, failed.routing_key, failed.encode().decode())
+        await publish_outcome(self.bus, self._conversation, failed, trace_of(stored))
 
     async def _publish_outcome(self, stored: StoredTurn) -> None:
         """Publish the stored end of a turn, again or for the first time; nothing if it has not ended."""
-        if stored.outcome is None:
-            return
-        kind = ResponseGeneration if stored.outcome_subject == ResponseGeneration.subject else QueryFailed
-        outcome: Message = kind.decode(stored.outcome.encode())
-        envelope_id = response_id(stored.query_id, self.respondent_id)
-        await self.bus.publish(outcome, _trace(stored), envelope_id=envelope_id)
-        await self._conversation.published(stored.query_id)
+        outcome = stored_outcome(stored)
+        if outcome is not None:
+            await publish_outcome(self.bus, self._conversation, outcome, trace_of(stored))
+
+    async def _abandon(self, stored: StoredTurn, error: Exception) -> None:
+        """Tell that a turn got no stored end; it is tried again when it is asked again, or by the next process."""
+        log.error("the turn is left open: %s: %s", type(error).__name__, error)
+        failed = _failed(stored.query_id, getattr(error, "kind", "internal"), str(error) or type(error).__name__)
+        try:
+            await self.bus.publish(failed, trace_of(stored))
+        except LocalError as unheard:
+            log.error("nobody could be told: %s", unheard)
 
 
-def _trace(stored: StoredTurn) -> Trace:
-    return Trace(stored.query_id, stored.envelope_id, stored.session_id, stored.user_id)
+def _failed(query_id: str, kind: str, message: str) -> QueryFailed:
+    return QueryFailed(query_id=query_id, error=ErrorInfo(kind=kind, message=message))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import Field, TypeAdapter, ValidationError
+
+from local.errors import StoreFailed
 from local.models.chat import Json
 from local.protocol.messages import Data, ToolCallRecord, UsageInfo
 
@@ -77,7 +80,18 @@ class NudgeStep(Data):
         return [{"role": "user", "content": self.text}]
 
 
-Step = ModelStep | ToolStep | NudgeStep
+class ShortenStep(Data):
+    """The model found the conversation too long: from here on the older half of what was left of it is left out."""
+
+    kind: Literal["shorten"] = "shorten"
+
+    def as_messages(self) -> list[Json]:
+        """Nothing that the model is told."""
+        return []
+
+
+Step = ModelStep | ToolStep | NudgeStep | ShortenStep
+_STEP: TypeAdapter[Step] = TypeAdapter(Annotated[Step, Field(discriminator="kind")])
 
 
 def told(record: ToolCallRecord) -> str:
@@ -88,13 +102,10 @@ def told(record: ToolCallRecord) -> str:
 
 
 def parse_step(text: str) -> Step:
-    """A stored step; raises `ValueError` if it is none."""
-    kinds: dict[str, type[ModelStep] | type[ToolStep] | type[NudgeStep]] = {
-        "model": ModelStep,
-        "tools": ToolStep,
-        "nudge": NudgeStep,
-    }
-    kind = json.loads(text).get("kind")
-    if kind not in kinds:
-        raise ValueError(f"a step of unknown kind {kind!r}")
-    return kinds[kind].model_validate_json(text)
+    """A stored step. Raises `StoreFailed` if it is none."""
+    try:
+        return _STEP.validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the whole"
+        raise StoreFailed(f"a stored step cannot be read: {where}: {first['msg']}") from None

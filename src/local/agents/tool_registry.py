@@ -26,21 +26,25 @@ class ToolRegistry:
 
     def __init__(self) -> None:
         self._offers: dict[str, Offer] = {}
+        self._refused: dict[str, str] = {}  # sender -> the tool that it may not offer
 
     def announce(self, schema: ToolSchema, sender: str, instance: str, now: float) -> str | None:
         """A tool says what it is. Returns why it is refused, or None."""
         owner = self._offers.get(schema.tool)
         if owner is not None and owner.sender != sender and self._is_alive(owner, now):
+            self._refused[sender] = schema.tool
             return f"tool {schema.tool} of {sender} is refused: {owner.sender} offers one of that name"
+        self._refused.pop(sender, None)
         self._offers[schema.tool] = Offer(schema, sender, instance, now)
         return None
 
     def heard(self, sender: str, now: float) -> bool:
-        """A tool's participant lives; False if it has not announced anything yet."""
+        """A tool's participant lives; False if it should say (again) what it offers."""
         known = [name for name, offer in self._offers.items() if offer.sender == sender]
         for name in known:
             self._offers[name] = replace(self._offers[name], heard_at=now)
-        return bool(known)
+        rival = self._offers.get(self._refused.get(sender, ""))
+        return bool(known) or (rival is not None and self._is_alive(rival, now))
 
     def left(self, sender: str, instance: str) -> None:
         """A tool's participant says goodbye; its successor, if it is here already, stays."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Literal
 
-from local.agents.call_rules import settle_here
-from local.agents.steps import ModelStep, NudgeStep, PlannedCall, Step, ToolStep
+from local.agents.call_rules import settle_here, under_id
+from local.agents.prompt import has_history, without_older_half
+from local.agents.spoken import Spoken
+from local.agents.steps import ModelStep, NudgeStep, PlannedCall, ShortenStep, Step, ToolStep
 from local.agents.turn_table import TABLE, Action, State
-from local.models.chat import ContentDelta, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
+from local.models.chat import Delta, Json, ToolCall
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolCallRecord, ToolSchema, UsageInfo
 from local.runtime.machine import Machine
 
@@ -20,7 +21,6 @@ SAME_CALL_ENDS_LOOP = 4
 EMPTY_ANSWERS_ALLOWED = 2
 ANSWER_NOW = "Answer the question now, in plain text, with what you have. No more tool calls are possible."
 SAY_SOMETHING = "Your last message was empty. Answer the question in plain text."
-_NAMESPACE = uuid.UUID("5f4f3c1e-6a60-4bb4-9a0c-3d2a8d0f3b51")
 
 Status = Literal["answered", "cancelled", "failed"]
 
@@ -45,31 +45,18 @@ class Next(Enum):
     PUBLISH = auto()
 
 
-def response_id(query_id: str, respondent_id: str) -> str:
-    """The id of the envelope that ends a turn: always the same, so that publishing it twice is one answer."""
-    return uuid.uuid5(_NAMESPACE, f"{query_id}\n{respondent_id}").hex
-
-
 class Turn:
     """Feed it what happens; it says what comes next. `steps` is its whole memory: a turn made from the steps of
     another continues it."""
 
-    def __init__(
-        self,
-        question: Question,
-        steps: Sequence[Step] = (),
-    ) -> None:
+    def __init__(self, question: Question, steps: Sequence[Step] = ()) -> None:
         self.question = question
         self.steps: list[Step] = list(steps)
         self.on_change: Callable[[State, Action, State], None] = lambda before, action, after: None
         self._machine: Machine[State, Action] = Machine(TABLE, State.IDLE, lambda *change: self.on_change(*change))
-        self._content: list[str] = []
-        self._thinking: list[str] = []
-        self._calls: list[ToolCall] = []
-        self._done: Done | None = None
         self._status: Status = "answered"
         self._error: ErrorInfo | None = None
-        self._notes: list[str] = []
+        self._spoken = Spoken()
 
     @property
     def state(self) -> State:
@@ -79,12 +66,12 @@ class Turn:
     @property
     def content(self) -> str:
         """What the model has said so far of the message it is saying."""
-        return "".join(self._content)
+        return self._spoken.content
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls in the message that the model is saying."""
-        return tuple(self._calls)
+        return tuple(self._spoken.calls)
 
     def begin(self) -> Next:
         """The query has been accepted (or a restarted process goes on with it)."""
@@ -97,20 +84,19 @@ class Turn:
 
     def messages(self) -> list[Json]:
         """The whole conversation as the model gets it now."""
-        asked: list[Json] = [*self.question.prelude, {"role": "user", "content": self.question.query}]
+        asked: list[Json] = [*self._prelude(), {"role": "user", "content": self.question.query}]
         for step in self.steps:
             asked += step.as_messages()
-        if not self.offers_tools:
+        if self._rounds() and not self.offers_tools:
             asked.append({"role": "user", "content": ANSWER_NOW})
         return asked
 
     @property
     def offers_tools(self) -> bool:
         """Whether the model may still call tools."""
-        rounds = sum(isinstance(step, ToolStep) for step in self.steps)
         repeats = Counter(call.signature for step in self._model_steps() for call in step.calls)
         in_a_loop = max(repeats.values(), default=0) >= SAME_CALL_ENDS_LOOP
-        return rounds < self.question.max_tool_iterations and not in_a_loop
+        return self._rounds() < self.question.max_tool_iterations and not in_a_loop
 
     @property
     def thinks(self) -> bool:
@@ -121,48 +107,36 @@ class Turn:
 
     def hear(self, delta: Delta) -> None:
         """Take in one delta of the message that the model is saying."""
-        match delta:
-            case ContentDelta(text):
-                self._content.append(text)
-            case ThinkingDelta(text):
-                self._thinking.append(text)
-            case ToolCall():
-                self._calls.append(delta)
-            case Done():
-                self._done = delta
+        self._spoken.hear(delta)
 
-    def message_ended(self, degraded: Sequence[str] = (), call_in_text: ToolCall | None = None) -> Next:
+    def message_ended(self, call_in_text: ToolCall | None = None) -> Next:
         """The model has finished its message: decide. `call_in_text` is a call found where content was expected."""
-        calls = self._calls if call_in_text is None else [call_in_text]
-        done = self._done or Done(Usage())
+        if call_in_text is not None:
+            self._spoken.was_call(call_in_text)
+        spoken, self._spoken = self._spoken, Spoken()
+        done = spoken.done
         step = ModelStep(
-            content="" if call_in_text else self.content,
-            thinking="".join(self._thinking),
-            calls=self._planned(calls) if self.offers_tools else (),
+            content=spoken.content,
+            thinking=spoken.thinking,
+            calls=self._planned(spoken.calls) if self.offers_tools else (),
             model=done.model,
             usage=UsageInfo(
                 prompt_tokens=done.usage.prompt_tokens,
                 completion_tokens=done.usage.completion_tokens,
                 durations=dict(done.usage.durations),
             ),
-            degraded=tuple(degraded),
+            degraded=tuple(spoken.notes),
         )
-        self.forget_message()
         self.steps.append(step)
         return self._after_model(step)
 
-    def forget_message(self) -> None:
-        """Drop what was heard of an unfinished message, before it is asked for again."""
-        self._content, self._thinking, self._calls, self._done = [], [], [], None
-
     def shorten_history(self) -> bool:
-        """Drop the older half of the history after the model found the prompt too long; False if there is none."""
-        system = [message for message in self.question.prelude if message["role"] == "system"]
-        history = self.question.prelude[len(system) :]
-        if not history:
+        """Leave the older half of the history out, after the model found the prompt too long, and forget what it said
+        before that; False if there is no history."""
+        if not has_history(self._prelude()):
             return False
-        self.question = replace(self.question, prelude=(*system, *history[(len(history) + 3) // 4 * 2 :]))
-        self._notes.append("the conversation was too long for the model; its oldest part was left out")
+        self._spoken = Spoken()
+        self.steps.append(ShortenStep())
         return True
 
     # What the tools do
@@ -171,13 +145,13 @@ class Turn:
         """The calls of the last message that a tool has to answer, and those already settled, by call_id."""
         self._machine.advance(Action.DISPATCH_TOOL)
         settled: dict[str, ToolCallRecord] = {}
-        open_calls = []
+        open_calls: list[PlannedCall] = []
         for index, call in enumerate(self._last_calls()):
             record = settle_here(call, index, offered, self.steps)
-            if record is None:
-                open_calls.append(call)
-            else:
+            if record is not None:
                 settled[call.call_id] = record
+            elif offered[call.tool].repeatable or call.signature not in {other.signature for other in open_calls}:
+                open_calls.append(call)
         return open_calls, settled
 
     def requests_sent(self) -> None:
@@ -185,8 +159,11 @@ class Turn:
         self._machine.advance(Action.REQUEST_SENT)
 
     def tools_settled(self, records: Mapping[str, ToolCallRecord]) -> Next:
-        """All calls of the last message have ended; `records` by call_id."""
-        ordered = tuple(records[call.call_id] for call in self._last_calls())
+        """All calls of the last message have ended; `records` by call_id. A call without one was the same as an earlier
+        one of the message and shares its record."""
+        calls = self._last_calls()
+        made = {call.signature: records[call.call_id] for call in reversed(calls) if call.call_id in records}
+        ordered = tuple(records.get(call.call_id) or under_id(call, made[call.signature]) for call in calls)
         all_late = all(record.error is not None and record.error.kind == "timeout" for record in ordered)
         self.steps.append(ToolStep(records=ordered))
         self._machine.advance(Action.TOOL_TIMEOUT if all_late else Action.TOOL_RESULT)
@@ -196,16 +173,14 @@ class Turn:
 
     def cancel(self) -> Next:
         """The user wants no more of it."""
-        if self.state is not State.PUBLISHING:
+        if self._ends_by(Action.CANCEL):
             self._status = "cancelled"
-        self._machine.advance(Action.CANCEL)
         return Next.PUBLISH
 
     def fail(self, error: ErrorInfo) -> Next:
         """Something ended it that a model cannot mend."""
-        if self.state is not State.PUBLISHING:
+        if self._ends_by(Action.FAIL):
             self._status, self._error = "failed", error
-        self._machine.advance(Action.FAIL)
         return Next.PUBLISH
 
     def published(self) -> None:
@@ -215,8 +190,10 @@ class Turn:
     def response(self) -> ResponseGeneration:
         """The answer and its record; what was said so far if it was cancelled or failed."""
         steps = self._model_steps()
-        thoughts = [*(step.thinking for step in steps), "".join(self._thinking)]
-        notes = [*self._notes, *(note for step in steps for note in step.degraded)]
+        thoughts = [*(step.thinking for step in steps), self._spoken.thinking]
+        notes = [*(note for step in steps for note in step.degraded), *self._spoken.notes]
+        if any(isinstance(step, ShortenStep) for step in self.steps):
+            notes.append("the conversation was too long for the model; its oldest part was left out")
         if self._empty_messages():
             notes.append(f"the model gave an empty answer {self._empty_messages()} times and was asked again")
         return ResponseGeneration(
@@ -224,7 +201,7 @@ class Turn:
             respondent_id=self.question.respondent_id,
             status=self._status,
             query=self.question.query,
-            answer=self.content or next((step.content for step in reversed(steps) if not step.calls), ""),
+            answer=self.content or next((step.content for step in reversed(steps) if step.content.strip()), ""),
             thinking="\n\n".join(text for text in thoughts if text),
             tool_calls=tuple(record for step in self.steps if isinstance(step, ToolStep) for record in step.records),
             model=next((step.model for step in reversed(steps) if step.model), ""),
@@ -234,6 +211,11 @@ class Turn:
         )
 
     # Deciding
+
+    def _ends_by(self, action: Action) -> bool:
+        """Take an action that ends a turn early; False if it comes too late to do so."""
+        before = self.state
+        return self._machine.advance(action) is not before
 
     def _after_model(self, step: ModelStep) -> Next:
         if step.calls:
@@ -255,6 +237,16 @@ class Turn:
             PlannedCall(call_id=f"{query_id}:{step}:{index}", tool=call.name, args=call.arguments)
             for index, call in enumerate(calls)
         )
+
+    def _prelude(self) -> tuple[Json, ...]:
+        prelude = self.question.prelude
+        for step in self.steps:
+            if isinstance(step, ShortenStep):
+                prelude = without_older_half(prelude)
+        return prelude
+
+    def _rounds(self) -> int:
+        return sum(isinstance(step, ToolStep) for step in self.steps)
 
     def _last_calls(self) -> tuple[PlannedCall, ...]:
         last = self.steps[-1]

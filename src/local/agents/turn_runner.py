@@ -10,20 +10,21 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from local.agents.outcome import publish_outcome
 from local.agents.steps import PlannedCall
 from local.agents.token_stream import TokenStream
 from local.agents.tool_registry import ToolRegistry, as_function
-from local.agents.turn import Next, Turn, response_id
+from local.agents.turn import Next, Turn
 from local.agents.turn_table import Action, State
 from local.bus.bus import Bus
 from local.errors import LocalError, ModelError, RequestTimeout
-from local.models.chat import ChatModel, Degraded
+from local.models.chat import ChatModel
 from local.models.text_calls import find_text_call
 from local.protocol.envelope import Trace
 from local.protocol.messages import (
     AgentTransition,
-    AnswerDialog,
     ErrorInfo,
+    ResponseGeneration,
     ToolCallRecord,
     ToolRequest,
     ToolResult,
@@ -64,29 +65,46 @@ class TurnRunner:
         self._cancelled = False
         turn.on_change = self._tell_change
 
-    async def run(self) -> None:
-        """From the first model call, or the last stored step, to the published response."""
-        self._work = asyncio.create_task(self._generate(), name=f"turn {self._query_id}")
+    async def run(self) -> ResponseGeneration:
+        """From the first model call, or the last stored step, to the stored response. Raises `StoreFailed`."""
+        self._work = asyncio.create_task(self._generate(self._turn.begin()), name=f"turn {self._query_id}")
+        if self._cancelled:
+            self._work.cancel()
         try:
             await asyncio.wait({self._work})
         finally:
             if self._work.cancel():
                 await asyncio.wait({self._work})
+        error = asyncio.CancelledError() if self._work.cancelled() else self._work.exception()
         if self._cancelled:
             self._turn.cancel()
-        elif not self._work.cancelled() and (error := self._work.exception()):
-            self._turn.fail(self._explain(error))
+        elif error is not None:
+            self._turn.fail(_explained(error))
         self._tokens.flush()
-        await self._publish()
+        response = self._turn.response()
+        await self._means.conversation.finish(
+            self._query_id,
+            TurnStatus(response.status),
+            response.answer,
+            response.routing_key,
+            response.encode().decode(),
+        )
+        return response
+
+    async def publish(self, response: ResponseGeneration) -> None:
+        """Let everybody have the stored response."""
+        await publish_outcome(self._means.bus, self._means.conversation, response, self._trace)
+        self._turn.published()
 
     def cancel(self) -> None:
         """Stop generating and publish what there is; without effect once the answer is complete."""
-        if self._turn.state is not State.PUBLISHING and self._work is not None:
+        if self._turn.state is not State.PUBLISHING:
             self._cancelled = True
-            self._work.cancel()
+            if self._work is not None:
+                self._work.cancel()
 
-    async def _generate(self) -> None:
-        following = self._turn.begin()
+    async def _generate(self, following: Next) -> None:
+        self._offered = self._means.tools.offered(self._means.clock())  # for calls that an earlier process left
         while following is not Next.PUBLISH:
             following = await (self._call_model() if following is Next.CALL_MODEL else self._call_tools())
             if following is not Next.PUBLISH:
@@ -96,45 +114,36 @@ class TurnRunner:
         means, turn = self._means, self._turn
         self._offered = means.tools.offered(means.clock())
         functions = [as_function(schema) for schema in self._offered.values()] if turn.offers_tools else []
-        notes: list[str] = []
         stream = means.model.chat(
             means.model_name, turn.messages(), tools=functions, think=turn.thinks, options=means.options
         )
         try:
             async with aclosing(stream):
                 async for delta in stream:
-                    if isinstance(delta, Degraded):
-                        notes.append(delta.note)
                     turn.hear(delta)
                     self._tokens.push(delta)
         except ModelError as error:
             if error.kind == "context_overflow" and turn.shorten_history():
-                turn.forget_message()
                 return Next.CALL_MODEL
             raise
         self._tokens.flush()
         call = find_text_call(turn.content, functions) if functions and not turn.calls else None
-        if call is not None:
-            notes.append(f"the call of {call.name} came as text")
-        return turn.message_ended(notes, call)
+        return turn.message_ended(call)
 
     async def _call_tools(self) -> Next:
         turn = self._turn
         calls, settled = turn.calls_to_make(self._offered)
-        tasks = {call.call_id: asyncio.create_task(self._call_tool(call), name=call.call_id) for call in calls}
-        try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._call_tool(call), name=call.call_id) for call in calls]
             await asyncio.sleep(0)  # every task sends its request now
             turn.requests_sent()
-            for call_id, task in tasks.items():
-                settled[call_id] = await task
-        finally:
-            for task in tasks.values():
-                task.cancel()
-        return turn.tools_settled(settled)
+        made = (task.result() for task in tasks)
+        return turn.tools_settled(settled | {record.call_id: record for record in made})
 
     async def _call_tool(self, call: PlannedCall) -> ToolCallRecord:
+        """The result, or what kept us from one: whatever goes wrong here is for the model to read."""
         means = self._means
-        seconds = min(self._offered[call.tool].timeout_seconds + 1.0, means.tool_timeout_seconds)
+        seconds = self._seconds_for(self._offered[call.tool])
         request = ToolRequest(
             query_id=self._query_id,
             respondent_id=self._respondent_id,
@@ -142,39 +151,24 @@ class TurnRunner:
             tool=call.tool,
             args=call.args,
         )
+        record = ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args)
         started = means.clock()
         try:
-            result = await means.bus.request(request, ToolResult, seconds, self._trace)
-        except RequestTimeout:
-            error = ErrorInfo(kind="timeout", message=f"{call.tool} did not answer within {seconds:g} s")
+            settled = await means.bus.request(request, ToolResult, seconds, self._trace)
+        except LocalError as failure:
+            late = isinstance(failure, RequestTimeout)
+            message = f"did not answer within {seconds:g} s" if late else f"gave no answer: {failure}"
+            error = ErrorInfo(kind=failure.kind, message=f"{call.tool} {message}")
             duration_ms = round((means.clock() - started) * 1000, 3)
-            return ToolCallRecord(
-                call_id=call.call_id, tool=call.tool, args=call.args, error=error, duration_ms=duration_ms
-            )
-        return ToolCallRecord(
-            call_id=call.call_id,
-            tool=call.tool,
-            args=call.args,
-            result=result.result,
-            error=result.error,
-            sources=result.sources,
-            duration_ms=result.duration_ms,
+            return record.model_copy(update={"error": error, "duration_ms": duration_ms})
+        return record.model_copy(
+            update={name: getattr(settled, name) for name in ("result", "error", "sources", "duration_ms")}
         )
 
-    async def _publish(self) -> None:
-        means, turn = self._means, self._turn
-        response = turn.response()
-        status = TurnStatus(response.status)
-        await means.conversation.finish(
-            self._query_id, status, response.answer, response.routing_key, response.encode().decode()
-        )
-        envelope_id = response_id(self._query_id, self._respondent_id)
-        await means.bus.publish(response, self._trace, envelope_id=envelope_id)
-        if response.status == "answered" and self._respondent_id == "A":
-            dialog = AnswerDialog(query_id=self._query_id, query=response.query, answer=response.answer)
-            await means.bus.publish(dialog, self._trace)
-        await means.conversation.published(self._query_id)
-        turn.published()
+    def _seconds_for(self, schema: ToolSchema) -> float:
+        """A second more than the tool gives itself, so that its own words about being late come first."""
+        says = "timeout_seconds" in schema.model_fields_set
+        return 1.0 + (schema.timeout_seconds if says else self._means.tool_timeout_seconds)
 
     async def _store_steps(self) -> None:
         new = self._turn.steps[self._stored :]
@@ -192,11 +186,11 @@ class TurnRunner:
         )
         self._means.bus.post(transition, self._trace)
 
-    def _explain(self, error: BaseException) -> ErrorInfo:
-        if isinstance(error, LocalError):
-            log.warning("the turn failed: %s", error)
-            return ErrorInfo(kind=error.kind, message=str(error))
-        log.error(
-            "the turn failed: %s: %s", type(error).__name__, error, exc_info=error if log.isEnabledFor(10) else None
-        )
-        return ErrorInfo(kind="internal", message=f"{type(error).__name__}: {error}")
+
+def _explained(error: BaseException) -> ErrorInfo:
+    if isinstance(error, LocalError):
+        log.warning("the turn failed: %s", error)
+        return ErrorInfo(kind=error.kind, message=str(error))
+    name = type(error).__name__
+    log.error("the turn failed: %s: %s", name, error, exc_info=error if log.isEnabledFor(logging.DEBUG) else None)
+    return ErrorInfo(kind="internal", message=f"{name}: {error}")

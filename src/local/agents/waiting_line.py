@@ -11,23 +11,31 @@ class WaitingLine:
     """Deciding only: ids in, ids out. Bounded for each session and in all."""
 
     def __init__(self, max_running: int, max_waiting: int) -> None:
+        """Of one session, one query runs and `max_waiting` wait; of all sessions, `max_running` run."""
         self._max_running, self._max_waiting = max_running, max_waiting
-        self._waiting: dict[str, str] = {}  # query_id -> session_id, in order of arrival
+        self._expected: dict[str, str] = {}  # query_id -> session_id, here as below
+        self._waiting: dict[str, str] = {}  # in order of arrival
         self._running: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def __contains__(self, query_id: str) -> bool:
-        return query_id in self._waiting or query_id in self._running
+    def expect(self, query_id: str, session_id: str) -> bool:
+        """Keep a place for a query that is on its way into the line; False if there is none."""
+        tables = (self._expected, self._waiting, self._running)
+        of_session = sum(Counter(table.values())[session_id] for table in tables)
+        if of_session > self._max_waiting or len(self._expected) + len(self._waiting) >= MAX_WAITING_IN_ALL:
+            return False
+        self._expected[query_id] = session_id
+        return True
 
-    def is_full_for(self, session_id: str) -> bool:
-        """Whether another query of this session would have to be refused."""
-        waiting = Counter(self._waiting.values())[session_id] if self._waiting else 0
-        return waiting >= self._max_waiting or len(self._waiting) >= MAX_WAITING_IN_ALL
+    def expect_no_more(self, query_id: str) -> None:
+        """Give up a kept place."""
+        self._expected.pop(query_id, None)
 
     def arrive(self, query_id: str, session_id: str) -> list[str]:
         """A query joins the end of the line; returns the queries to start now."""
+        self._expected.pop(query_id, None)
         self._waiting[query_id] = session_id
         return self._start()
 

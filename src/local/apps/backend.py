@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import logging
 import socket
+import urllib.request
 from dataclasses import dataclass
 
-import httpx
-
+from local.apps.listener import listen
 from local.config import SystemConfig
-from local.errors import ConfigError
 from local.models.ollama_host import normalise_host
 
 log = logging.getLogger(__name__)
@@ -47,22 +47,11 @@ def _stand_in() -> Backend:
     return Backend("stand_in", f"http://127.0.0.1:{listener.getsockname()[1]}", listener)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening TCP socket; port 0 takes a free one. Raises `ConfigError` if the port is taken."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}; choose another with --api-port") from None
-    listener.listen(1024)
-    return listener
-
-
 def _answers(url: str) -> bool:
+    # urllib, because the supervisor has no other use for an HTTP client, and importing httpx costs it 80 ms
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        return httpx.get(f"{url}/api/version", timeout=PROBE_SECONDS, trust_env=False).is_success
-    except httpx.HTTPError:
+        with opener.open(f"{url}/api/version", timeout=PROBE_SECONDS) as response:
+            return bool(response.status == 200)
+    except (OSError, http.client.HTTPException, ValueError):
         return False

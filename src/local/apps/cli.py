@@ -11,9 +11,9 @@ import typer
 
 from local.errors import LocalError
 
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
-)  # fmt: skip
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+_UsageError: Any = typer.BadParameter.__bases__[0]  # click's; typer brings a copy of its own
 
 EXIT_BAD_USE = 2
 
@@ -30,7 +30,7 @@ def local2() -> None:
 
 @app.command()
 def run(
-    headless: Annotated[bool, typer.Option("--headless", help="No window and no page.")] = False,
+    headless: Annotated[bool, typer.Option("--headless", help="Only what is asked for: no API without --api.")] = False,
     api: Annotated[bool, typer.Option("--api", help="Serve the HTTP API.")] = False,
     api_host: Annotated[str | None, typer.Option(help="Where the API listens (127.0.0.1).")] = None,
     api_port: Annotated[int | None, typer.Option(help="Its port (8765); 0 takes a free one.", min=0, max=65535)] = None,
@@ -63,16 +63,48 @@ def run(
     raise typer.Exit(run_system(flags))
 
 
+@app.command()
+def stories(
+    names: Annotated[list[str] | None, typer.Argument(help="S1, S2 … or files (default: all).")] = None,
+    api: Annotated[str | None, typer.Option(help="Address of a running system (default: one is started).")] = None,
+    live: Annotated[bool, typer.Option("--live", help="Use the real model and the real web.")] = False,
+    model: Annotated[str | None, typer.Option(help="The model that answers.")] = None,
+) -> None:
+    """Play the acceptance stories and check what happens."""
+    from local.apps.stories import run_stories
+
+    raise typer.Exit(run_stories(names or [], api=api, live=live, model=model, show=typer.echo))
+
+
+@app.command()
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Look for what keeps LoCAL2 from working, and say what to do."""
+    from local.apps.doctor import run as examine
+
+    raise typer.Exit(examine(config_dir=config_dir, data_dir=data_dir, as_json=as_json))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Exit status 2, with one line, for whatever the user can mend."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["run"]:
         _warm_up()
+    else:
+        from local.apps.tap import tap_app
+
+        app.add_typer(tap_app, name="tap")
     try:
-        app(args=arguments, prog_name="local2")
+        sys.exit(app(args=arguments or ["--help"], prog_name="local2", standalone_mode=False))
     except LocalError as error:
-        print(f"local2: {error}", file=sys.stderr)  # noqa: T201
-        sys.exit(EXIT_BAD_USE)
+        sentence = str(error)
+    except _UsageError as error:
+        sentence = error.format_message()  # names the flag, which str() leaves out
+    print(f"local2: {sentence}", file=sys.stderr)  # noqa: T201
+    sys.exit(EXIT_BAD_USE)
 
 
 def _warm_up() -> None:
@@ -85,3 +117,7 @@ def _warm_up() -> None:
 
 def _given(**values: Any) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
+
+
+if __name__ == "__main__":
+    main()

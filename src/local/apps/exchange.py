@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic_core import to_json
 
 from local.errors import LocalError
-from local.protocol.envelope import new_id
+from local.protocol.envelope import Envelope, new_id
 from local.protocol.messages import (
     AgentTransition,
     CritiqueResult,
@@ -24,6 +26,8 @@ from local.protocol.messages import (
 )
 
 KEPT_EVENTS = 5_000
+KEPT_LOG_LINES = 5_000
+MAIN_RESPONDENT = "A"
 
 KINDS: dict[type[Message], str] = {
     QueryAccepted: "accepted",
@@ -46,14 +50,13 @@ class QueryRefused(LocalError):
         self.kind = kind
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """Something that happened. `number` counts from 1 within the exchange, `t` is seconds since the query was sent."""
 
     number: int
     kind: str  # a value of KINDS, or "snapshot"
     t: float
-    data: dict[str, Any]
+    payload: bytes  # one line of JSON
 
 
 @dataclass(slots=True)
@@ -66,22 +69,27 @@ class LogLine:
 
 
 class Exchange:
-    """Collects what belongs to one query. Followers get every event; one that fell far behind gets a snapshot."""
+    """Collects what belongs to one query; the events are those of the main respondent.
+
+    An event of kind "snapshot" replaces what was said before it. It stands for events that are no longer kept, and for
+    a turn that a restarted generator says again.
+    """
 
     def __init__(self, query_id: str, session_id: str, query: str, clock: Callable[[], float]) -> None:
         self.query_id, self.session_id, self.query = query_id, session_id, query
         self.envelope_id = new_id()  # of our query.received
         self.log: list[LogLine] = []
-        self.accepted = asyncio.Event()
-        self.last_heard = clock()
         self._clock, self._started = clock, clock()
-        self._events: deque[Event] = deque(maxlen=KEPT_EVENTS)
-        self._count = 0
-        self._changed = asyncio.Event()
-        self._attempt = 0
+        self.heard_at = self._started
+        self._accepted = asyncio.Event()
+        self._outcome: asyncio.Future[ResponseGeneration] = asyncio.get_running_loop().create_future()
+        self._watchers: set[asyncio.Event] = set()
+        self._events: list[Event] = []
+        self._count = self._final = 0
+        self._attempt = self._next_index = 0
+        self._complete = False
         self._texts: dict[str, list[str]] = {"thinking": [], "token": []}
         self._calls: dict[str, dict[str, Any]] = {}
-        self._outcome: asyncio.Future[ResponseGeneration] = asyncio.get_running_loop().create_future()
 
     @property
     def ended(self) -> bool:
@@ -93,92 +101,149 @@ class Exchange:
         """Whether it ended without an answer."""
         return self._outcome.done() and self._outcome.exception() is not None
 
-    async def silence(self, seconds: float) -> None:
-        """Wait until nothing has been heard for that long, or the exchange has ended."""
-        while not self.ended and (rest := self.last_heard + seconds - self._clock()) > 0:
-            await asyncio.wait({self._outcome}, timeout=rest)
+    @property
+    def response(self) -> ResponseGeneration | None:
+        """The answer, if there is one."""
+        return None if not self.ended or self.refused else self._outcome.result()
 
-    def sent(self, subject: str) -> None:
-        """Note what we published ourselves."""
-        self.last_heard = self._clock()
-        self._note(subject)
+    @property
+    def is_accepted(self) -> bool:
+        """Whether a generator has it safely in its store, or it has ended."""
+        return self._accepted.is_set()
 
-    def receive(self, message: Message, subject: str) -> None:
-        """Take in one message of this query."""
-        if self.ended and not isinstance(message, CritiqueResult):
-            return
-        self.last_heard = self._clock()
-        self._note(subject)
-        self._remember(message)
-        kind = KINDS.get(type(message))
-        if kind is not None:
-            self._count += 1
-            self._events.append(
-                Event(self._count, kind, self.last_heard - self._started, message.model_dump(mode="json"))
-            )
-        if isinstance(message, ResponseGeneration):
-            self._outcome.set_result(message)
-        elif isinstance(message, QueryFailed):
-            self.refuse(QueryRefused(message.error.kind, message.error.message))
-        self._wake()
-
-    def refuse(self, error: LocalError) -> None:
-        """No answer will come."""
-        self.accepted.set()
-        if not self._outcome.done():
-            self._outcome.set_exception(error)
-            self._outcome.exception()  # nobody has to ask for it
-            self._wake()
+    async def accepted(self) -> None:
+        """Wait until a generator has it safely in its store. Raises what `refuse` was given."""
+        await self._accepted.wait()
+        if self.refused:
+            self._outcome.result()
 
     async def outcome(self) -> ResponseGeneration:
         """The answer, as soon as it is there. Raises what `refuse` was given."""
         return await asyncio.shield(self._outcome)
 
-    async def follow(self, after: int | None = 0) -> AsyncIterator[Event]:
-        """Every event after number `after`, without end; a snapshot first if those are no longer kept (or `after` is
-        None). The caller decides when it has seen enough."""
-        seen = after
-        while True:
-            if seen is None or seen > self._count or (self._events and seen < self._events[0].number - 1):
-                seen = self._count
-                yield self.snapshot()
-            for event in [event for event in self._events if event.number > seen]:
-                seen = event.number
-                yield event
-            if seen == self._count:
-                await self._changed.wait()
+    async def ends_within(self, seconds: float) -> bool:
+        """Wait for the end, but no longer than that; says whether it has come."""
+        await asyncio.wait({self._outcome}, timeout=max(seconds, 0.0))
+        return self.ended
 
-    def snapshot(self) -> Event:
-        """What was said so far, as one event."""
-        data = {
+    # What happens
+
+    def note(self, subject: str) -> None:
+        """Write a subject on the log."""
+        if self.log and self.log[-1].subject == subject:
+            self.log[-1].count += 1
+        elif len(self.log) < KEPT_LOG_LINES:
+            self.log.append(LogLine(subject, round(self._clock() - self._started, 6)))
+
+    def receive(self, message: Message, envelope: Envelope) -> None:
+        """Take in one message of this query."""
+        self.heard_at = self._clock()
+        if not self._is_news(message):
+            return
+        self.note(envelope.subject)
+        self._begin_attempt(message)
+        if isinstance(message, QueryAccepted):
+            self._add("accepted", to_json({**message.model_dump(), "session_id": self.session_id}))
+            self._accepted.set()
+        elif isinstance(message, ResponseGeneration):
+            self.session_id = envelope.session_id or self.session_id
+            self._end("response", message.encode(), lambda: self._outcome.set_result(message))
+        elif isinstance(message, QueryFailed):
+            self.refuse(QueryRefused(message.error.kind, message.error.message))
+        else:
+            self._remember(message)
+            self._add(KINDS[type(message)], message.encode())
+
+    def refuse(self, error: LocalError) -> None:
+        """No answer will come."""
+        if not self.ended:
+            payload = to_json({"query_id": self.query_id, "error": {"kind": error.kind, "message": str(error)}})
+            self._end("error", payload, lambda: self._outcome.set_exception(error))
+            self._outcome.exception()  # nobody has to ask for it
+
+    # Following
+
+    @contextmanager
+    def watched(self) -> Iterator[asyncio.Event]:
+        """An event that is set at each change for as long as the block lasts; whoever waits on it clears it."""
+        changed = asyncio.Event()
+        self._watchers.add(changed)
+        try:
+            yield changed
+        finally:
+            self._watchers.discard(changed)
+
+    def after(self, number: int | None) -> list[Event]:
+        """The events after that number; if they are no longer kept, or for None, a snapshot and what it leaves out."""
+        before_kept = self._count - len(self._events)
+        if number is not None and before_kept <= number <= self._count:
+            return self._events[number - before_kept :]
+        at = self._final - 1 if self._final else self._count
+        return [self._snapshot(at), *self._events[at - before_kept :]]
+
+    def has_nothing_after(self, number: int | None) -> bool:
+        """Whether it has ended and that number is its last."""
+        return self.ended and number == self._count
+
+    def said_so_far(self) -> dict[str, Any]:
+        """What was thought, said and called; `complete` if this door is sure to have heard all of it."""
+        return {
             "query_id": self.query_id,
+            "session_id": self.session_id,
+            "attempt": self._attempt,
+            "complete": self._complete,
             "thinking": "".join(self._texts["thinking"]),
             "answer": "".join(self._texts["token"]),
             "tool_calls": list(self._calls.values()),
         }
-        return Event(self._count, "snapshot", self._clock() - self._started, data)
+
+    def _is_news(self, message: Message) -> bool:
+        if getattr(message, "respondent_id", MAIN_RESPONDENT) != MAIN_RESPONDENT:
+            return False
+        if self.ended:
+            return isinstance(message, CritiqueResult)
+        if isinstance(message, QueryAccepted):  # repeated for each repeat of the query
+            return not self.is_accepted or message.attempt > self._attempt
+        return not isinstance(message, GenerationThinking) or message.attempt >= self._attempt
+
+    def _begin_attempt(self, message: Message) -> None:
+        """A restarted generator says what it was saying again, from the last step it had stored."""
+        if not isinstance(message, QueryAccepted | GenerationThinking) or message.attempt <= self._attempt:
+            return
+        said = any(self._texts.values())
+        self._attempt, self._next_index, self._complete = message.attempt, 0, False
+        self._texts = {"thinking": [], "token": []}
+        if said:
+            self._add("snapshot", to_json(self.said_so_far()))
 
     def _remember(self, message: Message) -> None:
         match message:
+            case AgentTransition(from_state="IDLE"):  # what a later attempt has from an earlier one is not said again
+                self._complete = self._attempt == 1
             case GenerationThinking():
-                if message.attempt > self._attempt:  # a restarted generator says it again
-                    self._attempt = message.attempt
-                    self._texts = {"thinking": [], "token": []}
+                self._complete = self._complete and message.index == self._next_index
+                self._next_index = message.index + 1
                 self._texts[KINDS[type(message)]].append(message.text)
             case ToolRequest():
-                self._calls[message.call_id] = {"call_id": message.call_id, "tool": message.tool, "args": message.args}
+                call = {"call_id": message.call_id, "tool": message.tool, "args": message.args}
+                self._calls.setdefault(message.call_id, call)
             case ToolResult():
                 settled = message.model_dump(mode="json", exclude={"query_id"})
                 self._calls[message.call_id] = {**self._calls.get(message.call_id, {}), **settled}
-            case QueryAccepted():
-                self.accepted.set()
 
-    def _note(self, subject: str) -> None:
-        if self.log and self.log[-1].subject == subject:
-            self.log[-1].count += 1
-        else:
-            self.log.append(LogLine(subject, round(self._clock() - self._started, 6)))
+    def _snapshot(self, number: int) -> Event:
+        return Event(number, "snapshot", self._clock() - self._started, to_json(self.said_so_far()))
 
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
+    def _end(self, kind: str, payload: bytes, settle: Callable[[], None]) -> None:
+        settle()
+        self._add(kind, payload)
+        self._final = self._count
+        self._accepted.set()
+
+    def _add(self, kind: str, payload: bytes) -> None:
+        self._count += 1
+        self._events.append(Event(self._count, kind, self._clock() - self._started, payload))
+        if len(self._events) >= 2 * KEPT_EVENTS:
+            del self._events[:-KEPT_EVENTS]
+        for changed in self._watchers:
+            changed.set()

@@ -24,7 +24,7 @@ from local.runtime.host import Host
 from local.runtime.participant import Participant, Resources
 from local.runtime.supervisor import Lifeline
 
-SECRETS = ("brave_api_key", "tavily_api_key")
+SECRETS = ("api_token", "brave_api_key", "tavily_api_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,12 @@ def find_class(target: str, python_path: tuple[Path, ...] = ()) -> type[Particip
             sys.path.append(str(folder))
     module, _, name = target.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name)
-    except ImportError as error:
+        imported = importlib.import_module(module)
+    except Exception as error:  # noqa: BLE001 - a user's module may raise anything while it is imported
         raise ConfigError(f"participant {target}: cannot import {module}: {error}") from None
-    except AttributeError:
-        raise ConfigError(f"participant {target}: {module} has no class {name}") from None
+    found = getattr(imported, name, None)
     if not (isinstance(found, type) and issubclass(found, Participant)):
-        raise ConfigError(f"participant {target}: {name} is no Participant")
+        raise ConfigError(f"participant {target}: {module} has no Participant class {name!r}")
     return found
 
 
@@ -89,3 +88,9 @@ def make(part: Part) -> Participant:
     secrets = {key: getattr(variables, key) for key in SECRETS if key in kind.Config.model_fields}
     config = load(kind.name, kind.Config, part.layers, {**secrets, **part.overrides})
     return kind.build(config, part.resources)
+
+
+if __name__ == "__main__":
+    from local.apps.participant_cli import main
+
+    sys.exit(main())

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from local.apps.announcer import Announcer
-from local.apps.backend import Backend, choose_backend, listen
+from local.apps.backend import Backend, choose_backend
+from local.apps.bus_port import require_free
+from local.apps.listener import listen, require_token
 from local.apps.participant import Part, open_bus
 from local.apps.run_directory import Facts, RunDirectory
 from local.apps.warm_up import PRELOAD
 from local.bus.address import BusAddress
 from local.config import SystemConfig, data_dir, environment, layers_for, load_system
+from local.errors import StartFailed
 from local.models.stand_in.settings import StandInSettings
 from local.runtime.participant import Resources
 from local.runtime.supervisor import ChildSpec, Supervisor
@@ -73,17 +76,25 @@ def run(flags: Flags) -> int:
     directory = RunDirectory(data_dir(flags.data_dir))
     directory.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with directory.lock():
-        listener = listen(system.api_host, system.api_port) if flags.api else None
+        bus = directory.bus_address(system)
+        require_free(bus)
+        listener = _listen(system) if flags.api or not flags.headless else None
         plan = Plan(
             flags=flags,
             system=system,
             layers=tuple(layers),
-            bus=directory.bus_address(system),
+            bus=bus,
             backend=choose_backend(system),
             data_dir=directory.data_dir,
             listener=listener,
         )
         return asyncio.run(_supervise(plan, directory))
+
+
+def _listen(system: SystemConfig) -> socket.socket:
+    listener = listen(system.api_host, system.api_port)
+    require_token(listener.getsockname()[0], environment().api_token)
+    return listener
 
 
 async def _supervise(plan: Plan, directory: RunDirectory) -> int:
@@ -104,6 +115,9 @@ async def _supervise(plan: Plan, directory: RunDirectory) -> int:
                 directory.tell(_facts(plan))
                 _greet(plan)
                 await stop.wait()
+        except StartFailed as error:  # caught here, because it would leave the task group as an exception group
+            log.error("%s", error)
+            return EXIT_CONFIG
         finally:
             telling.cancel()
     return 0

@@ -6,14 +6,16 @@ JSON.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from local.errors import MalformedFrame
+from local.errors import BlobNotStored, MalformedFrame
 from local.protocol.strict_json import parse_object
 
 FIELD_LIMIT = 64 * 1024
@@ -27,17 +29,13 @@ class BlobStore:
         self._directory = directory
 
     def put(self, data: bytes) -> str:
-        """Store `data` durably; returns its name, 64 hexadecimal digits."""
+        """Store `data` durably; returns its name, 64 hexadecimal digits. Raises `BlobNotStored`."""
         name = hashlib.sha256(data).hexdigest()
-        path = self._path(name)
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            part = path.with_suffix(f".{os.getpid()}.part")
-            with part.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
+        try:
+            if not self._path(name).exists():
+                self._write(self._path(name), data)
+        except OSError as error:
+            raise BlobNotStored(f"{len(data)} bytes could not be stored in {self._directory}: {error}") from None
         return name
 
     def get(self, name: str) -> bytes:
@@ -60,13 +58,36 @@ class BlobStore:
             packed[key] = {_MARK: self.put(data), "size": len(data)} if must_move else value
         return to_json(packed)
 
+    async def pack_aside(self, payload: bytes) -> bytes:
+        """`pack`, without holding up the loop."""
+        return await asyncio.to_thread(self.pack, payload)
+
+    async def unpack_aside(self, payload: bytes) -> bytes:
+        """`unpack`, without holding up the loop."""
+        return await asyncio.to_thread(self.unpack, payload)
+
     def unpack(self, payload: bytes) -> bytes:
         """Undo `pack`. Raises `MalformedFrame` for a reference that leads nowhere."""
         fields = parse_object(payload, "payload")
         for key, value in fields.items():
             if isinstance(value, dict) and value.keys() == {_MARK, "size"}:
-                fields[key] = from_json(self.get(str(value[_MARK])))
+                fields[key] = self._field(str(value[_MARK]))
         return to_json(fields)
+
+    def _field(self, name: str) -> Any:
+        try:
+            return from_json(self.get(name), allow_inf_nan=False)
+        except ValueError as error:
+            raise MalformedFrame(f"blob {name} is not a field's JSON: {error}") from None
+
+    def _write(self, path: Path, data: bytes) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        part = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
 
     def _path(self, name: str) -> Path:
         if len(name) != 64 or not all(c in "0123456789abcdef" for c in name):

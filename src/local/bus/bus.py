@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
@@ -14,20 +13,19 @@ from local.bus.gaps import GapTracker
 from local.bus.handshake import Handshake
 from local.bus.outbox import Outbox
 from local.bus.rejects import RejectLog
+from local.bus.requests import Requests
+from local.bus.routes import Receive, Routes, covers
 from local.bus.transport import Transport
-from local.errors import BusClosed, MalformedFrame, RequestTimeout
+from local.errors import BusNotReady, MalformedFrame, PublishTimeout, RequestTimeout, UnsendableMessage
 from local.protocol.envelope import Envelope, Trace, decode, new_id
 from local.protocol.messages import BusGap, BusProbe, Message, ParticipantStatus
-from local.protocol.subjects import BUS_PROBE, PARTICIPANT_STATUS, is_family, subscription
+from local.protocol.subjects import BUS_PROBE, PARTICIPANT_STATUS, is_subject, subscription
 
 M = TypeVar("M", bound=Message)
-Receive = Callable[[Envelope], object]
 
 READY_SECONDS = 10.0
-FIRST_RESEND_SECONDS = 0.5
-LAST_RESEND_SECONDS = 5.0
-MAX_ROUTES = 4096
-MAX_LATE = 1024
+PUBLISH_SECONDS = 5.0
+MAX_SENDERS = 4096
 
 
 class Bus:
@@ -47,51 +45,48 @@ class Bus:
         self.on_reconnect: list[Callable[[], object]] = []
         self._transport = transport
         self._rejects, self._blobs = rejects, blobs
-        self._subscriptions: list[tuple[str, Receive]] = []
-        self._routes: dict[str, tuple[Receive, ...]] = {}
+        self._routes = Routes()
+        self._fresh: list[str] = []  # subscribed to since the last ready()
         self._gaps = GapTracker(self._note_gap)
         self._senders: dict[str, str] = {}
         self._unreported: Counter[tuple[str, str]] = Counter()
-        self._pending: dict[str, tuple[asyncio.Future[Envelope], Envelope]] = {}
-        self._late: deque[str] = deque(maxlen=MAX_LATE)
-        self._reply_subjects: set[str] = set()
+        self._requests = Requests(self._send_again)
+        self._hears_replies: dict[str, bool] = {}  # by subject: subscribed to, and whether the subscription is in place
         self._handshake = Handshake(self._send_probe, self._reconnected)
         self._outbox = Outbox(transport, self._handshake, self.counters)
 
     async def __aenter__(self) -> Self:
         self._transport.open(self._on_frame, self._handshake.link)
-        self.subscribe(BUS_PROBE + self.instance, lambda envelope: None)
-        self.subscribe(PARTICIPANT_STATUS, lambda envelope: None)
+        self.subscribe(BUS_PROBE + self.instance, _ignore)
+        self.subscribe(PARTICIPANT_STATUS, _ignore)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._handshake.close()
-        self._outbox.close()
-        for future, _ in self._pending.values():
-            if not future.done():
-                future.set_exception(BusClosed("the bus was closed"))
-        await self._transport.close()
+        self._requests.close()
+        try:
+            await self._handshake.close()
+            await self._outbox.close()
+        finally:
+            await self._transport.close()
 
     # Listening
 
     def subscribe(self, subject: str, receive: Receive) -> Callable[[], None]:
         """Call `receive(envelope)` for every envelope on a subject, or on a family ("tool.result.", "" for all).
 
-        `receive` runs inside the reader: it must neither block nor raise. In place after the next `ready()`.
+        `receive` runs inside the reader: it must neither block nor raise. False from it says that it had no room, and
+        counts as a loss. In place after the next `ready()`.
         Returns the function that ends the subscription.
         """
-        entry = (subject, receive)
-        self._subscriptions.append(entry)
-        self._routes.clear()
-        self._gaps.forget(lambda known: _covers(subject, known))
+        remove = self._routes.add(subject, receive)
+        self._fresh.append(subject)
+        self._forget(subject)
         self._transport.subscribe(subscription(subject))
 
         def end() -> None:
-            if entry in self._subscriptions:
-                self._subscriptions.remove(entry)
-                self._routes.clear()
+            if remove():
                 self._transport.unsubscribe(subscription(subject))
 
         return end
@@ -99,9 +94,12 @@ class Bus:
     async def ready(self, seconds: float = READY_SECONDS) -> None:
         """Wait until every subscription made so far is in place: a probe has gone through the proxy and come back.
 
-        Raises `BusNotReady` when that takes longer than `seconds`.
+        Raises `BusNotReady` when that takes longer than `seconds`, `BusClosed`.
         """
+        fresh, self._fresh = self._fresh, []
         await self._handshake.shake(self._transport.address, seconds)
+        for subject in fresh:  # a status beat may have named numbers that went by before the subscription was in place
+            self._forget(subject)
 
     def overflowed(self, envelope: Envelope) -> None:
         """A consumer had no room for this envelope: count it as missed, as a loss on the way would be."""
@@ -123,12 +121,15 @@ class Bus:
         self._unreported.clear()
         return gaps
 
+    async def unpack(self, envelope: Envelope) -> bytes:
+        """The payload of an envelope, with the large fields that travel outside it. Raises `MalformedFrame`."""
+        if self._blobs is not None and is_packed(envelope.payload):
+            return await self._blobs.unpack_aside(envelope.payload)
+        return envelope.payload
+
     async def decode(self, kind: type[M], envelope: Envelope) -> M:
         """The message in an envelope, large fields fetched. Raises `MalformedFrame`."""
-        payload = envelope.payload
-        if self._blobs is not None and is_packed(payload):
-            payload = await asyncio.to_thread(self._blobs.unpack, payload)
-        return kind.decode(payload)
+        return kind.decode(await self.unpack(envelope))
 
     def reject(self, reason: str, data: bytes) -> None:
         """Count and sample something that is not what the protocol says."""
@@ -149,21 +150,28 @@ class Bus:
     ) -> Envelope:
         """Hand a message to the proxy; waits up to 5 s for a connection and room.
 
-        Without a trace the message begins a new correlation. Raises `FrameTooLarge`, `PublishTimeout`, `BusClosed`.
+        Without a trace the message begins a new correlation. Raises `FrameTooLarge`, `UnsendableMessage`,
+        `BlobNotStored`, `PublishTimeout`, `BusClosed`.
         """
-        payload = await self._pack(message)
-        envelope = self._seal(message.routing_key, payload, trace, in_reply_to, envelope_id, ttl_ms)
-        await self.send(envelope)
+        payload = message.encode()
+        if self._blobs is not None and needs_packing(payload):
+            payload = await self._blobs.pack_aside(payload)
+        envelope, frame = self._seal(message.routing_key, payload, trace, in_reply_to, envelope_id, ttl_ms)
+        if not self._outbox.try_send(frame):
+            await self._outbox.send(frame, envelope.subject, PUBLISH_SECONDS)
         return envelope
 
     async def send(self, envelope: Envelope) -> None:
         """Send a sealed envelope, again or for the first time; as `publish` otherwise."""
-        await self._outbox.send(envelope.encode(), envelope.subject)
+        await self._outbox.send(envelope.encode(), envelope.subject, PUBLISH_SECONDS)
 
     def post(self, message: Message, trace: Trace | None = None) -> bool:
-        """Publish an ephemeral message without waiting. False, and counted, if it could not leave at once."""
-        envelope = self._seal(message.routing_key, message.encode(), trace)
-        sent = self._outbox.try_send(envelope.encode())
+        """Publish an ephemeral message without waiting. False, and counted, if it could not leave at once.
+
+        Raises `FrameTooLarge`, `UnsendableMessage`.
+        """
+        _, frame = self._seal(message.routing_key, message.encode(), trace)
+        sent = self._outbox.try_send(frame)
         if not sent:
             self.counters["dropped"] += 1
         return sent
@@ -171,42 +179,35 @@ class Bus:
     async def request(self, message: Message, reply: type[M], timeout: float, trace: Trace | None = None) -> M:
         """Publish a request and wait `timeout` seconds at most for its answer; on silence the same envelope goes again.
 
-        Raises `RequestTimeout`; an answer that comes later is counted and dropped.
+        Raises `RequestTimeout`, also when there was no connection all the while; otherwise as `publish`, and
+        `MalformedFrame` for an answer that is none. An answer that comes later is counted and dropped.
         """
         subject = message.routing_key
         reply_subject = reply.subject + subject.removeprefix(message.subject) if reply.family_key else reply.subject
-        if reply_subject not in self._reply_subjects:
-            self.subscribe(reply_subject, self._unclaimed)
-            await self.ready()
-            self._reply_subjects.add(reply_subject)
-        envelope = self._seal(subject, await self._pack(message), trace)
-        future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
-        self._pending[envelope.id] = (future, envelope)
-        try:
-            async with asyncio.timeout(timeout):
-                return await self.decode(reply, await self._await_reply(envelope, future))
-        except TimeoutError:
-            self._late.append(envelope.id)
-            raise RequestTimeout(subject, timeout) from None
-        finally:
-            del self._pending[envelope.id]
-
-    async def _await_reply(self, envelope: Envelope, future: asyncio.Future[Envelope]) -> Envelope:
-        await self.send(envelope)
-        pause = FIRST_RESEND_SECONDS
-        while True:
-            done, _ = await asyncio.wait({future}, timeout=pause)
-            if done:
-                return future.result()
-            self.counters["resent"] += 1
-            await self.send(envelope)
-            pause = min(pause * 2, LAST_RESEND_SECONDS)
-
-    async def _pack(self, message: Message) -> bytes:
         payload = message.encode()
         if self._blobs is not None and needs_packing(payload):
-            return await asyncio.to_thread(self._blobs.pack, payload)
-        return payload
+            payload = await self._blobs.pack_aside(payload)
+        try:
+            if not self._hears_replies.get(reply_subject):
+                await self._hear_replies(reply_subject, timeout)
+            envelope, frame = self._seal(subject, payload, trace)
+            answer = self._requests.begin(envelope.id, subject, timeout)
+            try:
+                if not self._outbox.try_send(frame):
+                    await self._outbox.send(frame, subject, timeout)
+                self._requests.left(envelope.id, frame)
+                return reply.decode(await self.unpack(await answer))
+            finally:
+                self._requests.end(envelope.id)
+        except (BusNotReady, PublishTimeout):
+            raise RequestTimeout(subject, timeout) from None
+
+    async def _hear_replies(self, subject: str, seconds: float) -> None:
+        if subject not in self._hears_replies:
+            self.subscribe(subject, _ignore)
+            self._hears_replies[subject] = False
+        await self.ready(seconds)
+        self._hears_replies[subject] = True
 
     def _seal(
         self,
@@ -216,15 +217,19 @@ class Bus:
         in_reply_to: str | None = None,
         envelope_id: str | None = None,
         ttl_ms: int | None = None,
-    ) -> Envelope:
+    ) -> tuple[Envelope, bytes]:
         seq = self.last_seq.get(subject, 0) + 1
-        self.last_seq[subject] = seq
+        if seq == 1 and not is_subject(subject):
+            raise UnsendableMessage(f"{subject[:80]!a} is no subject: dotted words of a-z, A-Z, 0-9, _ and -")
         envelope_id = envelope_id or new_id()
         correlation_id, cause_id, session_id, user_id = trace or Trace(envelope_id)
-        return Envelope(
+        envelope = Envelope(
             subject, envelope_id, self.sender, self.instance, seq, correlation_id, payload,
             cause_id, in_reply_to, session_id, user_id, time.time(), ttl_ms,
         )  # fmt: skip
+        frame = envelope.encode()
+        self.last_seq[subject] = seq  # only now: what could not be encoded must not look like a loss
+        return envelope, frame
 
     # What the transport calls
 
@@ -243,50 +248,52 @@ class Bus:
             return
         if not self._gaps.observe(envelope.instance, envelope.subject, envelope.seq):
             self.counters["repeated"] += 1
-        if len(self._senders) > MAX_ROUTES:
-            self._senders.clear()
-        self._senders[envelope.instance] = envelope.sender
-        if envelope.in_reply_to in self._pending:
-            future, _ = self._pending[envelope.in_reply_to]
-            if not future.done():
-                future.set_result(envelope)
-            return
-        routes = self._routes.get(envelope.subject) or self._find_routes(envelope.subject)
-        if not routes:
+        if envelope.instance not in self._senders:
+            self._note_sender(envelope)
+        if envelope.in_reply_to is not None and not self._requests.settle(envelope.in_reply_to, envelope):
+            self.counters["late_replies"] += 1
+        routes = self._routes.find(envelope.subject)
+        if not routes and not self._routes.was_wanted(envelope.subject):
             self.reject(f"subject {envelope.subject} is not known here", frame)
         for receive in routes:
-            receive(envelope)
+            if receive(envelope) is False:
+                self.overflowed(envelope)
 
-    def _find_routes(self, subject: str) -> tuple[Receive, ...]:
-        if len(self._routes) > MAX_ROUTES:
-            self._routes.clear()
-        routes = tuple(receive for known, receive in self._subscriptions if _covers(known, subject))
-        self._routes[subject] = routes
-        return routes
+    def _note_sender(self, envelope: Envelope) -> None:
+        if len(self._senders) >= MAX_SENDERS:
+            self._senders.clear()
+        self._senders[envelope.instance] = envelope.sender
 
     def _is_wanted(self, subject: str) -> bool:
-        return bool(self._routes.get(subject) or self._find_routes(subject))
+        return bool(self._routes.find(subject))
+
+    def _forget(self, subject: str) -> None:
+        """A subscription begins: what went by before is not our loss."""
+        self._gaps.forget(lambda known: covers(subject, known))
 
     def _note_gap(self, instance: str, subject: str, missed: int) -> None:
         self.counters["missed"] += missed
         self._unreported[instance, subject] += missed
 
-    def _unclaimed(self, envelope: Envelope) -> None:
-        """A reply that no request waits for: too late if the request was ours, somebody else's otherwise."""
-        if envelope.in_reply_to in self._late:
-            self.counters["late_replies"] += 1
+    def _send_probe(self, number: int) -> None:
+        """Probes have numbers of their own: they are no messages that anybody could miss."""
+        probe = BusProbe(instance=self.instance, attempt=number)
+        envelope_id = new_id()
+        envelope = Envelope(
+            probe.routing_key, envelope_id, self.sender, self.instance, number, envelope_id, probe.encode()
+        )
+        self._transport.send(envelope.encode())
 
-    def _send_probe(self, attempt: int) -> None:
-        probe = BusProbe(instance=self.instance, attempt=attempt)
-        self._transport.send(self._seal(probe.routing_key, probe.encode(), None).encode())
+    def _send_again(self, frame: bytes) -> None:
+        self.counters["resent"] += self._outbox.try_send(frame)
 
     def _reconnected(self) -> None:
         self.counters["reconnects"] += 1
-        for _, request in self._pending.values():  # what was on its way when the connection broke is lost
-            self.counters["resent"] += self._outbox.try_send(request.encode())
+        for frame in self._requests.under_way():  # what was on its way when the connection broke is lost
+            self.counters["resent"] += self._outbox.send_first(frame)
         for call in self.on_reconnect:
             call()
 
 
-def _covers(known: str, subject: str) -> bool:
-    return subject.startswith(known) if is_family(known) else subject == known
+def _ignore(envelope: Envelope) -> None:
+    """For what the bus itself wants to hear."""

@@ -46,6 +46,7 @@ class GapTracker:
             if seq > last:
                 self._on_gap(instance, subject, seq - last)
             self._last[key] = max(seq, last)
+            self._last.move_to_end(key)
         self._beaten[instance] = None
         self._beaten.move_to_end(instance)
         self._bound()
@@ -58,6 +59,7 @@ class GapTracker:
 
     def _bound(self) -> None:
         while len(self._last) >= MAX_STREAMS:
-            self._last.popitem(last=False)
+            (instance, _), _ = self._last.popitem(last=False)
+            self._beaten.pop(instance, None)  # or the forgotten stream would seem to begin anew, with a huge gap
         while len(self._beaten) >= MAX_STREAMS:
             self._beaten.popitem(last=False)

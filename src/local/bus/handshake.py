@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from local.errors import BusNotReady
+from local.errors import BusClosed, BusNotReady
 
 FIRST_PAUSE_SECONDS = 0.004
 LAST_PAUSE_SECONDS = 0.25
@@ -25,7 +25,8 @@ class Handshake:
         self._ready = asyncio.Event()
         self._returned = asyncio.Event()
         self._sent = self._seen = 0
-        self._was_ready = False
+        self._sent_when_lost = 0  # probes up to this one prove nothing about the present connection
+        self._was_ready = self._closed = False
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -42,18 +43,20 @@ class Handshake:
         if not up:
             self._linked.clear()
             self._ready.clear()
+            self._sent_when_lost = self._sent
         elif not self._linked.is_set():
             self._linked.set()
-            if self._was_ready:
+            if self._was_ready and (self._task is None or self._task.done()):
                 self._task = asyncio.create_task(self._again(), name="bus handshake")
 
     def returned(self, number: int) -> None:
         """A probe of ours came back."""
-        self._seen = max(self._seen, number)
-        self._returned.set()
+        if self._seen < number <= self._sent:
+            self._seen = number
+            self._returned.set()
 
     async def shake(self, address: str, seconds: float) -> None:
-        """Prove readiness of everything subscribed so far. Raises `BusNotReady`."""
+        """Prove readiness of everything subscribed so far. Raises `BusNotReady`, `BusClosed`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._probe_until_back()
@@ -62,10 +65,14 @@ class Handshake:
         self._was_ready = True
         self._ready.set()
 
-    def close(self) -> None:
-        """Stop a handshake under way."""
+    async def close(self) -> None:
+        """Stop a handshake under way; whoever waits in `shake` gets `BusClosed`."""
+        self._closed = True
+        self._linked.set()
+        self._returned.set()
         if self._task is not None:
             self._task.cancel()
+            await asyncio.wait({self._task})
 
     async def _again(self) -> None:
         await self._probe_until_back()
@@ -73,10 +80,12 @@ class Handshake:
         self._on_reconnect()
 
     async def _probe_until_back(self) -> None:
-        first = self._sent + 1
+        before = self._sent
         pause = FIRST_PAUSE_SECONDS
-        while self._seen < first:
+        while self._seen <= max(before, self._sent_when_lost):
             await self._linked.wait()
+            if self._closed:
+                raise BusClosed("the bus was closed")
             self._sent += 1
             self._returned.clear()
             self._send_probe(self._sent)

@@ -6,6 +6,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 
+from local.bus.transport import Transport
+
 
 class MemoryHub:
     """What the proxy is for ZeroMQ. `down()` and `up()` are its death and restart: frames sent meanwhile are lost."""
@@ -40,7 +42,7 @@ class MemoryHub:
             transport.on_link(True)
 
 
-class MemoryTransport:
+class MemoryTransport(Transport):
     """One participant's end of a `MemoryHub`."""
 
     address = "memory:"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -11,10 +12,13 @@ import zmq.auth
 from zmq.auth.thread import ThreadAuthenticator
 
 from local.bus.address import BusAddress, CurveKeys
+from local.bus.zeromq import CURVE_OVERHEAD
 from local.errors import LocalError
+from local.protocol.envelope import MAX_FRAME
 
 SEND_HIGH_WATER_MARK = 100_000  # frames kept for one slow subscriber; beyond that it, and only it, misses some
 CONTROL_MS = 1_000
+_KEY = re.compile(r"[0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]{40}")  # Z85, ZeroMQ RFC 32
 
 
 class ProxyFailed(LocalError):
@@ -29,22 +33,21 @@ class Proxy:
 
     def __init__(self, address: BusAddress) -> None:
         self._context = zmq.Context()
-        self._authenticator = self._require_keys(address.keys) if address.keys else None
-        self._control = self._context.socket(zmq.PAIR)
-        self._control.bind("inproc://proxy-control")
-        xsub = self._socket(zmq.XSUB, address)
-        xsub.setsockopt(zmq.RCVHWM, 0)
-        xpub = self._socket(zmq.XPUB, address)
-        xpub.setsockopt(zmq.SNDHWM, SEND_HIGH_WATER_MARK)
-        xpub.setsockopt(zmq.RCVHWM, 0)
-        xsub.send(b"\1")  # everything, before anybody can connect: only the XPUB side filters
-        for socket, where in ((xsub, address.publish_to), (xpub, address.subscribe_to)):
-            self._bind(socket, where)
+        self._authenticator: ThreadAuthenticator | None = None
+        try:
+            xsub, xpub = self._bound(address)
+        except BaseException:
+            self._release()
+            raise
         self._thread = threading.Thread(target=self._forward, args=(xsub, xpub), name="proxy", daemon=True)
         self._thread.start()
 
     def statistics(self) -> dict[str, int]:
         """Frames and bytes in and out since the start. Raises `ProxyFailed` if the loop does not answer within 1 s."""
+        if not self._thread.is_alive():
+            raise ProxyFailed("the forwarding loop has ended")
+        while self._control.poll(0):  # an answer to an earlier question is no proof
+            self._control.recv_multipart()
         self._control.send(b"STATISTICS")
         if not self._control.poll(CONTROL_MS):
             raise ProxyFailed("the forwarding loop does not answer")
@@ -53,23 +56,42 @@ class Proxy:
 
     def close(self) -> None:
         """End the loop and unbind."""
-        self._control.send(b"TERMINATE")
-        self._thread.join()
+        if self._thread.is_alive():
+            self._control.send(b"TERMINATE")
+            self._thread.join()
+        self._release()
+
+    def _bound(self, address: BusAddress) -> tuple[zmq.Socket[bytes], zmq.Socket[bytes]]:
+        if address.keys is not None:
+            self._authenticator = self._require_keys(address.keys)
+        self._control = self._context.socket(zmq.PAIR)
+        self._control.bind("inproc://proxy-control")
+        xsub = self._socket(zmq.XSUB, address)
+        xsub.setsockopt(zmq.RCVHWM, 0)
+        xpub = self._socket(zmq.XPUB, address)
+        xpub.setsockopt(zmq.SNDHWM, SEND_HIGH_WATER_MARK)
+        xpub.setsockopt(zmq.RCVHWM, 0)
+        xsub.send(b"\1")  # everything, before anybody can connect: only the XPUB side filters
+        self._bind(xsub, address.publish_to)
+        self._bind(xpub, address.subscribe_to)
+        return xsub, xpub
+
+    def _release(self) -> None:
         if self._authenticator is not None:
             self._authenticator.stop()
         self._context.destroy(0)
 
     def _forward(self, xsub: zmq.Socket[bytes], xpub: zmq.Socket[bytes]) -> None:
-        control = self._context.socket(zmq.PAIR)
-        control.connect("inproc://proxy-control")
-        zmq.proxy_steerable(xsub, xpub, None, control)  # no capture socket: its send would block
+        with xsub, xpub, self._context.socket(zmq.PAIR) as control:
+            control.connect("inproc://proxy-control")
+            zmq.proxy_steerable(xsub, xpub, None, control)  # no capture socket: its send would block
 
     def _socket(self, kind: int, address: BusAddress) -> zmq.Socket[bytes]:
         socket = self._context.socket(kind)
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.HEARTBEAT_IVL, 1000)
         socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 3000)
-        socket.setsockopt(zmq.MAXMSGSIZE, 1024 * 1024)
+        socket.setsockopt(zmq.MAXMSGSIZE, MAX_FRAME + CURVE_OVERHEAD)
         if address.keys is not None:
             socket.curve_server = True
             socket.curve_publickey = address.keys.server_public.encode()
@@ -112,7 +134,7 @@ def load_or_make_keys(directory: Path) -> CurveKeys:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write("\n".join(pairs) + "\n")
-    keys = path.read_text().split()
-    if len(keys) != 4 or any(len(key) != 40 for key in keys):
+    keys = path.read_text(errors="replace").split()
+    if len(keys) != 4 or not all(_KEY.fullmatch(key) for key in keys):
         raise ProxyFailed(f"{path} does not hold four keys of 40 characters; remove it and start again")
     return CurveKeys(*keys)

@@ -7,30 +7,45 @@ contains a raw NUL. The header is the envelope without its payload; fields that 
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, SchemaValidator, ValidationError, core_schema, to_json
 
-from local.errors import FrameTooLarge, MalformedFrame, UnsupportedVersion
-from local.protocol.strict_json import parse_object
+from local.errors import FrameTooLarge, MalformedFrame, UnsendableMessage, UnsupportedVersion
+from local.protocol.strict_json import MAX_WHERE, has_other_keys, parse_object
 from local.protocol.subjects import is_subject
 
 VERSION = 1
 MAX_FRAME = 1024 * 1024
 MAX_HEADER = 8 * 1024
-_NONE = type(None)
-_FIELD_TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (
-    ("id", (str,)),
-    ("sender", (str,)),
-    ("instance", (str,)),
-    ("correlation_id", (str,)),
-    ("seq", (int,)),
-    ("cause_id", (str, _NONE)),
-    ("in_reply_to", (str, _NONE)),
-    ("session_id", (str, _NONE)),
-    ("user_id", (str, _NONE)),
-    ("sent_at", (float, int, _NONE)),
-    ("ttl_ms", (int, _NONE)),
+END_OF_TIME = 253_402_300_800  # the year 10000, which no calendar of Python's knows
+_TEXT = core_schema.str_schema(strict=True)
+_OPTIONAL_TEXT = core_schema.typed_dict_field(
+    core_schema.nullable_schema(core_schema.str_schema(strict=True)), required=False
+)
+_COUNT = core_schema.int_schema(strict=True, ge=0, lt=2**63)
+_HEADER = SchemaValidator(
+    core_schema.typed_dict_schema(
+        {
+            "v": core_schema.typed_dict_field(core_schema.int_schema(strict=True)),
+            "id": core_schema.typed_dict_field(_TEXT),
+            "subject": core_schema.typed_dict_field(_TEXT),
+            "sender": core_schema.typed_dict_field(_TEXT),
+            "instance": core_schema.typed_dict_field(_TEXT),
+            "seq": core_schema.typed_dict_field(core_schema.int_schema(strict=True, ge=1, lt=2**63)),
+            "correlation_id": core_schema.typed_dict_field(_TEXT),
+            "cause_id": _OPTIONAL_TEXT,
+            "in_reply_to": _OPTIONAL_TEXT,
+            "session_id": _OPTIONAL_TEXT,
+            "user_id": _OPTIONAL_TEXT,
+            "sent_at": core_schema.typed_dict_field(
+                core_schema.nullable_schema(core_schema.float_schema(strict=True, ge=0, lt=END_OF_TIME)),
+                required=False,
+            ),
+            "ttl_ms": core_schema.typed_dict_field(core_schema.nullable_schema(_COUNT), required=False),
+        },
+        extra_behavior="ignore",
+    )
 )
 
 
@@ -71,17 +86,32 @@ class Envelope(NamedTuple):
         return Trace(self.correlation_id, self.id, self.session_id, self.user_id)
 
     def header(self) -> dict[str, Any]:
-        """The envelope without its payload."""
-        return {
+        """The envelope without its payload and without what is null."""
+        header: dict[str, Any] = {
             "v": self.v, "id": self.id, "subject": self.subject, "sender": self.sender, "instance": self.instance,
-            "seq": self.seq, "correlation_id": self.correlation_id, "cause_id": self.cause_id,
-            "in_reply_to": self.in_reply_to, "session_id": self.session_id, "user_id": self.user_id,
-            "sent_at": self.sent_at, "ttl_ms": self.ttl_ms,
+            "seq": self.seq, "correlation_id": self.correlation_id, "sent_at": self.sent_at,
         }  # fmt: skip
+        if self.cause_id is not None:
+            header["cause_id"] = self.cause_id
+        if self.in_reply_to is not None:
+            header["in_reply_to"] = self.in_reply_to
+        if self.session_id is not None:
+            header["session_id"] = self.session_id
+        if self.user_id is not None:
+            header["user_id"] = self.user_id
+        if self.ttl_ms is not None:
+            header["ttl_ms"] = self.ttl_ms
+        return header
 
     def encode(self) -> bytes:
-        """The frame. Raises `FrameTooLarge` above 1 MiB."""
-        frame = b"%b\0%b\0%b" % (self.subject.encode(), to_json(self.header(), exclude_none=True), self.payload)
+        """The frame. Raises `FrameTooLarge` above 1 MiB, `UnsendableMessage` for a header that none would accept."""
+        try:
+            header = to_json(self.header())
+        except PydanticSerializationError as error:
+            raise UnsendableMessage(f"{self.subject!a}: the header is no text: {error}") from None
+        if len(header) > MAX_HEADER:
+            raise UnsendableMessage(f"{self.subject}: header of {len(header)} bytes, at most {MAX_HEADER} are allowed")
+        frame = b"%b\0%b\0%b" % (self.subject.encode(), header, self.payload)
         if len(frame) > MAX_FRAME:
             raise FrameTooLarge(self.subject, len(frame), MAX_FRAME)
         return frame
@@ -95,32 +125,38 @@ def decode(frame: bytes) -> Envelope:
     if len(parts) != 3:
         raise MalformedFrame(f"expected subject, header and payload between two NULs, found {len(parts)} parts")
     subject_bytes, header_bytes, payload = parts
-    if len(header_bytes) > MAX_HEADER:
-        raise MalformedFrame(f"header of {len(header_bytes)} bytes, at most {MAX_HEADER} are allowed")
-    header = parse_object(header_bytes, "header")
-    _check_header(header)
+    header = _parse_header(header_bytes)
     subject = header["subject"]
-    if subject.encode("utf-8", "surrogatepass") != subject_bytes:
+    if subject.encode() != subject_bytes:
         raise MalformedFrame("the subject before the header is not the one in it")
+    if not is_subject(subject):
+        raise MalformedFrame("header: subject is missing or no subject")
     get = header.get
     return Envelope(
         subject, header["id"], header["sender"], header["instance"], header["seq"], header["correlation_id"], payload,
-        get("cause_id"), get("in_reply_to"), get("session_id"), get("user_id"), get("sent_at", 0.0), get("ttl_ms"),
-        header["v"],
+        get("cause_id"), get("in_reply_to"), get("session_id"), get("user_id"), get("sent_at") or 0.0, get("ttl_ms"),
     )  # fmt: skip
 
 
-def _check_header(header: dict[str, Any]) -> None:
-    version = header.get("v")
-    if type(version) is not int:
-        raise MalformedFrame("header: v is missing or no whole number")
-    if version > VERSION:
+def _parse_header(data: bytes) -> dict[str, Any]:
+    if len(data) > MAX_HEADER:
+        raise MalformedFrame(f"header of {len(data)} bytes, at most {MAX_HEADER} are allowed")
+    try:
+        header: dict[str, Any] = _HEADER.validate_json(data)
+    except ValidationError as error:
+        _explain(data, error)
+    if has_other_keys(data, len(header)):  # unknown ones are ignored, doubled ones refused
+        parse_object(data, "header")
+    if header["v"] != VERSION:
+        raise UnsupportedVersion(header["v"], VERSION)
+    return header
+
+
+def _explain(data: bytes, error: ValidationError) -> NoReturn:
+    """Say what is wrong with a header: first as JSON, then whose version it is, then which field."""
+    version = parse_object(data, "header").get("v")
+    if type(version) is int and version != VERSION:
         raise UnsupportedVersion(version, VERSION)
-    subject = header.get("subject")
-    if type(subject) is not str or not is_subject(subject):
-        raise MalformedFrame("header: subject is missing or no subject")
-    for name, allowed in _FIELD_TYPES:
-        if type(header.get(name)) not in allowed:
-            raise MalformedFrame(f"header: {name} is missing or of the wrong type")
-    if not 1 <= header["seq"] < 2**63 or (header.get("ttl_ms") or 0) < 0:
-        raise MalformedFrame("header: seq counts from 1, ttl_ms from 0")
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"])[:MAX_WHERE]
+    raise MalformedFrame(f"header: {field}: {first['msg']}")

@@ -2,58 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field
 
-from local.errors import MalformedFrame
 from local.protocol import subjects
-from local.protocol.strict_json import parse_object
-
-
-class Delivery(StrEnum):
-    """How hard the bus tries. Written at each message; `confirmed` waits for a durable commit."""
-
-    CONFIRMED = "confirmed"
-    RECORDED = "recorded"
-    EPHEMERAL = "ephemeral"
-
-
-class Data(BaseModel):
-    """Frozen data; fields that a newer sender added are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
-
-
-class Message(Data):
-    """What is said. `subject` is the routing key, or a family whose last word is in the field `family_key` names."""
-
-    subject: ClassVar[str]
-    delivery: ClassVar[Delivery] = Delivery.RECORDED
-    family_key: ClassVar[str] = ""
-    is_request: ClassVar[bool] = False
-
-    @property
-    def routing_key(self) -> str:
-        """The subject that this very message is published on."""
-        return self.subject + getattr(self, self.family_key) if self.family_key else self.subject
-
-    def encode(self) -> bytes:
-        """The payload as JSON."""
-        return self.__pydantic_serializer__.to_json(self)
-
-    @classmethod
-    def decode(cls, payload: bytes) -> Self:
-        """Parse a payload. Raises `MalformedFrame` that names the field."""
-        value = parse_object(payload, f"payload of {cls.subject}")
-        try:
-            message: Self = cls.__pydantic_validator__.validate_python(value)  # model_validate costs twice as much
-            return message
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "payload"
-            raise MalformedFrame(f"payload of {cls.subject}: {where}: {first['msg']}") from None
+from local.protocol.message import Data as Data
+from local.protocol.message import Delivery as Delivery
+from local.protocol.message import Message as Message
 
 
 class ErrorInfo(Data):
@@ -183,7 +139,7 @@ class UsageInfo(Data):
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    durations: dict[str, float] = {}
+    durations: dict[str, float] = Field(default_factory=dict)
 
 
 class ResponseGeneration(Message):
@@ -256,9 +212,9 @@ class AgentTransition(Message):
     agent: str
     query_id: str
     respondent_id: str = "A"
-    from_state: str
+    from_state: str = Field(alias="from")
     action: str
-    to_state: str
+    to_state: str = Field(alias="to")
 
 
 class ChildStatus(Data):
@@ -283,8 +239,9 @@ class ParticipantStatus(Message):
     instance: str
     state: Literal["starting", "ready", "stopping"]
     inflight: int = 0
-    counters: dict[str, int] = {}
-    last_seq: dict[str, int] = {}
+    counters: dict[str, int] = Field(default_factory=dict)
+    details: dict[str, str] = Field(default_factory=dict)  # what it works with, such as the model's name
+    last_seq: dict[str, int] = Field(default_factory=dict)
     children: tuple[ChildStatus, ...] = ()  # the supervisor's alone
 
 

@@ -18,6 +18,7 @@ from pydantic_core import from_json
 from local.errors import MalformedFrame
 
 MAX_DEPTH = 32
+MAX_WHERE = 200  # characters of a field's path in an error; keys of a hostile text can be a megabyte long
 _SPACED_COLON = re.compile(rb'"[ \t\r\n]+:')
 
 
@@ -30,9 +31,19 @@ def parse_object(data: bytes, what: str) -> dict[str, Any]:
     if type(value) is not dict:
         raise MalformedFrame(f"{what}: expected a JSON object, found {type(value).__name__}")
     keys = _count_keys(value, MAX_DEPTH, what)
-    if data.count(b'":') != keys or _SPACED_COLON.search(data):
+    if has_other_keys(data, keys):
         _refuse_duplicates(data, what)
     return value
+
+
+def has_other_keys(data: bytes, keys: int) -> bool:
+    """Whether a text may hold other keys than the `keys` that a parser made of it: doubled ones, or ignored ones."""
+    return data.count(b'":') != keys or _SPACED_COLON.search(data) is not None
+
+
+def is_shallow(data: bytes) -> bool:
+    """Whether a text has too few brackets to be nested too deep."""
+    return data.count(b"{") + data.count(b"[") <= MAX_DEPTH
 
 
 def _count_keys(value: Any, depth: int, what: str) -> int:
@@ -53,11 +64,11 @@ def _count_keys(value: Any, depth: int, what: str) -> int:
 
 def _refuse_duplicates(data: bytes, what: str) -> None:
     def refuse(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        seen = dict(pairs)
-        if len(seen) != len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise MalformedFrame(f"{what}: key {twice[:80]!r} stands twice")
+        seen: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in seen:
+                raise MalformedFrame(f"{what}: key {name[:80]!r} stands twice")
+            seen[name] = value
         return seen
 
     json.loads(data, object_pairs_hook=refuse)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 QUERY_RECEIVED = "query.received"
 QUERY_ACCEPTED = "query.accepted"
@@ -29,6 +30,7 @@ MAX_LENGTH = 200
 _GRAMMAR = re.compile(r"[a-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 
+@lru_cache(4096)
 def is_subject(text: str) -> bool:
     """Whether `text` is a whole subject: dotted words, at most 200 characters."""
     return len(text) <= MAX_LENGTH and _GRAMMAR.fullmatch(text) is not None

@@ -6,12 +6,12 @@ import asyncio
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Literal
 
 from local.bus.bus import Bus
 from local.bus.inbox import Inbox
-from local.errors import LocalError, MalformedFrame
+from local.errors import BusClosed, LocalError, MalformedFrame, PublishTimeout
 from local.protocol.envelope import Envelope
 from local.protocol.messages import BusDead, ErrorInfo, Message, ParticipantStatus
 from local.runtime.logs import query_id_var
@@ -30,49 +30,48 @@ class Intake:
 
     def __init__(self, bus: Bus, participant: Participant, handles: Handles) -> None:
         self.handles = handles
+        self.method: Callable[[Message, Envelope], Awaitable[Message | None]] = getattr(participant, handles.method)
         self.inbox = Inbox()
-        self._bus = bus
-        self._end = bus.subscribe(participant.subject_of(handles.message), self._receive)
+        self._end = bus.subscribe(participant.subject_of(handles.message), self.inbox.offer)
 
     def close(self) -> None:
         """Take nothing more; what has arrived can still be handled."""
         self._end()
         self.inbox.close()
 
-    def _receive(self, envelope: Envelope) -> None:
-        if not self.inbox.offer(envelope):
-            self._bus.overflowed(envelope)
-
 
 class Host:
-    """Runs a participant on a bus until told to stop. Counts `handled`, `failed` and `answered_again`."""
+    """Runs a participant on a bus until told to stop. Counts `handled`, `failed`, `answered_again` and `expired`."""
 
     def __init__(self, participant: Participant, bus: Bus) -> None:
         self._participant, self._bus = participant, bus
         participant.bus = bus
         self._counters: Counter[str] = Counter()
         self._replies = RecentReplies()
+        self._intakes: list[Intake] = []
         self._inflight = 0
         self._state: Literal["starting", "ready", "stopping"] = "starting"
-        self._announcing: asyncio.Task[None] | None = None
+        self._reconnected = asyncio.Event()
 
     async def run(self, stop: asyncio.Event, on_ready: Callable[[], object] = lambda: None) -> None:
         """The whole life of the participant, in order; returns after `stop` is set and the work in hand is done."""
         async with self._bus:
-            intakes = [Intake(self._bus, self._participant, handles) for handles in self._participant.handlers()]
+            self._intakes = [Intake(self._bus, self._participant, handles) for handles in self._participant.handlers()]
             await self._bus.ready()
             async with self._participant.lifespan(), asyncio.TaskGroup() as tasks:
-                workers = [tasks.create_task(self._worker(intake)) for intake in intakes]
-                await self._participant.announce()
-                self._bus.on_reconnect.append(self._announce_again)
+                workers = [tasks.create_task(self._worker(intake)) for intake in self._intakes]
+                self._bus.on_reconnect.append(self._reconnected.set)
+                await self._announce()
                 self._state = "ready"
-                beat = tasks.create_task(self._beat())
+                manners = [tasks.create_task(self._beat()), tasks.create_task(self._announce_again())]
                 on_ready()
                 await stop.wait()
                 self._state = "stopping"
-                await self._finish(intakes, workers)
-                beat.cancel()
                 self._bus.post(self._status())
+                await self._finish(workers)
+                for task in manners:
+                    task.cancel()
+                self._bus.post(self._status())  # with the last numbers, so that a loss at the very end shows
 
     def _worker(self, intake: Intake) -> Coroutine[None, None, None]:
         return self._work_in_order(intake) if intake.handles.concurrency == 1 else self._work_side_by_side(intake)
@@ -80,7 +79,7 @@ class Host:
     async def _work_in_order(self, intake: Intake) -> None:
         done = 0
         async for envelope in intake.inbox:
-            await self._handle(intake.handles, envelope)
+            await self._handle(intake, envelope)
             done += 1
             if done % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
@@ -88,55 +87,76 @@ class Host:
     async def _work_side_by_side(self, intake: Intake) -> None:
         places = asyncio.Semaphore(intake.handles.concurrency)
         async with asyncio.TaskGroup() as tasks:
+            await places.acquire()  # before an envelope is taken: what waits, waits where it can expire
             async for envelope in intake.inbox:
-                await places.acquire()
-                task = tasks.create_task(self._handle(intake.handles, envelope))
+                task = tasks.create_task(self._handle(intake, envelope))
                 task.add_done_callback(lambda _: places.release())
+                await places.acquire()
 
-    async def _handle(self, handles: Handles, envelope: Envelope) -> None:
+    async def _handle(self, intake: Intake, envelope: Envelope) -> None:
+        handles = intake.handles
         self._inflight += 1
         try:
-            message = await self._bus.decode(handles.message, envelope)
+            message = handles.message.decode(await self._bus.unpack(envelope))
+            query_id_var.set(getattr(message, "query_id", "-"))
             if not handles.message.is_request:
-                await self._publish(await self._call(handles, message, envelope), envelope)
-            elif self._replies.begin(envelope.id):
-                reply = await self._call(handles, message, envelope)
+                reply = await self._call(intake, message, envelope)
                 if reply is not None:
-                    self._replies.settle(envelope.id, reply)
-                await self._publish(reply, envelope, in_reply_to=envelope.id)
+                    await self._reply(reply, message, envelope)
+            elif self._replies.begin(envelope.id):
+                await self._reply(await self._call(intake, message, envelope), message, envelope, envelope.id)
             else:
                 self._counters["answered_again"] += 1
-                await self._publish(self._replies.answer(envelope.id), envelope, in_reply_to=envelope.id)
+                await self._reply(self._replies.answer(envelope.id), message, envelope, envelope.id)
         except MalformedFrame as error:
             self._bus.reject(str(error), envelope.payload)
-        except LocalError as error:
-            log.error("the reply to %s could not be published: %s", envelope.subject, error)
+        except Exception as error:  # noqa: BLE001 - nobody can be told any more, and the participant must not die of it
+            self._fail(f"the reply to {envelope.subject} could not be published", error)
         finally:
             self._inflight -= 1
 
-    async def _call(self, handles: Handles, message: Message, envelope: Envelope) -> Message | None:
-        query_id_var.set(getattr(message, "query_id", "-"))
+    async def _call(self, intake: Intake, message: Message, envelope: Envelope) -> Message | None:
+        """What the handler says, or what went wrong in it."""
         self._counters["handled"] += 1
         try:
-            reply: Message | None = await getattr(self._participant, handles.method)(message, envelope)
-            return reply
-        except Exception as error:  # an exception never crosses the bus: it becomes a message
-            self._counters["failed"] += 1
-            log.error("%s: %s: %s", envelope.subject, type(error).__name__, error, exc_info=log.isEnabledFor(10))
-            return self._participant.error_reply(message, error) or BusDead(
-                participant=self._participant.name,
-                envelope_id=envelope.id,
-                dead_subject=envelope.subject,
-                error=ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__),
-            )
+            return await intake.method(message, envelope)
+        except Exception as error:  # noqa: BLE001 - an exception never crosses the bus: it becomes a message
+            self._fail(envelope.subject, error)
+            return self._explain(message, envelope, error)
 
-    async def _publish(self, reply: Message | None, envelope: Envelope, in_reply_to: str | None = None) -> None:
-        if reply is not None:
+    async def _reply(
+        self, reply: Message | None, message: Message, envelope: Envelope, in_reply_to: str | None = None
+    ) -> None:
+        if reply is None:
+            return
+        try:
+            if in_reply_to is not None:
+                self._replies.settle(in_reply_to, reply)
+            await self._bus.publish(reply, envelope.trace(), in_reply_to=in_reply_to)
+        except (PublishTimeout, BusClosed):  # nothing wrong with the reply: whoever asks again gets it
+            raise
+        except Exception as error:  # noqa: BLE001 - too large, or no message at all: the asker has to hear that
+            self._fail(f"the reply to {envelope.subject} cannot be sent", error)
+            reply = self._explain(message, envelope, error)
+            if in_reply_to is not None:
+                self._replies.settle(in_reply_to, reply)
             await self._bus.publish(reply, envelope.trace(), in_reply_to=in_reply_to)
 
-    async def _finish(self, intakes: list[Intake], workers: list[asyncio.Task[None]]) -> None:
+    def _explain(self, message: Message, envelope: Envelope, error: Exception) -> Message:
+        return self._participant.error_reply(message, error) or BusDead(
+            participant=self._participant.name,
+            envelope_id=envelope.id,
+            dead_subject=envelope.subject,
+            error=ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__),
+        )
+
+    def _fail(self, what: str, error: Exception) -> None:
+        self._counters["failed"] += 1
+        log.error("%s: %s: %s", what, type(error).__name__, error, exc_info=log.isEnabledFor(logging.DEBUG))
+
+    async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
         """Take no more work; give what is in hand ten seconds."""
-        for intake in intakes:
+        for intake in self._intakes:
             intake.close()
         if not workers:
             return
@@ -145,6 +165,18 @@ class Host:
             log.warning("%d messages in hand after %g s are left undone", self._inflight, STOP_SECONDS)
         for worker in unfinished:
             worker.cancel()
+
+    async def _announce(self) -> None:
+        try:
+            await self._participant.announce()
+        except Exception as error:  # noqa: BLE001 - whoever knows the participant already is served all the same
+            self._fail("the announcement failed", error)
+
+    async def _announce_again(self) -> None:
+        while True:
+            await self._reconnected.wait()
+            self._reconnected.clear()
+            await self._announce()
 
     async def _beat(self) -> None:
         while True:
@@ -158,6 +190,7 @@ class Host:
             await asyncio.sleep(STATUS_SECONDS)
 
     def _status(self) -> ParticipantStatus:
+        expired = sum(intake.inbox.expired for intake in self._intakes)
         return ParticipantStatus(
             name=self._participant.name,
             kind=self._participant.kind,
@@ -165,9 +198,7 @@ class Host:
             instance=self._bus.instance,
             state=self._state,
             inflight=self._inflight,
-            counters={**self._bus.counters, **self._counters, **self._participant.figures()},
+            counters={**self._bus.counters, **self._counters, "expired": expired, **self._participant.figures()},
+            details=self._participant.details(),
             last_seq=self._bus.last_seq,
         )
-
-    def _announce_again(self) -> None:
-        self._announcing = asyncio.create_task(self._participant.announce(), name="announce")

@@ -125,7 +125,8 @@ class Keeper:
                 return self._set(State.STOPPED, pid=None)
             delay = None if death.hopeless else policy.died(death.lived)
             if delay is None:
-                log.error("%s is given up (%s); everything else keeps running", self.spec.name, death.detail)
+                if not death.hopeless:  # else it has said itself what is wrong
+                    log.error("%s is given up (%s); everything else keeps running", self.spec.name, death.detail)
                 return self._set(State.FAILED, pid=None, detail=death.detail)
             log.warning("%s died (%s) and is started again in %g s", self.spec.name, death.detail, delay)
             self._set(State.RESTARTING, pid=None, detail=death.detail)

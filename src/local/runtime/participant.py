@@ -113,3 +113,7 @@ class Participant:
     def figures(self) -> dict[str, int]:
         """Counters of its own for the status beat."""
         return {}
+
+    def details(self) -> dict[str, str]:
+        """What it works with, for the status beat; `/health` shows it."""
+        return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ _MIGRATIONS = (
         in_history INTEGER NOT NULL,
         status TEXT NOT NULL,
         attempt INTEGER NOT NULL DEFAULT 1,
+        tools TEXT NOT NULL,
         answer TEXT,
         outcome_subject TEXT,
         outcome TEXT,
@@ -60,7 +62,8 @@ class TurnStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
-    """One row. `body` is the query's message as JSON; `outcome` the message that ended it, on `outcome_subject`."""
+    """One row. `body` is the query's message as JSON; `tools` the names of the tools there were when it was accepted;
+    `outcome` the message that ended it, on `outcome_subject`."""
 
     position: int
     query_id: str
@@ -73,6 +76,7 @@ class StoredTurn:
     in_history: bool
     status: TurnStatus
     attempt: int
+    tools: tuple[str, ...]
     answer: str | None
     outcome_subject: str | None
     outcome: str | None
@@ -92,6 +96,7 @@ class Asked:
     query: str
     body: str
     in_history: bool = True
+    tools: tuple[str, ...] = ()
 
 
 class ConversationService:
@@ -119,9 +124,9 @@ class ConversationService:
                 return known, False
             db.execute(
                 "INSERT INTO turns (query_id, respondent_id, session_id, user_id, envelope_id, query, body, in_history,"
-                " status, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " status, tools, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (asked.query_id, self._respondent_id, asked.session_id, asked.user_id, asked.envelope_id, asked.query,
-                 asked.body, asked.in_history, TurnStatus.OPEN, time.time()),
+                 asked.body, asked.in_history, TurnStatus.OPEN, json.dumps(asked.tools), time.time()),
             )  # fmt: skip
             stored = self._find(db, asked.query_id)
             assert stored is not None
@@ -177,7 +182,7 @@ class ConversationService:
 
         `before` is a position: only what was asked earlier counts.
         """
-        rows = await self._database.run(lambda db: self._exchanges(db, session_id, before or 2**62))
+        rows = await self._database.run(lambda db: self._exchanges(db, session_id, 2**62 if before is None else before))
         return [
             {"role": role, "content": text}
             for row in reversed(rows)
@@ -187,9 +192,11 @@ class ConversationService:
     async def sessions(self) -> list[dict[str, Any]]:
         """Every session with its first query, number of turns and times, the most recent first."""
         sql = (
-            "SELECT session_id, user_id, count(*) AS turns, min(created_at) AS started_at,"
-            " max(coalesce(finished_at, created_at)) AS updated_at, substr(query, 1, 80) AS title FROM turns"
-            " WHERE respondent_id = ? AND in_history GROUP BY session_id ORDER BY updated_at DESC LIMIT 1000"
+            "SELECT sums.session_id, first.user_id, turns, started_at, updated_at, substr(first.query, 1, 80) AS title"
+            " FROM (SELECT session_id, count(*) AS turns, min(created_at) AS started_at,"
+            " max(coalesce(finished_at, created_at)) AS updated_at, min(position) AS first_position FROM turns"
+            " WHERE respondent_id = ? AND in_history GROUP BY session_id) AS sums"
+            " JOIN turns AS first ON first.position = sums.first_position ORDER BY updated_at DESC LIMIT 1000"
         )
         return await self._database.run(lambda db: [dict(row) for row in db.execute(sql, (self._respondent_id,))])
 
@@ -220,6 +227,6 @@ class ConversationService:
 
 def _turn(row: sqlite3.Row) -> StoredTurn:
     values = dict(row)
-    values["status"] = TurnStatus(values["status"])
+    values["status"], values["tools"] = TurnStatus(values["status"]), tuple(json.loads(values["tools"]))
     values["in_history"], values["published"] = bool(values["in_history"]), bool(values["published"])
     return StoredTurn(**values)

@@ -33,6 +33,7 @@ class Database:
 
     def __init__(self, path: Path, migrations: Sequence[str]) -> None:
         self._path, self._migrations = path, migrations
+        self._closed = False
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name=f"database {path.name}", daemon=True)
 
@@ -46,11 +47,14 @@ class Database:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._closed = True
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do `work(connection)` in a transaction and return its value after the commit."""
+        if self._closed:
+            raise StoreFailed(f"{self._path}: is closed")
         future: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(_Job(work, future))
         return await future
@@ -68,12 +72,22 @@ class Database:
             while len(group) < MAX_GROUP and not self._jobs.empty():
                 group.append(self._jobs.get())
             running = None not in group
-            self._commit(connection, [job for job in group if job is not None])
+            jobs = [job for job in group if job is not None]
+            if jobs:
+                self._commit(connection, jobs)
         connection.close()
 
     def _open(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         connection = sqlite3.connect(self._path, isolation_level=None)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
@@ -83,7 +97,6 @@ class Database:
             raise StoreFailed(f"schema version {version} is newer than this program's {len(self._migrations)}")
         for number, script in enumerate(self._migrations[version:], version + 1):
             connection.executescript(f"BEGIN; {script}; PRAGMA user_version={number}; COMMIT")
-        return connection
 
     def _commit(self, connection: sqlite3.Connection, group: Sequence[_Job[Any]]) -> None:
         outcomes: list[tuple[_Job[Any], Any, Exception | None]] = []

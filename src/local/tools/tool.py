@@ -8,9 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from typing import Any, ClassVar, Literal
 
 from local.config import Settings
 from local.errors import ToolError
@@ -25,6 +23,7 @@ from local.protocol.messages import (
     ToolSchemaRequest,
 )
 from local.runtime.participant import Kind, Participant, on
+from local.tools.arguments import Arguments
 
 CALLS_AT_ONCE = 8
 
@@ -53,16 +52,15 @@ class Tool(Participant):
 
     def __init__(self, config: Settings) -> None:
         super().__init__(config)
-        self._arguments = arguments_model(self.run)
+        self._arguments = Arguments(self.run)
         self._running: defaultdict[str, set[asyncio.Task[str | ToolOutput]]] = defaultdict(set)
 
     def schema(self) -> ToolSchema:
         """What the model and the generator are told."""
-        parameters = self._arguments.model_json_schema()
         return ToolSchema(
             tool=self.name,
             description=inspect.cleandoc(type(self).__doc__ or self.name),
-            parameters=_without_titles(parameters),
+            parameters=self._arguments.schema,
             effect=self.effect,
             repeatable=self.repeatable,
             timeout_seconds=self.timeout_seconds,
@@ -87,8 +85,7 @@ class Tool(Participant):
         started = time.monotonic()
         try:
             output = await self._run_within_limit(request)
-            text, sources = (output.text, output.sources) if isinstance(output, ToolOutput) else (output, ())
-            return self._result(request, started, result=text, sources=sources)
+            return self._result(request, started, result=output.text, sources=output.sources)
         except ToolError as error:
             return self._result(request, started, error=ErrorInfo(kind=error.kind, message=str(error)))
 
@@ -105,34 +102,33 @@ class Tool(Participant):
         info = ErrorInfo(kind="internal", message=f"{self.name} failed: {type(error).__name__}: {error}")
         return self._result(message, time.monotonic(), error=info)
 
-    async def _run_within_limit(self, request: ToolRequest) -> str | ToolOutput:
-        arguments = self._validate(request.args)
+    async def _run_within_limit(self, request: ToolRequest) -> ToolOutput:
+        try:
+            arguments = self._arguments.validate(request.args)
+        except ValueError as error:
+            raise ToolError(f"{self.name}: bad arguments: {error}", kind="bad_arguments") from None
         task = asyncio.create_task(self.run(**arguments), name=request.call_id)
         self._running[request.query_id].add(task)
+        task.add_done_callback(lambda task: self._ended(request.query_id, task))
         try:
             done, _ = await asyncio.wait({task}, timeout=self.timeout_seconds)
-            if not done:
-                raise ToolError(f"{self.name} did not finish within {self.timeout_seconds:g} s", kind="timeout")
-            if task.cancelled():
-                raise ToolError(f"{self.name} was cancelled", kind="cancelled")
-            return task.result()
         finally:
             task.cancel()
-            self._running[request.query_id].discard(task)
-            if not self._running[request.query_id]:
-                del self._running[request.query_id]
+        if not done:
+            raise ToolError(f"{self.name} did not finish within {self.timeout_seconds:g} s", kind="timeout")
+        if task.cancelled():
+            raise ToolError(f"{self.name} was cancelled", kind="cancelled")
+        output = task.result()
+        if not isinstance(output, str | ToolOutput):
+            raise TypeError(f"run returned {type(output).__name__}, expected str or ToolOutput")
+        return ToolOutput(output) if isinstance(output, str) else output
 
-    def _validate(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        try:
-            valid = self._arguments.model_validate(arguments)
-        except ValidationError as error:
-            problems = "; ".join(
-                f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}" for problem in error.errors()
-            )
-            expected = ", ".join(self._arguments.model_fields) or "none"
-            message = f"{self.name}: bad arguments: {problems}. Expected: {expected}."
-            raise ToolError(message, kind="bad_arguments") from None
-        return {name: getattr(valid, name) for name in type(valid).model_fields}
+    def _ended(self, query_id: str, task: asyncio.Task[str | ToolOutput]) -> None:
+        self._running[query_id].discard(task)
+        if not self._running[query_id]:
+            del self._running[query_id]
+        if not task.cancelled():
+            task.exception()  # counts as seen: after the time limit nobody asks for it
 
     def _result(self, request: ToolRequest, started: float, **outcome: Any) -> ToolResult:
         return ToolResult(
@@ -142,35 +138,3 @@ class Tool(Participant):
             duration_ms=round((time.monotonic() - started) * 1000, 3),
             **outcome,
         )
-
-
-def arguments_model(run: Any) -> type[BaseModel]:
-    """A model of `run`'s parameters that refuses unknown ones. Raises `TypeError` for one without a type."""
-    hints = get_type_hints(run, include_extras=True)
-    fields: dict[str, Any] = {}
-    for parameter in inspect.signature(run).parameters.values():
-        if parameter.name not in hints:
-            raise TypeError(f"parameter {parameter.name} of {run.__qualname__} has no type")
-        hint = hints[parameter.name]
-        default = ... if parameter.default is parameter.empty else parameter.default
-        fields[parameter.name] = (_described(hint), default)
-    return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
-
-
-def _described(hint: Any) -> Any:
-    if get_origin(hint) is not Annotated:
-        return hint
-    kind, *notes = get_args(hint)
-    notes = [Field(description=note) if isinstance(note, str) else note for note in notes]
-    return Annotated[(kind, *notes)]
-
-
-def _without_titles(schema: Any) -> Any:
-    """pydantic titles every field by its own name, which only costs the model tokens."""
-    if isinstance(schema, dict):
-        return {
-            key: _without_titles(value)
-            for key, value in schema.items()
-            if not (key == "title" and isinstance(value, str))
-        }
-    return [_without_titles(item) for item in schema] if isinstance(schema, list) else schema

@@ -10,9 +10,12 @@ from typing import Annotated, Self
 from pydantic import Field
 
 from local.config import Settings
+from local.errors import SearchUnavailable
 from local.runtime.participant import Resources
+from local.services.search import brave, tavily
 from local.services.search.build import build_chain
 from local.services.search.chain import SearchChain
+from local.services.search.key import usable_key
 from local.services.search.outcome import render
 from local.tools.tool import Tool, ToolOutput
 
@@ -71,3 +74,16 @@ class WebSearchTool(Tool):
         """Search, and tell what was found, or that nothing was, or that nobody could look."""
         outcome = await self._chain.search(query, self._max_results)
         return ToolOutput(render(outcome, date.today()), tuple(hit.url for hit in outcome.hits))
+
+
+def key_problem(provider: str, config: WebSearchConfig) -> str | None:
+    """What is wrong with the API key of `brave` or `tavily`, or None."""
+    variable, key = {
+        "brave": (brave.KEY_VARIABLE, config.brave_api_key),
+        "tavily": (tavily.KEY_VARIABLE, config.tavily_api_key),
+    }[provider]
+    try:
+        usable_key(provider, variable, key)
+    except SearchUnavailable as error:
+        return error.reason
+    return None

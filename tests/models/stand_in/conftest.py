@@ -14,7 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from local.models.stand_in import StandInSettings, serve
+from local.models.stand_in.server import serve
+from local.models.stand_in.settings import StandInSettings
 
 SCRIPTS = Path(__file__).parents[3] / "stories" / "scripts"
 

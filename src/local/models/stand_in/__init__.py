@@ -3,8 +3,3 @@
 `conversation` reads a request, `brain` (or a `script`) decides the reply, `delivery` cuts it into chunks, `faults`
 spoil it on demand, `generation` sends it; `ollama_api` and `openai_api` are the doors.
 """
-
-from local.models.stand_in.server import create_app, serve
-from local.models.stand_in.settings import StandInSettings
-
-__all__ = ["StandInSettings", "create_app", "serve"]

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from local.errors import ConfigError
-from local.models.stand_in import StandInSettings, serve
+from local.models.stand_in.server import serve
+from local.models.stand_in.settings import StandInSettings
 
 _USAGE_ERROR = 2
 

@@ -1,0 +1,56 @@
+"""The command line of the benchmarks."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+import psutil
+
+from benchmarks.figure import BenchmarkFailed, Figure, table
+
+NAMES = ("start", "turn", "tokens", "sessions", "bus", "burst")
+CORES = 2
+BUSY_PERCENT = 10
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the benchmarks that are named; 1 if a limit is missed, 2 if one could not be carried out."""
+    parser = argparse.ArgumentParser(prog="bench.py", description="Measure LoCAL2 beside its baselines on two cores.")
+    parser.add_argument("names", nargs="*", default=["all"], choices=[*NAMES, "all"], metavar="|".join(NAMES))
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    options = parser.parse_args(arguments)
+    names = NAMES if "all" in options.names else options.names
+    _settle()
+    figures: list[Figure] = []
+    conditions: dict[str, str] = {}
+    for name in names:
+        conditions[name] = _conditions()
+        print(f"{name}: {conditions[name]}", file=sys.stderr)
+        try:
+            figures += asyncio.run(importlib.import_module(f"benchmarks.{name}").run())
+        except BenchmarkFailed as error:
+            print(f"bench: {name}: {error}", file=sys.stderr)
+            return 2
+    record = {"conditions": conditions, "figures": [figure.record() for figure in figures]}
+    print(json.dumps(record, indent=2) if options.json else table(figures))
+    return 1 if any(figure.met is False for figure in figures) else 0
+
+
+def _settle() -> None:
+    """Two cores, and compiled modules kept on disk as an installation has them; the processes we start inherit both."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def _conditions() -> str:
+    """What the machine does besides: the load, and a warning if that spoils the figures."""
+    busy = psutil.cpu_percent(interval=0.5)
+    load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
+    told = f"cores {len(os.sched_getaffinity(0))} of {os.cpu_count()}, load average {load}, {busy:.0f} % busy"
+    return told + (" - WARNING: other processes disturb these figures" if busy > BUSY_PERCENT else "")

@@ -1,0 +1,22 @@
+"""A tool that takes no time: what remains is the way there and back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from local.tools.tool import Tool
+
+
+def reverse(text: str) -> str:
+    """The same thing as a function, for the bare loop."""
+    return text[::-1]
+
+
+class InstantTool(Tool):
+    """Write a text backwards."""
+
+    name = "instant"
+
+    async def run(self, text: Annotated[str, "The text"]) -> str:
+        """See `reverse`."""
+        return reverse(text)

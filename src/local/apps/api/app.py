@@ -1,0 +1,37 @@
+"""The HTTP API as an ASGI application."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from local.apps.api.context import ApiContext
+from local.apps.api.doorkeeper import Doorkeeper
+from local.apps.api.errors import handle_errors
+from local.apps.api.guards import Policy
+from local.apps.api.json_body import Json
+from local.apps.api.routes import bus_events, health, not_yet, openai, query, sessions
+
+NOUNS = (health, query, sessions, bus_events, openai, not_yet)
+
+
+def create_app(context: ApiContext, policy: Policy) -> ASGIApp:
+    """Every route, behind the guards. GET /openapi.json describes them."""
+    app = FastAPI(title="LoCAL2", version=context.version, docs_url=None, redoc_url=None, redirect_slashes=False)
+    handle_errors(app)
+    for noun in NOUNS:
+        app.include_router(noun.router(context))
+
+    @app.get("/")
+    async def index() -> Response:
+        """What there is."""
+        return Json({"name": "LoCAL2", "version": context.version, "routes": _listing(app)})
+
+    return Doorkeeper(app, policy)
+
+
+def _listing(app: FastAPI) -> list[str]:
+    return sorted(
+        f"{method.upper()} {path}" for path, operations in app.openapi()["paths"].items() for method in operations
+    )

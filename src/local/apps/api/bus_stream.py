@@ -1,0 +1,117 @@
+"""The bus as server-sent events, for whoever wants to watch everything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+
+from pydantic_core import from_json, to_json
+
+from local.apps.api.sse import KEEP_ALIVE, Chunks, sse, ticking
+from local.bus.bus import Bus
+from local.protocol.envelope import Envelope
+from local.protocol.subjects import is_family, is_subject
+
+MAX_WAITING = 2_000
+MAX_WAITING_BYTES = 8 * 1024 * 1024
+CHUNK_BYTES = 64 * 1024
+
+
+def is_filter(text: str) -> bool:
+    """Whether `text` is a subject, a family ("tool.result.") or everything ("")."""
+    return text == "" or is_subject(text.removesuffix("."))
+
+
+def without_overlap(filters: Iterable[str]) -> list[str]:
+    """The filters that no other one covers, so that nothing is heard twice."""
+    unique = sorted(set(filters))
+    families = [one for one in unique if is_family(one)]
+    return [one for one in unique if not any(one.startswith(wider) for wider in families if wider != one)]
+
+
+class BusWatch:
+    """What one client has yet to be sent. Bounded: a client that is too slow loses what finds no room, and is told
+    how much at the place where it is missing."""
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        self.ended = False
+        self._waiting: deque[bytes] = deque()
+        self._bytes = self._lost = 0
+
+    def receive(self, envelope: Envelope) -> None:
+        """Take in one envelope."""
+        if len(self._waiting) >= MAX_WAITING or self._bytes >= MAX_WAITING_BYTES:
+            self._lost += 1
+            return
+        self._tell_loss()
+        self._append(as_event(envelope))
+        self.changed.set()
+
+    def take(self) -> bytes:
+        """The next events, about 64 kB of them; empty if there are none."""
+        chunk = bytearray()
+        while self._waiting and len(chunk) < CHUNK_BYTES:
+            written = self._waiting.popleft()
+            self._bytes -= len(written)
+            chunk += written
+        if not self._waiting:
+            self._tell_loss()
+        return bytes(chunk)
+
+    def end(self) -> None:
+        """There is nothing more to come."""
+        self.ended = True
+        self.changed.set()
+
+    def _tell_loss(self) -> None:
+        if self._lost:
+            self._append(sse("lost", to_json({"lost": self._lost})))
+            self._lost = 0
+
+    def _append(self, written: bytes) -> None:
+        self._waiting.append(written)
+        self._bytes += len(written)
+
+
+class BusStreams:
+    """Every open stream of the bus. `keep_alive_seconds` is how often a comment is sent."""
+
+    def __init__(self, bus: Bus, keep_alive_seconds: float) -> None:
+        self._bus, self._keep_alive_seconds = bus, keep_alive_seconds
+        self._watches: set[BusWatch] = set()
+
+    async def chunks(self, filters: Iterable[str]) -> Chunks:
+        """What is published on the filtered subjects from the first chunk on, until `stop`."""
+        watch = BusWatch()
+        ends = [self._bus.subscribe(subject, watch.receive) for subject in without_overlap(filters)]
+        self._watches.add(watch)
+        try:
+            await self._bus.ready()
+            yield b": subscribed\n\n"
+            with ticking(self._keep_alive_seconds, watch.changed.set):
+                while not watch.ended:
+                    await watch.changed.wait()
+                    watch.changed.clear()
+                    yield watch.take() or KEEP_ALIVE
+                    while chunk := watch.take():
+                        yield chunk
+        finally:
+            self._watches.discard(watch)
+            for end in ends:
+                end()
+
+    def stop(self) -> None:
+        """End every stream."""
+        for watch in self._watches:
+            watch.end()
+
+
+def as_event(envelope: Envelope) -> bytes:
+    """An envelope as one event of the default kind: its header, and its payload as JSON or, if it is none, as text."""
+    try:
+        payload = from_json(envelope.payload, allow_inf_nan=False)
+    except ValueError:
+        payload = envelope.payload.decode("utf-8", "replace")
+    return sse("message", to_json({**envelope.header(), "payload": payload}, inf_nan_mode="null"))

@@ -1,0 +1,99 @@
+"""The HTTP API as a participant."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Self
+
+from pydantic import Field
+
+from local.apps.api.app import create_app
+from local.apps.api.bus_stream import BusStreams
+from local.apps.api.context import ApiContext
+from local.apps.api.guards import Policy, hosts_of
+from local.apps.api.participant_table import ParticipantTable
+from local.apps.api.server import serving
+from local.apps.listener import require_token
+from local.apps.session import LoCALSession
+from local.config import Settings
+from local.errors import ConfigError
+from local.protocol.envelope import Envelope
+from local.protocol.messages import ParticipantStatus
+from local.runtime.participant import Kind, Participant, Resources, on
+
+
+class ApiConfig(Settings):
+    """`api.yaml`; the comments there say what each key means. `api_token` comes from LOCAL2_API_TOKEN."""
+
+    trail_seconds: float = Field(2.0, ge=0)
+    keep_alive_seconds: float = Field(15.0, gt=0)
+    allowed_hosts: tuple[str, ...] = ()
+    api_token: str | None = Field(None, min_length=1, repr=False)
+
+
+class ApiDoor(Participant):
+    """Lets HTTP clients in: asks for them, and shows them the bus."""
+
+    name = "api"
+    kind = Kind.DOOR
+    Config = ApiConfig
+
+    def __init__(self, config: ApiConfig, listener: socket.socket, backend: str = "") -> None:
+        """`listener` is bound and listens; whoever bound it keeps it, so that clients wait while this restarts.
+
+        Raises `ConfigError` if others can reach it and there is no token.
+        """
+        super().__init__(config)
+        self._settings, self._listener, self._backend = config, listener, backend
+        self._participants = ParticipantTable()
+        address, port = listener.getsockname()[:2]
+        require_token(address, config.api_token)
+        self._policy = Policy(hosts_of(address, port, config.allowed_hosts), config.api_token)
+
+    @classmethod
+    def build(cls, config: ApiConfig, resources: Resources) -> Self:
+        """On the composition root's socket."""
+        if resources.listener is None:
+            raise ConfigError("the HTTP API has no socket to listen on; start it with the system, by --api")
+        return cls(config, resources.listener, resources.model_backend)
+
+    @on(ParticipantStatus)
+    async def notice(self, status: ParticipantStatus, envelope: Envelope) -> None:
+        """Somebody says how they are."""
+        self._participants.heard(status, time.monotonic())
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Serve HTTP; at the end whoever waits is told that it is over here."""
+        streams = BusStreams(self.bus, self._settings.keep_alive_seconds)
+        async with LoCALSession(self.bus) as session:
+            await self.bus.ready()
+            context = ApiContext(
+                session=session,
+                participants=self._participants,
+                bus_streams=streams,
+                instance=self.bus.instance,
+                backend=self._backend,
+                version=_version(),
+                trail_seconds=self._settings.trail_seconds,
+                keep_alive_seconds=self._settings.keep_alive_seconds,
+                clock=time.monotonic,
+            )
+
+            def before_stop() -> None:
+                session.stop()
+                streams.stop()
+
+            async with serving(create_app(context, self._policy), self._listener, before_stop):
+                yield
+
+
+def _version() -> str:
+    try:
+        return version("local2")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,107 @@
+"""Failures as HTTP answers: a status for each kind, one shape, and OpenAI's shape where OpenAI's clients listen."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from local.apps.api.json_body import Json
+from local.apps.exchange import QueryRefused
+from local.errors import LocalError
+
+log = logging.getLogger(__name__)
+
+OPENAI_PREFIX = "/v1/"
+RETRY_SECONDS = "5"
+STATUS: Mapping[str, int] = {
+    "malformed": 400,
+    "invalid": 422,
+    "unauthorized": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "too_slow": 408,
+    "cancelled": 409,
+    "conflict": 409,
+    "too_large": 413,
+    "unsupported_media_type": 415,
+    "unsendable": 422,
+    "busy": 429,
+    "not_implemented": 501,
+    "unavailable": 503,
+    "stopping": 503,
+    "timeout": 503,
+    "publish_timeout": 503,
+    "bus_not_ready": 503,
+    "bus_closed": 503,
+}
+
+
+class Refusal(LocalError):
+    """A request that is turned down. `kind` is one of `STATUS`, `param` the field at fault if there is one."""
+
+    def __init__(self, kind: str, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.kind, self.param = kind, param
+
+
+def status_of(error: LocalError) -> int:
+    """The HTTP status; what has no status of its own is 502 if it came of a query, and 500 if it came of us."""
+    return STATUS.get(error.kind, 502 if isinstance(error, QueryRefused) else 500)
+
+
+def error_response(path: str, error: LocalError, headers: Mapping[str, str] | None = None) -> Response:
+    """The answer to a request for `path` that failed with `error`."""
+    status = status_of(error)
+    if status in (429, 503):
+        headers = {"retry-after": RETRY_SECONDS, **(headers or {})}
+    if path.startswith(OPENAI_PREFIX):
+        return Json(openai_error(error), 400 if status == 422 else status, headers)
+    return Json({"error": {"kind": error.kind, "message": str(error)}}, status, headers)
+
+
+def openai_error(error: LocalError) -> dict[str, Any]:
+    """The same as OpenAI words it."""
+    status = status_of(error)
+    of_type = "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
+    param = getattr(error, "param", None)
+    return {"error": {"message": str(error), "type": of_type, "param": param, "code": error.kind}}
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Make every exception of a route an answer."""
+
+    @app.exception_handler(LocalError)
+    async def ours(request: Request, error: LocalError) -> Response:
+        if status_of(error) == 500:
+            log.error("%s %s: %s", request.method, request.url.path, error)
+        return error_response(request.url.path, error)
+
+    @app.exception_handler(HTTPException)
+    async def no_such_route(request: Request, error: HTTPException) -> Response:
+        asked = f"{request.method} {request.url.path[:200]}"
+        if error.status_code == 405:
+            refusal = Refusal("method_not_allowed", f"{asked}: this route does not take {request.method}")
+        else:
+            refusal = Refusal("not_found", f"there is no route {asked}; GET / lists them")
+        return error_response(request.url.path, refusal, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        faults = [f"{'.'.join(str(part) for part in fault['loc'][1:])}: {fault['msg']}" for fault in error.errors()]
+        return error_response(request.url.path, Refusal("invalid", "; ".join(faults)))
+
+    @app.exception_handler(Exception)
+    async def fault_of_ours(request: Request, error: Exception) -> Response:
+        log.error(
+            "%s %s: %s: %s", request.method, request.url.path, type(error).__name__, error,
+            exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
+        )  # fmt: skip
+        return error_response(request.url.path, LocalError("something went wrong in here; the log says what"))

@@ -1,0 +1,54 @@
+"""JSON in and out of HTTP bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
+from starlette.requests import Request
+from starlette.responses import Response
+
+from local.errors import LocalError
+from local.protocol.strict_json import parse_object
+
+M = TypeVar("M", bound=BaseModel)
+MAX_FAULTS = 5
+
+
+class InvalidBody(LocalError):
+    """A body that is JSON, but not what this route takes; `param` is the first field at fault."""
+
+    kind = "invalid"
+
+    def __init__(self, message: str, param: str | None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+class Json(Response):
+    """A JSON answer; pydantic models in `content` are written as such."""
+
+    media_type = "application/json"
+
+    def __init__(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(to_json(content, by_alias=True), status, headers)
+
+
+async def read_body(request: Request, model: type[M]) -> M:
+    """The request's body. Raises `MalformedFrame` if it is no JSON object, `InvalidBody` if it is not that model."""
+    fields = parse_object(await request.body(), "body")
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False)
+        places = [".".join(str(part)[:100] for part in fault["loc"]) for fault in faults[:MAX_FAULTS]]
+        texts = [f"{place}: {fault['msg']}" for place, fault in zip(places, faults, strict=False)]
+        raise InvalidBody("; ".join(texts), places[0] or None) from None
+
+
+def takes(model: type[BaseModel]) -> dict[str, Any]:
+    """What /openapi.json says of a route that reads its body with `read_body`."""
+    content = {"application/json": {"schema": model.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}

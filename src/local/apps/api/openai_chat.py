@@ -1,0 +1,119 @@
+"""Answers in the words of OpenAI's chat completions, whole and streamed."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from local.apps.api.errors import openai_error
+from local.apps.api.following import batches
+from local.apps.api.sse import KEEP_ALIVE, Chunks
+from local.apps.exchange import Event, Exchange, QueryRefused
+from local.errors import LocalError
+from local.protocol.messages import ErrorInfo, ResponseGeneration, UsageInfo
+
+Json = dict[str, Any]
+DELTAS = {"token": "content", "thinking": "reasoning"}
+
+
+class Completion:
+    """One completion. `created` is seconds since 1970; `model` is echoed as the client named it."""
+
+    def __init__(self, query_id: str, model: str, created: int) -> None:
+        self._head = {"id": f"chatcmpl-{query_id}", "created": created, "model": model}
+
+    def whole(self, response: ResponseGeneration) -> Json:
+        """The answer as one object."""
+        message = {"role": "assistant", "content": response.answer}
+        if response.thinking:
+            message["reasoning"] = response.thinking
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": _usage(response.usage)}
+
+    def delta(self, delta: Json, finish_reason: str | None = None) -> bytes:
+        """A piece of the answer."""
+        return self._chunk(choices=[{"index": 0, "delta": delta, "finish_reason": finish_reason}])
+
+    def usage(self, response: ResponseGeneration) -> bytes:
+        """The chunk that says what it cost."""
+        return self._chunk(choices=[], usage=_usage(response.usage))
+
+    def _chunk(self, **fields: Any) -> bytes:
+        return _data({**self._head, "object": "chat.completion.chunk", **fields})
+
+
+async def completion_chunks(
+    exchange: Exchange, completion: Completion, *, include_usage: bool, keep_alive_seconds: float
+) -> Chunks:
+    """The answer as it is said; what is ready together is one chunk."""
+    said = _Said(completion)
+    yield completion.delta({"role": "assistant", "content": ""})
+    followed = batches(exchange, 0, tick_seconds=keep_alive_seconds)
+    async with aclosing(followed):
+        async for events in followed:
+            if chunk := b"".join([said.written(event) for event in events]):
+                yield chunk
+            elif not events:
+                yield KEEP_ALIVE
+    try:
+        response = await answer_to(exchange)
+    except LocalError as error:
+        yield _data(openai_error(error))
+        return
+    rest = missing_text(said.content, response.answer)
+    yield b"".join(
+        [
+            completion.delta({"content": rest}) if rest else b"",
+            completion.delta({}, "stop"),
+            completion.usage(response) if include_usage else b"",
+            b"data: [DONE]\n\n",
+        ]
+    )
+
+
+async def answer_to(exchange: Exchange) -> ResponseGeneration:
+    """The answer, complete or cut short by a cancel. Raises `QueryRefused` for a turn that failed."""
+    response = await exchange.outcome()
+    if response.status == "failed":
+        error = response.error or ErrorInfo(kind="failed", message="the turn failed")
+        raise QueryRefused(error.kind, error.message)
+    return response
+
+
+class _Said:
+    """What the client has been sent of the answer, which cannot be taken back."""
+
+    def __init__(self, completion: Completion) -> None:
+        self._completion = completion
+        self._begun_again = False
+        self.content = ""
+
+    def written(self, event: Event) -> bytes:
+        """A streamed fragment; nothing once the answer was begun again by a restarted generator."""
+        self._begun_again = self._begun_again or event.kind == "snapshot"
+        if self._begun_again or event.kind not in DELTAS:
+            return b""
+        text = from_json(event.payload)["text"]
+        if event.kind == "token":
+            self.content += text
+        return self._completion.delta({DELTAS[event.kind]: text})
+
+
+def missing_text(said: str, answer: str) -> str:
+    """What has to be said after `said` so that the client has the whole answer at the end."""
+    if said.endswith(answer):  # said may begin with what the model said before it called a tool
+        return ""
+    return answer[len(said) :] if answer.startswith(said) else f"\n\n{answer}"
+
+
+def _usage(usage: UsageInfo) -> Json:
+    total = usage.prompt_tokens + usage.completion_tokens
+    return {
+        "prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens, "total_tokens": total,
+    }  # fmt: skip
+
+
+def _data(value: Json) -> bytes:
+    return b"data: %s\n\n" % to_json(value)

@@ -1,0 +1,96 @@
+"""Who takes part and how they are: what the supervisor says of its children, and what everybody says of themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from local.protocol.messages import ChildStatus, ParticipantStatus
+
+SILENT_SECONDS = 10.0
+SUPERVISOR = "supervisor"
+MODEL_OWNER = "generator"
+
+Health = Literal["ok", "starting", "degraded"]
+
+
+@dataclass(slots=True)
+class _Beat:
+    status: ParticipantStatus
+    heard_at: float
+    by_hand: bool = True
+
+
+class ParticipantTable:
+    """Feed it every status; times are seconds of one monotonic clock. Who is silent for ten seconds has gone."""
+
+    def __init__(self) -> None:
+        self._children: tuple[ChildStatus, ...] = ()
+        self._supervisor_heard_at: float | None = None
+        self._beats: dict[int, _Beat] = {}  # by process; the supervisor may know it by another name
+        self._model: str | None = None
+
+    def heard(self, status: ParticipantStatus, now: float) -> None:
+        """Somebody says how they are."""
+        self._forget_silent(now)
+        if status.name == SUPERVISOR:
+            leaving = status.state == "stopping"
+            self._children, self._supervisor_heard_at = status.children, None if leaving else now
+        elif status.state == "stopping":
+            self._beats.pop(status.pid, None)
+        else:
+            known = self._beats.get(status.pid)
+            self._beats[status.pid] = _Beat(status, now, known is None or known.by_hand)
+            if status.name == MODEL_OWNER:
+                self._model = status.details.get("model")
+        for child in self._children:  # a beat that once was a child's is not somebody new after the child has died
+            if child.pid is not None and (beat := self._beats.get(child.pid)):
+                beat.by_hand = False
+
+    @property
+    def model(self) -> str | None:
+        """The model that answers, as the generator last said."""
+        return self._model
+
+    def health(self, now: float) -> Health:
+        """`ok` if every child of the supervisor is ready, `starting` while none of them has failed yet."""
+        if self._supervisor_heard_at is None:
+            return "starting"
+        if now - self._supervisor_heard_at > SILENT_SECONDS:
+            return "degraded"
+        others = [child for child in self._children if child.state != "ready"]
+        if any(child.state != "starting" or child.restarts for child in others):
+            return "degraded"
+        return "starting" if others or not self._children else "ok"
+
+    def lives(self, name: str, now: float) -> bool:
+        """Whether a participant of that name says that it is ready."""
+        self._forget_silent(now)
+        return any(beat.status.state == "ready" for beat in self._beats.values() if beat.status.name == name)
+
+    def listing(self, now: float) -> list[dict[str, Any]]:
+        """The supervisor's children in start order, then whoever was started by hand."""
+        self._forget_silent(now)
+        rows = []
+        for child in self._children:
+            beat = self._beats.get(child.pid) if child.pid is not None else None
+            name = child.name if beat is None else beat.status.name
+            rows.append({**child.model_dump(), "name": name, **_said(beat)})
+        for beat in sorted(self._beats.values(), key=lambda beat: (beat.status.name, beat.status.pid)):
+            if beat.by_hand:
+                status = beat.status
+                row = {"name": status.name, "kind": status.kind, "state": status.state, "pid": status.pid}
+                rows.append({**row, "restarts": 0, "detail": "started by hand", **_said(beat)})
+        return rows
+
+    def _forget_silent(self, now: float) -> None:
+        silent = [pid for pid, beat in self._beats.items() if now - beat.heard_at > SILENT_SECONDS]
+        for pid in silent:
+            del self._beats[pid]
+
+
+def _said(beat: _Beat | None) -> dict[str, Any]:
+    if beat is None:
+        return {"instance": None, "inflight": 0, "counters": {}, "details": {}}
+    status = beat.status
+    return status.model_dump(include={"instance", "inflight", "counters", "details"})

@@ -1,0 +1,37 @@
+"""How the system is, and who takes part."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from local.apps.api.context import ApiContext
+from local.apps.api.json_body import Json
+
+
+def router(context: ApiContext) -> APIRouter:
+    """GET /health and /participants."""
+    routes = APIRouter()
+    participants = context.participants
+
+    @routes.get("/health")
+    async def health() -> Response:
+        """200 if every configured participant is ready, else 503, with the same body."""
+        now = context.clock()
+        status = participants.health(now)
+        body = {
+            "status": status,
+            "model": participants.model,
+            "backend": context.backend,
+            "stand_in": context.backend == "stand_in",
+            "version": context.version,
+            "participants": participants.listing(now),
+        }
+        return Json(body, 200 if status == "ok" else 503)
+
+    @routes.get("/participants")
+    async def listing() -> Response:
+        """Every participant with its state, process, restarts and counters."""
+        return Json({"participants": participants.listing(context.clock())})
+
+    return routes

@@ -1,0 +1,49 @@
+"""The part of OpenAI's API that its clients need to use LoCAL2 as a model."""
+
+from __future__ import annotations
+
+import time
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from local.apps.api.context import ApiContext
+from local.apps.api.json_body import Json, read_body, takes
+from local.apps.api.openai_chat import Completion, answer_to, completion_chunks
+from local.apps.api.openai_request import ChatRequest, as_query
+from local.apps.api.sse import EventStream
+from local.protocol.envelope import new_id
+
+
+def router(context: ApiContext) -> APIRouter:
+    """The routes under /v1."""
+    routes = APIRouter()
+
+    @routes.post("/v1/chat/completions", openapi_extra=takes(ChatRequest))
+    async def complete(request: Request) -> Response:
+        """Answer a conversation. The messages sent are the history; no session is kept."""
+        asked = await read_body(request, ChatRequest)
+        query, history = as_query(asked)
+        query_id = new_id()
+        exchange = context.session.ask(query, query_id=query_id, history=history)
+        completion = Completion(query_id, asked.model, int(time.time()))
+        if not asked.stream:
+            return Json(completion.whole(await answer_to(exchange)))
+        await exchange.accepted()
+        chunks = completion_chunks(
+            exchange,
+            completion,
+            include_usage=asked.includes_usage,
+            keep_alive_seconds=context.keep_alive_seconds,
+        )
+        return EventStream(chunks)
+
+    @routes.get("/v1/models")
+    async def models() -> Response:
+        """The model that answers; another name in a request changes nothing."""
+        names = [context.participants.model] if context.participants.model else []
+        data = [{"id": name, "object": "model", "created": 0, "owned_by": "local2"} for name in names]
+        return Json({"object": "list", "data": data})
+
+    return routes

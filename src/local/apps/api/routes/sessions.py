@@ -1,0 +1,33 @@
+"""Conversations, as the generator has them on record."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from local.apps.api.context import ApiContext
+from local.apps.api.ids import PathId
+from local.apps.api.json_body import Json
+
+
+def router(context: ApiContext) -> APIRouter:
+    """The routes under /sessions."""
+    routes = APIRouter()
+    session = context.session
+
+    @routes.get("/sessions")
+    async def listing() -> Response:
+        """Every session, the most recent first."""
+        return Json(await session.look_up("sessions"))
+
+    @routes.get("/sessions/{session_id}")
+    async def show(session_id: PathId) -> Response:
+        """One session: its turns, and the messages as the model gets them."""
+        return Json(await session.look_up("session", session_id))
+
+    @routes.delete("/sessions/{session_id}")
+    async def delete(session_id: PathId) -> Response:
+        """Remove a session's ended turns for good."""
+        return Json(await session.look_up("delete", session_id))
+
+    return routes

@@ -1,0 +1,98 @@
+"""Checks of this machine: Python, packages, data directory, disk, run directory."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from local.apps.doctor.finding import Finding, fail, ok, warn
+from local.apps.run_directory import RunDirectory
+from local.errors import LocalError
+
+# What each process or the set-up imports, by import name.
+PACKAGES = (
+    "bs4", "fastapi", "httpx", "lxml_html_clean", "platformdirs", "psutil", "pydantic", "rich",
+    "setproctitle", "sse_starlette", "trafilatura", "typer", "uvicorn", "yaml", "zmq",
+)  # fmt: skip
+OLDEST_PYTHON = (3, 11)
+WARN_FREE_BYTES = 2 * 1024**3
+FAIL_FREE_BYTES = 200 * 1024**2
+SOCKET_PATH_BYTES = 107  # sun_path of unix(7), without its final NUL
+REINSTALL = "remove the folder .venv and start again with scripts/run_local.py, which installs everything"
+
+
+def check_python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
+    """Python 3.11 or newer."""
+    text = f"Python {'.'.join(map(str, version))} in {sys.prefix}"
+    if version[:2] < OLDEST_PYTHON:
+        return fail("python", text, "install Python 3.11 or newer and start again with it")
+    return ok("python", text)
+
+
+def check_packages(names: Sequence[str] = PACKAGES) -> Finding:
+    """Every package we need can be imported, not merely found."""
+    broken = [f"{name} ({reason})" for name in names if (reason := _import_failure(name))]
+    if broken:
+        return fail("packages", f"cannot be imported: {', '.join(broken)}", REINSTALL)
+    return ok("packages", f"all {len(names)} can be imported")
+
+
+def _import_failure(name: str) -> str:
+    try:
+        importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 - a damaged package can fail with anything
+        return str(error) or type(error).__name__
+    return ""
+
+
+def check_data_dir(data_dir: Path) -> Finding:
+    """The data directory can be written to, or can be made."""
+    place = _nearest(data_dir)
+    fix = "make it writable for this user, or choose another with --data-dir or LOCAL2_DATA_DIR"
+    if not place.is_dir():
+        return fail("data directory", f"{place} is no directory", fix)
+    if place != data_dir:
+        if os.access(place, os.W_OK | os.X_OK):
+            return ok("data directory", f"{data_dir} will be made at the first start")
+        return fail("data directory", f"{data_dir} cannot be made inside {place}", fix)
+    try:
+        tempfile.TemporaryFile(dir=data_dir).close()
+    except OSError as error:
+        return fail("data directory", f"{data_dir} cannot be written to: {error.strerror}", fix)
+    return ok("data directory", str(data_dir))
+
+
+def check_disk(data_dir: Path, free: int | None = None) -> Finding:
+    """Free space where the data is kept; `free` in bytes is measured if not given."""
+    free = shutil.disk_usage(_nearest(data_dir)).free if free is None else free
+    text = f"{free / 1024**3:.1f} GB free at {data_dir}"
+    fix = "make room, or keep the data elsewhere with --data-dir"
+    if free < FAIL_FREE_BYTES:
+        return fail("disk", text, fix)
+    return warn("disk", text, fix) if free < WARN_FREE_BYTES else ok("disk", text)
+
+
+def check_run_directory(data_dir: Path) -> Finding:
+    """The bus's sockets have a private place with a path that is short enough."""
+    name = "run directory"
+    try:
+        path = RunDirectory(data_dir).path
+    except LocalError as error:
+        return fail(name, str(error), "remove it; the next start makes a new one")
+    except OSError as error:
+        return fail(name, f"{error.filename}: {error.strerror}", "make the folder for temporary files writable")
+    size = len(os.fsencode(path / "pub"))
+    if size > SOCKET_PATH_BYTES:
+        text = f"{path}: a socket in it has a path of {size} bytes, at most {SOCKET_PATH_BYTES} are possible"
+        return fail(name, text, "set TMPDIR to a folder with a shorter path")
+    return ok(name, str(path))
+
+
+def _nearest(path: Path) -> Path:
+    """The path, or the nearest of its parents that exists."""
+    return next(place for place in (path, *path.parents) if place.exists())

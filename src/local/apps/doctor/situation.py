@@ -1,0 +1,90 @@
+"""What the checks examine: this machine, with these settings and this data directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+
+from local.agents.generator import GeneratorAgent, GeneratorConfig
+from local.apps.doctor.finding import Finding, fail, ok
+from local.apps.participant import SECRETS, find_class
+from local.apps.run_directory import Facts, RunDirectory
+from local.config import Environment, Settings, SystemConfig, layers_for, load, load_system
+from local.errors import LocalError
+from local.tools.web_search import WebSearchConfig, WebSearchTool
+
+M = TypeVar("M", bound=Settings)
+
+EDIT = "correct it; the comments in the packaged file say what each key means"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """`configs` holds the settings of every participant that could be read, by its class's name. `running` is what the
+    system on this data directory tells, if one runs."""
+
+    data_dir: Path
+    system: SystemConfig = field(default_factory=SystemConfig)
+    configs: Mapping[str, Settings] = field(default_factory=dict)
+    running: Facts | None = None
+
+    @property
+    def generator(self) -> GeneratorConfig:
+        """The generator's settings, or the defaults."""
+        return self._config(GeneratorAgent.name, GeneratorConfig) or GeneratorConfig()
+
+    @property
+    def web_search(self) -> WebSearchConfig | None:
+        """The settings of web_search, if it takes part."""
+        return self._config(WebSearchTool.name, WebSearchConfig)
+
+    def _config(self, name: str, kind: type[M]) -> M | None:
+        config = self.configs.get(name)
+        return config if isinstance(config, kind) else None
+
+
+def examine(config_dir: Path | None, data_dir: Path, variables: Environment) -> tuple[Situation, list[Finding]]:
+    """Read all settings as the participants would, and say what is wrong with them; what cannot be read is default."""
+    findings: list[Finding] = []
+    system, layers = SystemConfig(), list[Path]()
+    try:
+        layers = layers_for(config_dir)
+        system = load_system(layers, {}, variables)
+    except LocalError as error:
+        findings.append(fail("settings", str(error), EDIT))
+    configs: dict[str, Settings] = {}
+    for entry in system.participants:
+        try:
+            name, config = _load(entry.target, entry.config, layers, system.python_path, variables)
+            configs[name] = config
+        except LocalError as error:
+            findings.append(fail("settings", str(error), EDIT))
+    if not findings:
+        text = f"system.yaml and {len(configs)} participants, from {', '.join(map(str, layers))}"
+        findings.append(ok("settings", text))
+    return Situation(data_dir, system, configs, _running(data_dir)), findings
+
+
+def _load(
+    target: str,
+    overrides: Mapping[str, Any],
+    layers: Sequence[Path],
+    python_path: tuple[Path, ...],
+    variables: Environment,
+) -> tuple[str, Settings]:
+    kind = find_class(target, python_path)
+    secrets = {key: getattr(variables, key) for key in SECRETS if key in kind.Config.model_fields}
+    return kind.name, load(kind.name, kind.Config, layers, {**secrets, **overrides})
+
+
+def _running(data_dir: Path) -> Facts | None:
+    """What a running system has told; one that was killed leaves its facts behind."""
+    try:
+        facts = RunDirectory(data_dir).facts()
+    except (LocalError, OSError):  # nothing runs, or what is wrong with the run directory is said by its own check
+        return None
+    return facts if psutil.pid_exists(facts.pid) else None

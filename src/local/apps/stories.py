@@ -1,0 +1,84 @@
+"""Plays the acceptance stories against a running system and says for each expectation whether it was met."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.apps.local_web import LocalWeb, load_pages
+from local.apps.story import Story, find_stories, load_story
+from local.apps.story_player import Player
+from local.apps.system_client import SystemClient
+from local.apps.temporary_system import TemporarySystem, write_settings
+from local.errors import ConfigError
+
+STORIES = Path(__file__).resolve().parents[3] / "stories"
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Where stories are played: the system's HTTP address, the stand-in's if it is to play scripts, and whether the web
+    is ours."""
+
+    api_url: str
+    stand_in_url: str | None
+    own_web: bool
+
+
+def run_stories(
+    names: Sequence[str],
+    *,
+    api: str | None = None,
+    live: bool = False,
+    model: str | None = None,
+    show: Callable[[str], object],
+) -> int:
+    """Play stories ("S1" or paths; none named: all) and `show` one line for each check. Gives the exit status: 0 if
+    all passed, 1 if not.
+
+    Without `api`, the address of a running system, one is started on data of its own, and its stand-in plays the
+    stories' scripts. `live` uses the real model and the real web. Raises `LocalError` for what keeps the stories from
+    being played.
+    """
+    if api and model:
+        raise ConfigError("--model is for a system that is started for the stories; the one at --api has its model")
+    stories = [(path, load_story(path)) for path in find_stories(list(names), STORIES)]
+    with _stage(api, live, model) as stage, SystemClient(stage.api_url) as client:
+        health = client.health()
+        if live and health.get("stand_in"):
+            raise ConfigError("--live needs a model server, and only the stand-in is there; start Ollama first")
+        player = Player(client, stage.stand_in_url, own_web=stage.own_web)
+        passed = [_play(player, path, story, show) for path, story in stories]
+    show(f"{sum(passed)} of {len(passed)} stories passed")
+    return 0 if all(passed) else 1
+
+
+def _play(player: Player, path: Path, story: Story, show: Callable[[str], object]) -> bool:
+    show(f"{story.id}: {story.title}")
+    script = path.parent / "scripts" / path.name
+    passed = True
+    for check in player.play(story, script if script.is_file() else None):
+        show(f"  {check}")
+        passed = passed and check.passed
+    return passed
+
+
+@contextmanager
+def _stage(api: str | None, live: bool, model: str | None) -> Iterator[_Stage]:
+    if api:
+        yield _Stage(api, stand_in_url=None, own_web=False)
+        return
+    flags = ["--model", model] if model else []
+    with tempfile.TemporaryDirectory(prefix="local2-stories-") as name:
+        if live:
+            with TemporarySystem(Path(name) / "data", flags=flags) as system:
+                yield _Stage(system.api_url, stand_in_url=None, own_web=False)
+            return
+        with LocalWeb(load_pages(STORIES / "web")) as web:
+            config_dir = write_settings(Path(name) / "config", web.settings())
+            flags += ["--backend", "stand_in"]
+            with TemporarySystem(Path(name) / "data", config_dir=config_dir, flags=flags) as system:
+                yield _Stage(system.api_url, system.facts.model_url, own_web=True)

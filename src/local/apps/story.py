@@ -1,0 +1,84 @@
+"""What an acceptance story is: a YAML file of questions, and what must be true of the answers and of the bus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from local import config
+from local.config import Settings
+from local.errors import ConfigError
+
+
+class Expect(Settings):
+    """What must be true of one answer. Texts are looked for without regard to case and line breaks."""
+
+    answer_contains: tuple[str, ...] = ()
+    answer_excludes: tuple[str, ...] = ()
+    answer_contains_locally: tuple[str, ...] = ()  # only where the web is the one that the runner brought along
+    cites_source: bool = False  # the answer names an address that a tool of this turn got its text from
+    tools: tuple[str, ...] = ()  # each was called, and at least one of its calls succeeded
+    no_tools: bool = False
+    thinking: bool | None = None  # whether the model must have thought; None does not ask
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        if self.no_tools and (self.tools or self.cites_source):
+            raise ValueError("no_tools contradicts tools and cites_source; keep one of them")
+        return self
+
+
+class StoryTurn(Settings):
+    """One question. `new_session` asks it in a conversation of its own, which the turns after it go on with."""
+
+    query: str = Field(min_length=1)
+    new_session: bool = False
+    expect: Expect = Expect()
+
+
+class BusExpect(Settings):
+    """What must be true of the subjects seen on the bus during the whole story, in the order they were seen."""
+
+    present: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    in_order: tuple[str, ...] = ()  # others may come in between
+
+
+class Story(Settings):
+    """One story. `wait_for` names subjects that come after the last answer and are waited for."""
+
+    id: str = Field(min_length=1)
+    title: str
+    description: str = ""
+    turns: tuple[StoryTurn, ...] = Field(min_length=1)
+    bus: BusExpect = BusExpect()
+    wait_for: tuple[str, ...] = ()
+
+
+def load_story(path: Path) -> Story:
+    """Read a story. Raises `ConfigError` that names file, line and key."""
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such story; expected a YAML file")
+    return config.load(path.stem, Story, [path.parent])
+
+
+def find_stories(names: list[str], folder: Path) -> list[Path]:
+    """The files of the stories called `names`: each a path, or the beginning of a name in `folder` ("S1"); none
+    named means all of them. Raises `ConfigError`."""
+    known = sorted(folder.glob("*.yaml"))
+    if not names:
+        if not known:
+            raise ConfigError(f"{folder}: no stories there; name the files to play")
+        return known
+    return [path for name in names for path in _named(name, known)]
+
+
+def _named(name: str, known: list[Path]) -> list[Path]:
+    if name.endswith(".yaml"):
+        return [Path(name)]
+    found = [path for path in known if path.stem == name or path.stem.startswith(f"{name}_")]
+    if not found:
+        raise ConfigError(f"there is no story {name}; there are {', '.join(path.stem for path in known) or 'none'}")
+    return found

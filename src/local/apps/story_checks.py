@@ -1,0 +1,87 @@
+"""Compares what a story expects with what happened. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from local.apps.story import BusExpect, Expect
+
+SHOWN_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One expectation: whether it was met, what it was, and what was found."""
+
+    passed: bool
+    what: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{'✓' if self.passed else '✗'} {self.what}: {_shortened(self.found)}"
+
+
+def check_answer(expect: Expect, payload: Mapping[str, Any], *, own_web: bool) -> list[Check]:
+    """Check one answer as POST /query gives it. `own_web`: what was found is what the runner laid out to be found."""
+    return list(_answer_checks(expect, payload, own_web))
+
+
+def check_bus(expect: BusExpect, subjects: Sequence[str]) -> list[Check]:
+    """Check the subjects of a story, in the order in which they were first seen or seen again."""
+    seen = f"only {', '.join(dict.fromkeys(subjects)) or 'nothing'}"
+    checks = []
+    for subject in expect.present:
+        found = subject in subjects
+        checks.append(Check(found, f"{subject} is on the bus", "seen" if found else seen))
+    for subject in expect.absent:
+        found = subject in subjects
+        checks.append(Check(not found, f"{subject} is not on the bus", "seen" if found else "not seen"))
+    if expect.in_order:
+        what = f"the bus carries {' → '.join(expect.in_order)}"
+        order = " → ".join(subject for subject in subjects if subject in expect.in_order) or "none of them"
+        passed = _in_order(expect.in_order, subjects)
+        checks.append(Check(passed, what, "in this order" if passed else order))
+    return checks
+
+
+def _answer_checks(expect: Expect, payload: Mapping[str, Any], own_web: bool) -> Iterator[Check]:
+    answer, calls = str(payload["answer"]), list(payload["tool_calls"])
+    yield Check(payload["status"] == "answered", "the query is answered", str(payload["status"]))
+    for text in (*expect.answer_contains, *(expect.answer_contains_locally if own_web else ())):
+        yield Check(_plain(text) in _plain(answer), f"the answer contains “{text}”", answer)
+    for text in expect.answer_excludes:
+        yield Check(_plain(text) not in _plain(answer), f"the answer does not contain “{text}”", answer)
+    used = ", ".join(f"{call['tool']} ({_ending(call)})" for call in calls) or "no tool"
+    for tool in expect.tools:
+        succeeded = any(call["tool"] == tool and not call.get("error") for call in calls)
+        yield Check(succeeded, f"{tool} is used", used)
+    if expect.no_tools:
+        yield Check(not calls, "no tool is used", used)
+    if expect.cites_source:
+        sources = [source for call in calls for source in call.get("sources", ())]
+        yield Check(any(source in answer for source in sources), "the answer names a source of its tools", answer)
+    if expect.thinking is not None:
+        thinking = str(payload["thinking"])
+        what = "the thinking is shown" if expect.thinking else "there is no thinking"
+        yield Check(bool(thinking) is expect.thinking, what, thinking or "none")
+
+
+def _in_order(wanted: Sequence[str], subjects: Iterable[str]) -> bool:
+    remaining = iter(subjects)
+    return all(subject in remaining for subject in wanted)
+
+
+def _ending(call: Mapping[str, Any]) -> str:
+    error = call.get("error")
+    return f"failed: {error['message']}" if error else "succeeded"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN_CHARS else f"{line[: SHOWN_CHARS - 1]}…"

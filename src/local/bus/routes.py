@@ -1,0 +1,56 @@
+"""Who gets what: the subscriptions of one bus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from local.protocol.envelope import Envelope
+from local.protocol.subjects import is_family
+
+Receive = Callable[[Envelope], object]
+
+MAX_SUBJECTS = 4096
+
+
+class Routes:
+    """Subscriptions by subject or family; the receivers of each subject seen are remembered."""
+
+    def __init__(self) -> None:
+        self._subscriptions: list[tuple[str, Receive]] = []
+        self._ended: set[str] = set()
+        self._found: dict[str, tuple[Receive, ...]] = {}
+
+    def add(self, subject: str, receive: Receive) -> Callable[[], bool]:
+        """Subscribe. Returns the function that undoes it, which is true the first time."""
+        entry = (subject, receive)
+        self._subscriptions.append(entry)
+        self._found.clear()
+
+        def end() -> bool:
+            if entry not in self._subscriptions:
+                return False
+            self._subscriptions.remove(entry)
+            self._ended.add(subject)
+            self._found.clear()
+            return True
+
+        return end
+
+    def find(self, subject: str) -> tuple[Receive, ...]:
+        """Everybody who wants a subject."""
+        found = self._found.get(subject)
+        if found is None:
+            if len(self._found) >= MAX_SUBJECTS:
+                self._found.clear()
+            found = tuple(receive for known, receive in self._subscriptions if covers(known, subject))
+            self._found[subject] = found
+        return found
+
+    def was_wanted(self, subject: str) -> bool:
+        """Whether a subscription that has ended covered it: what was on its way then still arrives."""
+        return any(covers(known, subject) for known in self._ended)
+
+
+def covers(known: str, subject: str) -> bool:
+    """Whether a subscription to `known`, a subject or a family, takes `subject` in."""
+    return subject.startswith(known) if is_family(known) else subject == known

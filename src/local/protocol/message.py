@@ -1,0 +1,83 @@
+"""What every message is: frozen data with a subject and a delivery class."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, ClassVar, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from local.errors import MalformedFrame, UnsendableMessage
+from local.protocol.strict_json import MAX_WHERE, is_shallow, parse_object
+
+
+class Delivery(StrEnum):
+    """How hard the bus tries. Written at each message; `confirmed` waits for a durable commit."""
+
+    CONFIRMED = "confirmed"
+    RECORDED = "recorded"
+    EPHEMERAL = "ephemeral"
+
+
+class Data(BaseModel):
+    """Frozen data; fields that a newer sender added are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, populate_by_name=True)
+
+
+class Message(Data):
+    """What is said. `subject` is the routing key, or a family whose last word is in the field `family_key` names."""
+
+    subject: ClassVar[str]
+    delivery: ClassVar[Delivery] = Delivery.RECORDED
+    family_key: ClassVar[str] = ""
+    is_request: ClassVar[bool] = False
+    _holds_anything: ClassVar[bool] = False  # a field of free form, which may be nested to any depth
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        cls._holds_anything = any(_mentions_any(field.annotation) for field in cls.model_fields.values())
+
+    @property
+    def routing_key(self) -> str:
+        """The subject that this very message is published on."""
+        return self.subject + getattr(self, self.family_key) if self.family_key else self.subject
+
+    def encode(self) -> bytes:
+        """The payload as JSON. Raises `UnsendableMessage` for what JSON cannot say, such as half a surrogate pair."""
+        try:
+            return self.__pydantic_serializer__.to_json(self, by_alias=True)
+        except PydanticSerializationError as error:
+            raise UnsendableMessage(f"{self.subject}: {error}") from None
+
+    @classmethod
+    def decode(cls, payload: bytes) -> Self:
+        """Parse a payload. Raises `MalformedFrame` that names the field.
+
+        What our own `encode` would have written holds no doubled key and no strange number, so it is taken as it is;
+        everything else is read a second time, slowly and exactly.
+        """
+        try:
+            message: Self = cls.__pydantic_validator__.validate_json(payload)
+            known_depth = not cls._holds_anything or is_shallow(payload)
+            if known_depth and cls.__pydantic_serializer__.to_json(message, by_alias=True) == payload:
+                return message
+        except (ValidationError, PydanticSerializationError):
+            pass  # the exact reading says what is wrong with it
+        return cls._decode_exactly(payload)
+
+    @classmethod
+    def _decode_exactly(cls, payload: bytes) -> Self:
+        value = parse_object(payload, f"payload of {cls.subject}")
+        try:
+            message: Self = cls.__pydantic_validator__.validate_python(value)
+            return message
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])[:MAX_WHERE] or "payload"
+            raise MalformedFrame(f"payload of {cls.subject}: {where}: {first['msg']}") from None
+
+
+def _mentions_any(annotation: Any) -> bool:
+    return annotation is Any or any(_mentions_any(part) for part in get_args(annotation))

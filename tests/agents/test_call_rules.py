@@ -1,0 +1,53 @@
+"""Which calls of a model need no tool."""
+
+from local.agents.call_rules import settle_here
+from local.agents.steps import ModelStep, PlannedCall, ToolStep
+from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
+
+SEARCH = {"search": ToolSchema(tool="search", description="", parameters={}, repeatable=False)}
+
+
+def planned(call_id: str, **args: object) -> PlannedCall:
+    return PlannedCall(call_id=call_id, tool="search", args=args)
+
+
+def made(call: PlannedCall, result: str | None) -> list[ModelStep | ToolStep]:
+    error = None if result is not None else ErrorInfo(kind="timeout", message="late")
+    record = ToolCallRecord(
+        call_id=call.call_id, tool="search", args=call.args, result=result, error=error, duration_ms=9
+    )
+    return [ModelStep(content="", calls=(call,)), ToolStep(records=(record,))]
+
+
+def test_a_new_call_of_a_tool_that_is_there_needs_the_tool() -> None:
+    assert settle_here(planned("a", q=1), 0, SEARCH, made(planned("b", q=2), "other")) is None
+
+
+def test_a_call_of_a_tool_that_nobody_offers_is_refused() -> None:
+    record = settle_here(planned("a"), 0, {}, [])
+    assert record is not None
+    assert record.error == ErrorInfo(kind="unknown_tool", message="there is no tool 'search' now; tools: none")
+
+
+def test_an_equal_call_is_answered_from_the_record_under_its_own_id_and_cost_nothing() -> None:
+    record = settle_here(planned("b", q=1), 0, SEARCH, made(planned("a", q=1), "found"))
+    assert record is not None
+    assert (record.call_id, record.result, record.duration_ms) == ("b", "found", 0.0)
+
+
+def test_an_empty_result_counts_as_one() -> None:
+    record = settle_here(planned("b", q=1), 0, SEARCH, made(planned("a", q=1), ""))
+    assert record is not None
+    assert record.result == ""
+
+
+def test_a_failed_call_is_no_record() -> None:
+    assert settle_here(planned("b", q=1), 0, SEARCH, made(planned("a", q=1), None)) is None
+
+
+def test_the_seventeenth_call_of_a_message_is_one_too_many() -> None:
+    assert settle_here(planned("a"), 15, SEARCH, []) is None
+    record = settle_here(planned("a"), 16, SEARCH, [])
+    assert record is not None
+    assert record.error is not None
+    assert record.error.kind == "too_many_calls"

@@ -1,0 +1,126 @@
+"""Cancelling a query, whatever it is doing."""
+
+import asyncio
+from typing import Any
+
+from local.models.chat import ThinkingDelta, ToolCall
+from local.protocol.messages import (
+    AgentTransition,
+    GenerationThinking,
+    GenerationToken,
+    QueryAccepted,
+    QueryFailed,
+    ResponseGeneration,
+    ToolResult,
+)
+
+
+async def test_while_the_model_thinks_its_stream_is_closed_and_what_was_said_is_the_answer(stage: Any) -> None:
+    await stage.generator()
+    stage.model.will_say(ThinkingDelta("Hm."), "So far", asyncio.Event())
+    await stage.door.ask("Well?", "q1")
+    await stage.door.hears(GenerationToken)
+    await stage.door.cancel("q1")
+    response = await stage.door.hears(ResponseGeneration)
+    assert (response.status, response.answer, response.thinking) == ("cancelled", "So far", "Hm.")
+    assert stage.model.closed_early.is_set()
+    assert len(stage.door.of(AgentTransition, action="CANCEL", to_state="PUBLISHING")) == 1
+
+
+async def test_the_next_turn_starts_and_sees_what_was_said(stage: Any) -> None:
+    await stage.generator()
+    stage.model.will_say("So far", asyncio.Event())
+    await stage.door.ask("Well?", "q1")
+    await stage.door.hears(GenerationToken)
+    await stage.door.cancel("q1")
+    await stage.door.hears(ResponseGeneration)
+    stage.model.will_say("On.")
+    await stage.door.ask("Go on!", "q2")
+    await stage.door.hears(ResponseGeneration, 2)
+    assert [message["content"] for message in stage.model.asked[1].messages[1:]] == ["Well?", "So far", "Go on!"]
+
+
+async def test_while_a_tool_runs_the_tool_is_stopped_too(stage: Any, dice: Any) -> None:
+    await stage.generator()
+    await stage.tool(dice)
+    dice.may_fall.clear()
+    stage.model.will_say("I roll.", ToolCall("dice", {}))
+    await stage.door.ask("Roll!", "q1")
+    await asyncio.wait_for(dice.started.wait(), 10)
+    await stage.door.cancel("q1")
+    response = await stage.door.hears(ResponseGeneration)
+    assert (response.status, response.answer) == ("cancelled", "I roll.")
+    assert (await stage.door.hears(ToolResult)).error.kind == "cancelled"
+    assert dice.cancelled.is_set()
+
+
+async def test_while_it_waits_in_line_it_ends_as_failed_and_leaves_no_history(stage: Any) -> None:
+    await stage.generator()
+    slow = asyncio.Event()
+    stage.model.will_say(slow, "One.", to="first")
+    stage.model.will_say("Three.", to="third")
+    await stage.door.ask("first", "q1")
+    await stage.door.ask("second", "q2")
+    await stage.door.hears(QueryAccepted, query_id="q2")
+    await stage.door.cancel("q2")
+    failed = await stage.door.hears(QueryFailed)
+    assert (failed.query_id, failed.error.kind) == ("q2", "cancelled")
+    slow.set()
+    await stage.door.hears(ResponseGeneration)
+    await stage.door.ask("third", "q3")
+    await stage.door.hears(ResponseGeneration, 2)
+    assert [message["content"] for message in stage.model.asked[-1].messages[1:]] == ["first", "One.", "third"]
+    await stage.door.ask("second", "q2")
+    again = await stage.door.hears(QueryFailed, 2)
+    assert again == failed
+
+
+async def test_sent_together_with_its_query_it_is_not_lost(stage: Any) -> None:
+    """Cancellation and query are two subjects: nobody promises that they are handled in the order of sending."""
+    await stage.generator()
+    for number in range(20):
+        await stage.door.ask("Well?", f"q{number}", session=None)
+        await stage.door.cancel(f"q{number}")
+    await stage.door.hears(QueryFailed, 20)
+    assert {failed.error.kind for failed in stage.door.of(QueryFailed)} == {"cancelled"}
+    assert stage.model.asked == []
+
+
+async def test_before_its_query_it_is_remembered(stage: Any) -> None:
+    await stage.generator()
+    await stage.door.cancel("q1")
+    await stage.door.ask("Well?", "q1")
+    assert (await stage.door.hears(QueryFailed)).error.kind == "cancelled"
+
+
+async def test_right_after_the_acceptance_it_ends_the_turn(stage: Any) -> None:
+    await stage.generator()
+    stage.model.will_say(asyncio.Event())
+    await stage.door.ask("Well?", "q1")
+    await stage.door.hears(QueryAccepted)
+    await stage.door.cancel("q1")
+    assert (await stage.door.hears(ResponseGeneration)).status == "cancelled"
+
+
+async def test_after_the_end_it_changes_nothing(stage: Any) -> None:
+    await stage.generator()
+    stage.model.will_say("Yes.")
+    await stage.door.ask("Well?", "q1")
+    await stage.door.hears(ResponseGeneration)
+    await stage.door.cancel("q1")
+    await stage.door.ask("Well?", "q1")
+    assert (await stage.door.hears(ResponseGeneration, 2)).status == "answered"
+    assert stage.door.of(QueryFailed) == []
+
+
+async def test_one_query_is_cancelled_and_no_other(stage: Any) -> None:
+    await stage.generator()
+    slow = asyncio.Event()
+    for name in ("red", "green"):
+        stage.model.will_say(ThinkingDelta(name), slow, "Done.", to=name)
+        await stage.door.ask(name, name, session=name)
+    await stage.door.hears(GenerationThinking, 2)
+    await stage.door.cancel("red")
+    await stage.door.hears(ResponseGeneration)
+    slow.set()
+    assert (await stage.door.hears(ResponseGeneration, query_id="green")).answer == "Done."

@@ -1,0 +1,119 @@
+"""Models that fail, and a bus that is away."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from local.bus import bus as bus_module
+from local.errors import ModelError, PublishTimeout
+from local.models.chat import Degraded, ThinkingDelta
+from local.protocol.envelope import Envelope
+from local.protocol.messages import AnswerDialog, QueryFailed, ResponseGeneration
+
+
+async def test_a_model_error_is_the_end_with_its_kind_and_what_was_said(stage: Any) -> None:
+    await stage.generator()
+    stage.model.will_say(ThinkingDelta("Hm."), "So f", ModelError("the server went away", kind="unreachable"))
+    await stage.door.ask("Well?", "q1")
+    response = await stage.door.hears(ResponseGeneration)
+    assert (response.status, response.answer, response.thinking) == ("failed", "So f", "Hm.")
+    assert (response.error.kind, response.error.message) == ("unreachable", "the server went away")
+    assert stage.door.of(AnswerDialog) == []
+
+
+async def test_a_failed_turn_leaves_no_history_and_the_next_one_runs(stage: Any) -> None:
+    await stage.generator()
+    stage.model.will_say("So f", ModelError("the server went away"))
+    await stage.door.ask("Well?", "q1")
+    await stage.door.hears(ResponseGeneration)
+    stage.model.will_say("Yes.")
+    await stage.door.ask("And now?", "q2")
+    assert (await stage.door.hears(ResponseGeneration, 2)).answer == "Yes."
+    assert [message["content"] for message in stage.model.asked[1].messages[1:]] == ["And now?"]
+
+
+async def test_a_bug_in_a_model_client_is_an_internal_failure_of_that_turn_alone(stage: Any) -> None:
+    await stage.generator()
+    stage.model.will_say(ZeroDivisionError("oops"), to="bad")
+    stage.model.will_say("Yes.", to="good")
+    await stage.door.ask("bad", "q1", session="red")
+    await stage.door.ask("good", "q2", session="green")
+    failed = await stage.door.hears(ResponseGeneration, query_id="q1")
+    assert (failed.status, failed.error.kind, failed.error.message) == ("failed", "internal", "ZeroDivisionError: oops")
+    assert (await stage.door.hears(ResponseGeneration, query_id="q2")).answer == "Yes."
+
+
+async def test_a_prompt_that_is_too_long_is_shortened_and_that_is_told(stage: Any) -> None:
+    await stage.generator()
+    for number in (1, 2, 3):
+        stage.model.will_say(f"Answer {number}")
+        await stage.door.ask(f"Question {number}", f"q{number}")
+        await stage.door.hears(ResponseGeneration, number)
+    stage.model.will_say(ModelError("the prompt is too long", kind="context_overflow"))
+    stage.model.will_say("Short.")
+    await stage.door.ask("Question 4", "q4")
+    response = await stage.door.hears(ResponseGeneration, 4)
+    assert (response.answer, len(response.degraded)) == ("Short.", 1)
+    assert "its oldest part was left out" in response.degraded[0]
+    contents = [message["content"] for message in stage.model.asked[-1].messages[1:]]
+    assert contents == ["Question 3", "Answer 3", "Question 4"]
+
+
+async def test_a_query_that_is_too_long_by_itself_fails_and_says_so(stage: Any) -> None:
+    await stage.generator()
+    stage.model.will_say(ModelError("the prompt is too long", kind="context_overflow"))
+    await stage.door.ask("Well?", "q1")
+    response = await stage.door.hears(ResponseGeneration)
+    assert (response.status, response.error.kind) == ("failed", "context_overflow")
+
+
+async def test_what_the_model_cannot_do_is_told(stage: Any) -> None:
+    await stage.generator()
+    stage.model.will_say(Degraded("gemma cannot think"), "Yes.")
+    await stage.door.ask("Well?", "q1")
+    assert (await stage.door.hears(ResponseGeneration)).degraded == ("gemma cannot think",)
+
+
+async def test_empty_answers_end_in_words(stage: Any) -> None:
+    await stage.generator()
+    for _ in range(3):
+        stage.model.will_say(ThinkingDelta("I dream."))
+    await stage.door.ask("Well?", "q1")
+    response = await stage.door.hears(ResponseGeneration)
+    assert response.error.message == "the model gave an empty answer 3 times"
+    assert [asked.think for asked in stage.model.asked] == [True, False, False]
+
+
+async def test_an_answer_that_could_not_leave_is_published_after_the_reconnection(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = await stage.generator()
+    conversation = served.participant._conversation
+    stored, publish = conversation.finish, served.bus.publish
+    lost = asyncio.Event()
+
+    async def finish_and_lose_the_bus(*record: Any) -> None:
+        await stored(*record)
+        stage.hub.down()
+
+    async def publish_or_tell(*arguments: Any, **options: Any) -> Envelope:
+        try:
+            envelope: Envelope = await publish(*arguments, **options)
+            return envelope
+        except PublishTimeout:
+            lost.set()
+            raise
+
+    monkeypatch.setattr(conversation, "finish", finish_and_lose_the_bus)
+    monkeypatch.setattr(served.bus, "publish", publish_or_tell)
+    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", 0.01)
+    stage.model.will_say("Yes.")
+    await stage.door.ask("Well?", "q1")
+    await asyncio.wait_for(lost.wait(), 10)
+    assert stage.door.of(ResponseGeneration) == []
+    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", 5.0)
+    stage.hub.up()
+    assert (await stage.door.hears(ResponseGeneration)).answer == "Yes."
+    assert (await stage.door.hears(AnswerDialog)).answer == "Yes."
+    assert stage.door.of(QueryFailed) == []

@@ -1,0 +1,208 @@
+"""Tools that come, restart, leave, or fail while a conversation runs."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from local.errors import RequestTimeout, ToolError
+from local.models.chat import ToolCall
+from local.protocol.envelope import Envelope, Trace
+from local.protocol.messages import (
+    AgentTransition,
+    BusDead,
+    Message,
+    ParticipantStatus,
+    ResponseGeneration,
+    ToolRequest,
+    ToolSchema,
+    ToolSchemaRequest,
+)
+
+
+async def answer(stage: Any, number: int) -> ResponseGeneration:
+    """Ask question `number`; its response."""
+    await stage.door.ask("Roll!", f"q{number}", session=None)
+    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=f"q{number}")
+    return response
+
+
+async def call_dice(stage: Any) -> Any:
+    """One turn that calls the dice once; how the call ended."""
+    stage.model.will_say(ToolCall("dice", {}))
+    stage.model.will_say("Done.")
+    number = len(stage.model.asked)
+    [record] = (await answer(stage, number)).tool_calls
+    return record
+
+
+async def test_a_tool_that_starts_later_is_offered_from_then_on(stage: Any, dice: Any) -> None:
+    await stage.generator()
+    stage.model.will_say("Without.")
+    await answer(stage, 1)
+    await stage.tool(dice)
+    stage.model.will_say("With.")
+    await answer(stage, 2)
+    assert [asked.tools for asked in stage.model.asked] == [[], ["dice"]]
+
+
+async def test_a_tool_that_was_there_first_is_asked_who_it_is(stage: Any, dice: Any) -> None:
+    await stage.serve(dice)
+    await stage.generator()
+    await stage.door.hears(ToolSchemaRequest)
+    await stage.door.hears(ToolSchema, 2)
+    stage.model.will_say("With.")
+    await answer(stage, 1)
+    assert stage.model.asked[0].tools == ["dice"]
+
+
+async def test_a_tool_that_appears_between_two_calls_of_the_model_is_offered_in_the_second(
+    stage: Any, dice: Any
+) -> None:
+    await stage.generator()
+    slow = asyncio.Event()
+    stage.model.will_say(slow, ToolCall("dice", {}))
+    stage.model.will_say("Done.")
+    await stage.door.ask("Roll!", "q1")
+    await stage.door.hears(AgentTransition, to_state="GENERATING")
+    await stage.tool(dice)
+    slow.set()
+    [record] = (await stage.door.hears(ResponseGeneration)).tool_calls
+    assert record.error is not None
+    assert record.error.kind == "unknown_tool"  # the set offered is fixed for one call of the model
+    assert [asked.tools for asked in stage.model.asked] == [[], ["dice"]]
+
+
+async def test_a_tool_that_says_goodbye_is_withdrawn_and_its_restart_is_used(stage: Any, dice: Any) -> None:
+    await stage.generator()
+    served = await stage.tool(dice)
+    assert (await call_dice(stage)).result == "a 5 of 6"
+    await served.stop()
+    await stage.door.hears(ParticipantStatus, name="dice", state="stopping")
+    assert (await call_dice(stage)).error.kind == "unknown_tool"
+    await stage.tool(type(dice)())
+    assert (await call_dice(stage)).result == "a 5 of 6"
+    assert [asked.tools for asked in stage.model.asked] == [["dice"], ["dice"], [], [], ["dice"], ["dice"]]
+
+
+async def test_a_tool_that_was_killed_and_restarted_is_used_again(stage: Any, dice: Any) -> None:
+    await stage.generator()
+    served = await stage.tool(dice)
+    await served.kill()
+    await stage.tool(type(dice)())
+    assert (await call_dice(stage)).result == "a 5 of 6"
+
+
+async def test_a_second_tool_of_the_same_name_is_refused_aloud(stage: Any, dice: Any) -> None:
+    await stage.generator()
+    await stage.tool(dice)
+    rival = type("Rival", (type(dice),), {"__doc__": "Roll another dice."})()
+    await stage.tool(rival, sender="rival")
+    dead = await stage.door.hears(BusDead)
+    assert (dead.error.kind, dead.dead_subject) == ("duplicate_tool", "tool.schema")
+    assert dead.error.message == "tool dice of rival is refused: dice offers one of that name"
+
+
+async def test_a_tool_that_never_answers_is_a_timeout_the_model_reads(stage: Any) -> None:
+    await stage.generator()
+    schema = ToolSchema(tool="void", description="Nothing.", parameters={}, timeout_seconds=-0.999)  # and one second
+    await stage.door.bus.publish(schema)
+    stage.model.will_say(ToolCall("void", {}))
+    stage.model.will_say("Nothing came.")
+    [record] = (await answer(stage, 1)).tool_calls
+    assert record.error is not None
+    assert (record.error.kind, record.error.message) == ("timeout", "void did not answer within 0.001 s")
+    assert stage.model.asked[1].messages[-1]["content"] == "Error (timeout): void did not answer within 0.001 s"
+    assert len(stage.door.of(AgentTransition, action="TOOL_TIMEOUT")) == 1
+
+
+async def test_a_tool_that_does_not_say_how_long_it_may_take_gets_what_is_configured(stage: Any) -> None:
+    class SilentSchema(Message):
+        """What a tool in another language may leave out."""
+
+        subject = ToolSchema.subject
+        tool: str = "void"
+        description: str = "Nothing."
+        parameters: dict[str, Any] = Field(default_factory=dict)
+
+    served = await stage.generator(tool_timeout_seconds=0.25)
+    await stage.door.bus.publish(SilentSchema())
+    waited: list[float] = []
+
+    async def request(message: Message, reply: type[Message], timeout: float, trace: Trace) -> Message:
+        waited.append(timeout)
+        raise RequestTimeout(message.routing_key, timeout)
+
+    served.bus.request = request
+    stage.model.will_say(ToolCall("void", {}))
+    stage.model.will_say("Nothing came.")
+    await answer(stage, 1)
+    assert waited == [1.25]
+
+
+async def test_what_a_tool_refuses_is_text_for_the_model(
+    stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(sides: int = 6) -> str:
+        raise ToolError("the table is wet", kind="refused")
+
+    await stage.generator()
+    await stage.tool(dice)
+    monkeypatch.setattr(dice, "run", refuse)
+    assert (await call_dice(stage)).error.message == "the table is wet"
+    assert stage.model.asked[-1].messages[-1]["content"] == "Error (refused): the table is wet"
+
+
+async def test_a_result_that_is_none_is_text_for_the_model_too(stage: Any) -> None:
+    await stage.generator()
+    await stage.door.bus.publish(ToolSchema(tool="odd", description="Odd.", parameters={}))
+
+    class Nonsense(Message):
+        """No result at all."""
+
+        subject = "tool.result.odd"
+
+    async def answer_nonsense() -> None:
+        await stage.door.hears(ToolRequest)
+        [request] = stage.door.envelopes(ToolRequest)
+        await stage.door.bus.publish(Nonsense(), request.trace(), in_reply_to=request.id)
+
+    answering = asyncio.create_task(answer_nonsense())
+    stage.model.will_say(ToolCall("odd", {}))
+    stage.model.will_say("Strange.")
+    response = await answer(stage, 1)
+    await answering
+    assert response.status == "answered"
+    assert response.tool_calls[0].error is not None
+    assert response.tool_calls[0].error.kind == "malformed"
+
+
+async def test_the_iteration_limit_ends_in_an_answer(stage: Any, dice: Any) -> None:
+    await stage.generator(max_tool_iterations=2)
+    await stage.tool(dice)
+    for sides in (4, 6):
+        stage.model.will_say(ToolCall("dice", {"sides": sides}))
+    stage.model.will_say("A 3 and a 5.")
+    response = await answer(stage, 1)
+    assert (response.status, response.answer) == ("answered", "A 3 and a 5.")
+    assert [asked.tools for asked in stage.model.asked] == [["dice"], ["dice"], []]
+
+
+async def test_an_observer_that_only_beats_is_no_tool(stage: Any) -> None:
+    await stage.generator()
+    await stage.door.hears(ToolSchemaRequest)
+    status = ParticipantStatus(name="critic", kind="agent", pid=1, instance="i", state="ready")
+    await stage.door.bus.publish(status)
+    stage.model.will_say("Yes.")
+    await answer(stage, 1)
+    assert len(stage.door.of(ToolSchemaRequest)) == 1
+
+
+async def test_a_tool_that_beats_but_was_never_introduced_is_asked(stage: Any) -> None:
+    await stage.generator()
+    await stage.door.hears(ToolSchemaRequest)
+    status = ParticipantStatus(name="dice", kind="tool", pid=1, instance="i", state="ready")
+    beat: Envelope = await stage.door.bus.publish(status)
+    await stage.door.hears(ToolSchemaRequest, 2)
+    assert stage.door.envelopes(ToolSchemaRequest)[1].cause_id == beat.id

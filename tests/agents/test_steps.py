@@ -1,0 +1,51 @@
+"""What a turn has done so far, as it is stored and as the model gets it."""
+
+import pytest
+
+from local.agents.steps import ModelStep, NudgeStep, PlannedCall, ShortenStep, Step, ToolStep, parse_step, told
+from local.errors import StoreFailed
+from local.protocol.messages import ErrorInfo, ToolCallRecord
+
+CALL = PlannedCall(call_id="q:0:0", tool="roll", args={"n": 6})
+RECORD = ToolCallRecord(call_id="q:0:0", tool="roll", args={"n": 6}, result="4", sources=("http://a/",))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        ModelStep(content="Hm.", thinking="…", calls=(CALL,), model="g", degraded=("no tools",)),
+        ToolStep(records=(RECORD,)),
+        NudgeStep(text="Say something."),
+        ShortenStep(),
+    ],
+    ids=lambda step: step.kind,
+)
+def test_a_stored_step_reads_as_the_same_step(step: Step) -> None:
+    assert parse_step(step.model_dump_json()) == step
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"kind": "dance"}', '{"kind": "model"}'])
+def test_what_is_no_step_is_refused(text: str) -> None:
+    with pytest.raises(StoreFailed, match="a stored step cannot be read: "):
+        parse_step(text)
+
+
+def test_an_empty_message_of_the_model_is_not_sent_back() -> None:
+    assert ModelStep(content=" \n", thinking="I dream.").as_messages() == []
+
+
+def test_an_answer_without_thinking_or_calls_has_content_alone() -> None:
+    assert ModelStep(content="4").as_messages() == [{"role": "assistant", "content": "4"}]
+
+
+def test_a_call_that_settled_in_any_way_is_text_for_the_model() -> None:
+    failed = RECORD.model_copy(update={"result": None, "error": ErrorInfo(kind="refused", message="not there")})
+    assert told(RECORD) == "4"
+    assert told(failed) == "Error (refused): not there"
+    assert told(RECORD.model_copy(update={"result": ""})) == "(the tool returned an empty text)"
+
+
+def test_equal_calls_have_equal_signatures_whatever_the_order_of_their_arguments() -> None:
+    one = PlannedCall(call_id="a", tool="t", args={"x": 1, "y": 2})
+    two = PlannedCall(call_id="b", tool="t", args={"y": 2, "x": 1})
+    assert one.signature == two.signature != CALL.signature

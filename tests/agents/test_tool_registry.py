@@ -1,0 +1,76 @@
+"""Which tools there are, learned from what tools say of themselves."""
+
+from local.agents.tool_registry import SILENT_SECONDS, ToolRegistry, as_function
+from local.protocol.messages import ToolSchema
+
+
+def schema(tool: str = "dice", description: str = "Rolls dice.") -> ToolSchema:
+    return ToolSchema(tool=tool, description=description, parameters={"type": "object"})
+
+
+def test_an_announced_tool_is_offered_by_name() -> None:
+    registry = ToolRegistry()
+    assert registry.announce(schema("web"), "web", "i1", now=0) is None
+    assert registry.announce(schema("dice"), "dice", "i2", now=0) is None
+    assert list(registry.offered(now=1)) == ["dice", "web"]
+
+
+def test_a_restarted_participant_takes_its_own_tool_over() -> None:
+    registry = ToolRegistry()
+    registry.announce(schema(description="old"), "dice", "first", now=0)
+    assert registry.announce(schema(description="new"), "dice", "second", now=1) is None
+    assert registry.offered(now=1)["dice"].description == "new"
+
+
+def test_a_second_tool_of_the_same_name_is_refused_in_words() -> None:
+    registry = ToolRegistry()
+    registry.announce(schema(description="first"), "dice", "i1", now=0)
+    refusal = registry.announce(schema(description="rival"), "other_dice", "i2", now=1)
+    assert refusal == "tool dice of other_dice is refused: dice offers one of that name"
+    assert registry.offered(now=1)["dice"].description == "first"
+
+
+def test_a_refused_tool_is_not_asked_again_while_its_rival_lives() -> None:
+    registry = ToolRegistry()
+    registry.announce(schema(), "dice", "i1", now=0)
+    registry.announce(schema(), "other_dice", "i2", now=0)
+    assert registry.heard("other_dice", now=SILENT_SECONDS - 1)
+    assert not registry.heard("other_dice", now=SILENT_SECONDS + 1)
+    assert registry.announce(schema(description="rival"), "other_dice", "i2", now=SILENT_SECONDS + 1) is None
+    assert registry.offered(now=SILENT_SECONDS + 1)["dice"].description == "rival"
+
+
+def test_a_tool_is_withdrawn_after_ten_seconds_of_silence_and_back_with_the_next_sign_of_life() -> None:
+    registry = ToolRegistry()
+    registry.announce(schema(), "dice", "i1", now=0)
+    assert registry.heard("dice", now=5)
+    assert "dice" in registry.offered(now=14.9)
+    assert registry.offered(now=15) == {}
+    assert registry.heard("dice", now=20)
+    assert "dice" in registry.offered(now=20)
+
+
+def test_whoever_has_announced_nothing_should_be_asked() -> None:
+    assert not ToolRegistry().heard("dice", now=0)
+
+
+def test_goodbye_withdraws_the_tool() -> None:
+    registry = ToolRegistry()
+    registry.announce(schema(), "dice", "i1", now=0)
+    registry.left("dice", "i1")
+    assert registry.offered(now=0) == {}
+
+
+def test_the_goodbye_of_an_old_instance_does_not_remove_its_successor() -> None:
+    registry = ToolRegistry()
+    registry.announce(schema(), "dice", "old", now=0)
+    registry.announce(schema(), "dice", "new", now=1)
+    registry.left("dice", "old")
+    assert "dice" in registry.offered(now=1)
+
+
+def test_the_model_is_told_of_a_tool_as_a_function() -> None:
+    assert as_function(schema()) == {
+        "type": "function",
+        "function": {"name": "dice", "description": "Rolls dice.", "parameters": {"type": "object"}},
+    }

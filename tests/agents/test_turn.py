@@ -1,0 +1,289 @@
+"""One query being answered: what comes next, and what the model is asked."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from local.agents.steps import ModelStep, PlannedCall, Step, ToolStep
+from local.agents.turn import ANSWER_NOW, SAY_SOMETHING, Next, Question, Turn
+from local.agents.turn_table import Action, State
+from local.models.chat import ContentDelta, Degraded, Delta, Done, ThinkingDelta, ToolCall, Usage
+from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
+
+PRELUDE = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"})
+QUERY = {"role": "user", "content": "What is it?"}
+SCHEMAS = {
+    name: ToolSchema(tool=name, description=name, parameters={}, repeatable=repeatable)
+    for name, repeatable in (("roll", True), ("search", False))
+}
+
+
+def turn(steps: tuple[Step, ...] = (), *, max_tool_iterations: int = 5, think: bool = True) -> Turn:
+    return Turn(Question("q1", "A", "What is it?", PRELUDE, think, max_tool_iterations), steps)
+
+
+def begun(steps: tuple[Step, ...] = (), **options: Any) -> Turn:
+    made = turn(steps, **options)
+    made.begin()
+    return made
+
+
+def say(made: Turn, *deltas: Delta) -> Next:
+    for delta in deltas:
+        made.hear(delta)
+    return made.message_ended()
+
+
+def search(query: str = "x") -> ToolCall:
+    return ToolCall("search", {"query": query})
+
+
+def run_tools(
+    made: Turn, results: Mapping[str, str] | None = None, offered: Mapping[str, ToolSchema] = SCHEMAS
+) -> Next:
+    """Answer every open call with the result of its call_id, else with its own call_id."""
+    calls, settled = made.calls_to_make(offered)
+    made.requests_sent()
+    for call in calls:
+        result = (results or {}).get(call.call_id, f"result of {call.call_id}")
+        settled[call.call_id] = ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args, result=result)
+    return made.tools_settled(settled)
+
+
+def late(call: PlannedCall) -> ToolCallRecord:
+    error = ErrorInfo(kind="timeout", message=f"{call.tool} did not answer within 1 s")
+    return ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args, error=error)
+
+
+def test_an_answer_ends_the_turn() -> None:
+    made = turn()
+    changes: list[str] = []
+    made.on_change = lambda before, action, after: changes.append(f"{before} {action} {after}")
+    assert made.begin() is Next.CALL_MODEL
+    assert made.messages() == [*PRELUDE, QUERY]
+    assert say(made, ThinkingDelta("Hm."), ContentDelta("For"), ContentDelta("ty"), Done(Usage(3, 2), model="g")) is (
+        Next.PUBLISH
+    )
+    made.published()
+    response = made.response()
+    assert (response.status, response.answer, response.thinking, response.model) == ("answered", "Forty", "Hm.", "g")
+    assert changes == [
+        "IDLE RECEIVE_QUERY RECEIVING",
+        "RECEIVING START_GENERATION GENERATING",
+        "GENERATING FINISH PUBLISHING",
+        "PUBLISHING PUBLISHED IDLE",
+    ]
+
+
+def test_usage_is_summed_over_all_calls_of_the_model() -> None:
+    made = begun()
+    say(made, search(), Done(Usage(10, 5, {"total": 1.5})))
+    run_tools(made)
+    say(made, ContentDelta("Done."), Done(Usage(20, 7, {"total": 0.5, "load": 0.25})))
+    usage = made.response().usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.durations) == (30, 12, {"total": 2.0, "load": 0.25})
+
+
+def test_what_the_model_cannot_do_is_told_once() -> None:
+    made = begun()
+    say(made, Degraded("gemma has no tools"), search(), Done(Usage()))
+    run_tools(made)
+    say(made, Degraded("gemma has no tools"), ContentDelta("Done."), Done(Usage()))
+    assert made.response().degraded == ("gemma has no tools",)
+
+
+def test_tool_results_go_back_in_call_order_right_after_the_message_with_its_thinking() -> None:
+    made = begun()
+    assert say(made, ThinkingDelta("I look."), ContentDelta("Wait."), search("a"), ToolCall("roll", {"n": 6})) is (
+        Next.CALL_TOOLS
+    )
+    calls, _ = made.calls_to_make(SCHEMAS)
+    assert [call.call_id for call in calls] == ["q1:0:0", "q1:0:1"]
+    made.requests_sent()
+    records = {call.call_id: late(call) for call in reversed(calls)}
+    records["q1:0:1"] = ToolCallRecord(call_id="q1:0:1", tool="roll", args={"n": 6}, result="4")
+    assert made.tools_settled(records) is Next.CALL_MODEL
+    assert made.messages()[3:] == [
+        {
+            "role": "assistant",
+            "content": "Wait.",
+            "thinking": "I look.",
+            "tool_calls": [
+                {"id": "q1:0:0", "function": {"name": "search", "arguments": {"query": "a"}}},
+                {"id": "q1:0:1", "function": {"name": "roll", "arguments": {"n": 6}}},
+            ],
+        },
+        {
+            "role": "tool",
+            "tool_name": "search",
+            "tool_call_id": "q1:0:0",
+            "content": "Error (timeout): search did not answer within 1 s",
+        },
+        {"role": "tool", "tool_name": "roll", "tool_call_id": "q1:0:1", "content": "4"},
+    ]
+
+
+@pytest.mark.parametrize(("late_ones", "action"), [(1, Action.TOOL_RESULT), (2, Action.TOOL_TIMEOUT)])
+def test_parallel_calls_settle_as_one_action(late_ones: int, action: Action) -> None:
+    made = begun()
+    say(made, search("a"), search("b"))
+    actions: list[Action] = []
+    made.on_change = lambda before, taken, after: actions.append(taken)
+    calls, _ = made.calls_to_make(SCHEMAS)
+    made.requests_sent()
+    records = {call.call_id: ToolCallRecord(call_id=call.call_id, tool="search", args={}, result="r") for call in calls}
+    made.tools_settled(records | {call.call_id: late(call) for call in calls[:late_ones]})
+    assert actions == [Action.DISPATCH_TOOL, Action.REQUEST_SENT, action]
+    assert made.state is State.GENERATING
+
+
+def test_after_the_last_round_the_model_is_asked_once_more_without_tools() -> None:
+    made = begun(max_tool_iterations=2)
+    for query in ("a", "b"):
+        assert made.offers_tools
+        say(made, search(query))
+        run_tools(made)
+    assert not made.offers_tools
+    assert made.messages()[-1] == {"role": "user", "content": ANSWER_NOW}
+    assert say(made, ContentDelta("So far: two."), search("c")) is Next.PUBLISH
+    assert made.response().status == "answered"
+
+
+def test_with_no_rounds_allowed_the_model_is_asked_plainly() -> None:
+    made = begun(max_tool_iterations=0)
+    assert not made.offers_tools
+    assert made.messages() == [*PRELUDE, QUERY]
+
+
+def test_a_repeated_call_of_a_tool_that_is_not_repeatable_is_answered_from_the_record() -> None:
+    made = begun()
+    say(made, search())
+    run_tools(made, {"q1:0:0": "found"})
+    say(made, search())
+    calls, settled = made.calls_to_make(SCHEMAS)
+    assert calls == []
+    assert settled["q1:2:0"].result == "found"
+
+
+def test_a_repeatable_tool_is_asked_again() -> None:
+    made = begun()
+    for _ in range(2):
+        say(made, ToolCall("roll", {}))
+        calls, _ = made.calls_to_make(SCHEMAS)
+        assert len(calls) == 1
+        made.requests_sent()
+        made.tools_settled({call.call_id: late(call) for call in calls})
+
+
+def test_a_failed_call_may_be_made_again() -> None:
+    made = begun()
+    say(made, search())
+    calls, _ = made.calls_to_make(SCHEMAS)
+    made.requests_sent()
+    made.tools_settled({call.call_id: late(call) for call in calls})
+    say(made, search())
+    assert len(made.calls_to_make(SCHEMAS)[0]) == 1
+
+
+def test_equal_calls_in_one_message_are_made_once_and_share_the_result() -> None:
+    made = begun()
+    say(made, search(), search("other"), search())
+    calls, _ = made.calls_to_make(SCHEMAS)
+    assert [call.call_id for call in calls] == ["q1:0:0", "q1:0:1"]
+    made.requests_sent()
+    made.tools_settled(
+        {
+            call.call_id: ToolCallRecord(call_id=call.call_id, tool="search", args=call.args, result=call.call_id)
+            for call in calls
+        }
+    )
+    last = made.steps[-1]
+    assert isinstance(last, ToolStep)
+    assert [(record.call_id, record.result) for record in last.records] == [
+        ("q1:0:0", "q1:0:0"),
+        ("q1:0:1", "q1:0:1"),
+        ("q1:0:2", "q1:0:0"),
+    ]
+
+
+def test_the_same_call_ends_the_loop_at_the_fourth() -> None:
+    made = begun(max_tool_iterations=50)
+    for _ in range(4):
+        assert made.offers_tools
+        say(made, ToolCall("roll", {}))
+        run_tools(made)
+    assert not made.offers_tools
+
+
+def test_an_unknown_tool_is_an_error_that_names_the_tools_there_are() -> None:
+    made = begun()
+    say(made, ToolCall("teleport", {}))
+    calls, settled = made.calls_to_make(SCHEMAS)
+    assert calls == []
+    error = settled["q1:0:0"].error
+    assert error is not None
+    assert error.kind == "unknown_tool"
+    assert error.message == "there is no tool 'teleport' now; tools: roll, search"
+
+
+def test_of_66_calls_at_once_16_are_made_and_each_gets_a_message() -> None:
+    made = begun()
+    say(made, *(search(str(number)) for number in range(66)))
+    calls, settled = made.calls_to_make(SCHEMAS)
+    assert len(calls) == 16
+    assert {record.error.kind for record in settled.values() if record.error} == {"too_many_calls"}
+    made.requests_sent()
+    made.tools_settled(settled | {call.call_id: late(call) for call in calls})
+    assert [message["tool_call_id"] for message in made.messages() if message["role"] == "tool"] == [
+        f"q1:0:{number}" for number in range(66)
+    ]
+
+
+def test_a_call_in_the_text_is_a_call_and_no_content() -> None:
+    made = begun()
+    made.hear(ContentDelta('{"name": "search"}'))
+    assert made.message_ended(call_in_text=search()) is Next.CALL_TOOLS
+    step = made.steps[-1]
+    assert isinstance(step, ModelStep)
+    assert (step.content, step.calls[0].tool) == ("", "search")
+    assert made.response().degraded == ("the call of search came as text",)
+
+
+def test_an_empty_message_is_asked_for_again_without_thinking_then_nudged_then_a_failure() -> None:
+    made = begun()
+    assert made.thinks
+    assert say(made, ThinkingDelta("I dream.")) is Next.CALL_MODEL
+    assert not made.thinks
+    assert made.messages() == [*PRELUDE, QUERY]
+    assert say(made, ContentDelta(" \n")) is Next.CALL_MODEL
+    assert made.messages() == [*PRELUDE, QUERY, {"role": "user", "content": SAY_SOMETHING}]
+    assert say(made) is Next.PUBLISH
+    response = made.response()
+    assert response.status == "failed"
+    assert response.error is not None
+    assert response.error.kind == "empty_answer"
+
+
+def test_an_answer_after_empty_messages_says_so() -> None:
+    made = begun()
+    say(made)
+    say(made, ContentDelta("Here."))
+    assert made.response().status == "answered"
+    assert made.response().degraded == ("the model gave an empty answer 1 times and was asked again",)
+
+
+def test_shortening_forgets_the_started_message_and_is_told() -> None:
+    made = begun()
+    made.hear(ContentDelta("Begi"))
+    assert made.shorten_history()
+    assert made.messages() == [PRELUDE[0], QUERY]
+    say(made, ContentDelta("Right."))
+    assert made.response().answer == "Right."
+    assert made.response().degraded == ("the conversation was too long for the model; its oldest part was left out",)
+
+
+def test_without_history_nothing_can_be_shortened() -> None:
+    made = begun()
+    assert made.shorten_history()
+    assert not made.shorten_history()

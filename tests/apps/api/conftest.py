@@ -1,0 +1,253 @@
+"""The real door on a real socket, and a scripted generator on the same in-memory bus."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+
+from local.apps.api.door import ApiConfig, ApiDoor
+from local.bus.bus import Bus
+from local.bus.memory import MemoryHub
+from local.config import Settings
+from local.protocol.envelope import Envelope, Trace
+from local.protocol.messages import (
+    AgentTransition,
+    ConversationRequest,
+    ConversationResult,
+    ErrorInfo,
+    GenerationThinking,
+    GenerationToken,
+    Message,
+    QueryAccepted,
+    QueryCancel,
+    QueryFailed,
+    QueryReceived,
+    ResponseGeneration,
+    ToolCallRecord,
+    ToolRequest,
+    ToolResult,
+    UsageInfo,
+)
+from local.runtime.host import Host
+from local.runtime.participant import Kind, Participant, on
+
+
+class ScriptedGenerator(Participant):
+    """Answers by the first word of a query: hello, tool, fail, hold (until `release` or a cancel), queued (until a
+    cancel), busy, deaf. Keeps its turns, as the real one does."""
+
+    name = "generator"
+    kind = Kind.AGENT
+
+    def __init__(self) -> None:
+        super().__init__(Settings())
+        self.turns: dict[str, QueryReceived] = {}
+        self.heard = asyncio.Event()  # of a query
+        self.release = asyncio.Event()
+        self.outcomes: dict[str, tuple[Message, Trace]] = {}
+        self._cancels: dict[str, asyncio.Event] = {}
+        self._tasks: asyncio.TaskGroup
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as self._tasks:
+            yield
+            for event in (self.release, *self._cancels.values()):
+                event.set()
+
+    def details(self) -> dict[str, str]:
+        return {"model": "gemma4:12b"}
+
+    @on(QueryReceived)
+    async def receive(self, message: QueryReceived, envelope: Envelope) -> Message | None:
+        self.heard.set()
+        word, query_id = message.query.split()[0], message.query_id
+        if word == "deaf":
+            return None
+        if word == "busy":
+            return _failed(query_id, "busy", "too many queries of this session wait already")
+        known = self.turns.setdefault(query_id, message)
+        if known.query != message.query:
+            return _failed(query_id, "conflict", f"query_id {query_id} was used for another query")
+        if query_id in self.outcomes:
+            outcome, trace = self.outcomes[query_id]
+            await self.bus.publish(outcome, trace)
+            return None
+        if known is message:
+            self._cancels[query_id] = asyncio.Event()
+            self._tasks.create_task(self._run(word, message, envelope.trace()))
+        return QueryAccepted(query_id=query_id)
+
+    @on(QueryCancel)
+    async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
+        if message.query_id in self._cancels:
+            self._cancels[message.query_id].set()
+
+    @on(ConversationRequest)
+    async def look_up(self, request: ConversationRequest, envelope: Envelope) -> ConversationResult:
+        match request.verb:
+            case "sessions":
+                value: dict[str, Any] | None = {"sessions": [{"session_id": "s1", "turns": 1}]}
+            case "query":
+                value = self._record(request.key)
+            case _:
+                value = {"session_id": request.key, "verb": request.verb} if request.key == "s1" else None
+        error = None if value else ErrorInfo(kind="not_found", message=f"there is no {request.verb} {request.key}")
+        return ConversationResult(verb=request.verb, value=value, error=error)
+
+    def _record(self, query_id: str) -> dict[str, Any] | None:
+        asked = self.turns.get(query_id)
+        if asked is None:
+            return None
+        record = {"query_id": query_id, "session_id": "recorded", "query": asked.query, "attempt": 1}
+        if query_id not in self.outcomes:
+            return {**record, "status": "open", "outcome": None, "outcome_subject": None}
+        outcome, trace = self.outcomes[query_id]
+        status = getattr(outcome, "status", "cancelled")
+        return {
+            **record, "session_id": trace.session_id, "status": status, "outcome_subject": outcome.routing_key,
+            "outcome": outcome.model_dump(mode="json"),
+        }  # fmt: skip
+
+    async def _run(self, word: str, message: QueryReceived, trace: Trace) -> None:
+        outcome = await self._outcome(word, message, trace)
+        self.outcomes[message.query_id] = (outcome, trace)
+        await self.bus.publish(outcome, trace)
+
+    async def _outcome(self, word: str, message: QueryReceived, trace: Trace) -> Message:
+        query_id = message.query_id
+        cancelled = self._cancels[query_id]
+        if word == "queued":
+            await cancelled.wait()
+            return _failed(query_id, "cancelled", "the query was cancelled before its turn came")
+        await self.bus.publish(
+            AgentTransition(
+                agent="g", query_id=query_id, from_state="IDLE", action="RECEIVE_QUERY", to_state="RECEIVING"
+            ),
+            trace,
+        )
+        self.bus.post(GenerationThinking(query_id=query_id, index=0, text="Let me see."), trace)
+        calls = (await self._call_tool(query_id, trace),) if word == "tool" else ()
+        self.bus.post(GenerationToken(query_id=query_id, index=1, text="Hi "), trace)
+        if word == "hold":
+            waits = {asyncio.create_task(event.wait()) for event in (cancelled, self.release)}
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+        whole = not cancelled.is_set()
+        if whole:
+            self.bus.post(GenerationToken(query_id=query_id, index=2, text="there."), trace)
+        return ResponseGeneration(
+            query_id=query_id,
+            status="failed" if word == "fail" else "answered" if whole else "cancelled",
+            query=message.query,
+            answer="Hi there." if whole else "Hi ",
+            thinking="Let me see.",
+            tool_calls=calls,
+            model="gemma4:12b",
+            usage=UsageInfo(prompt_tokens=7, completion_tokens=3),
+            error=ErrorInfo(kind="model_error", message="the model server went away") if word == "fail" else None,
+        )
+
+    async def _call_tool(self, query_id: str, trace: Trace) -> ToolCallRecord:
+        call: dict[str, Any] = {"call_id": f"{query_id}:0:0", "tool": "dice"}
+        await self.bus.publish(ToolRequest(query_id=query_id, args={"sides": 6}, **call), trace)
+        await self.bus.publish(ToolResult(query_id=query_id, result="4", **call), trace)
+        return ToolCallRecord(args={"sides": 6}, result="4", **call)
+
+
+def _failed(query_id: str, kind: str, message: str) -> QueryFailed:
+    return QueryFailed(query_id=query_id, error=ErrorInfo(kind=kind, message=message))
+
+
+@asynccontextmanager
+async def _hosted(participant: Participant, hub: MemoryHub) -> AsyncIterator[None]:
+    stop, ready = asyncio.Event(), asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(Host(participant, Bus(participant.name, hub.transport())).run(stop, ready.set))
+        await ready.wait()
+        try:
+            yield
+        finally:
+            stop.set()
+
+
+@dataclass
+class System:
+    """A bus with a generator; doors are added. `port` is the listening socket's, which outlives a door."""
+
+    hub: MemoryHub
+    generator: ScriptedGenerator
+    listener: socket.socket
+    port: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.port = self.listener.getsockname()[1]
+
+    @property
+    def url(self) -> str:
+        """Where the door answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @asynccontextmanager
+    async def door(self, **config: Any) -> AsyncIterator[httpx.AsyncClient]:
+        """A door, and a client of it."""
+        door = ApiDoor(ApiConfig(**config), self.listener.dup(), "stand_in")
+        async with _hosted(door, self.hub), self.client() as client:
+            yield client
+
+    def client(self) -> httpx.AsyncClient:
+        """A client."""
+        return httpx.AsyncClient(base_url=self.url, trust_env=False, verify=False, timeout=20)
+
+    def host(self, participant: Participant) -> AbstractAsyncContextManager[None]:
+        """Another participant on the same bus."""
+        return _hosted(participant, self.hub)
+
+    def bus(self, sender: str) -> Bus:
+        """Another end of the same bus."""
+        return Bus(sender, self.hub.transport())
+
+
+@pytest.fixture
+async def system() -> AsyncIterator[System]:
+    hub, generator = MemoryHub(), ScriptedGenerator()
+    async with AsyncExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        await stack.enter_async_context(_hosted(generator, hub))
+        yield System(hub, generator, listener)
+
+
+@pytest.fixture
+async def client(system: System) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a door with default settings."""
+    async with system.door() as client:
+        yield client
+
+
+Read = Callable[[httpx.Response], AsyncIterator[tuple[str, str, Any]]]
+
+
+@pytest.fixture
+def events_of() -> Read:
+    """Reads server-sent events one by one: (name, id, data)."""
+
+    async def read(response: httpx.Response) -> AsyncIterator[tuple[str, str, Any]]:
+        fields: dict[str, str] = {}
+        async for line in response.aiter_lines():
+            if line:
+                name, _, value = line.partition(": ")
+                fields[name] = value
+            elif "data" in fields:
+                yield fields.get("event", "message"), fields.get("id", ""), json.loads(fields["data"])
+                fields = {}
+
+    return read

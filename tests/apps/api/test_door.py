@@ -1,0 +1,99 @@
+"""The door as a participant: its settings, its socket, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from local.apps.api.door import ApiConfig, ApiDoor
+from local.config import layers_for, load
+from local.errors import ConfigError
+from local.runtime.participant import Resources
+
+System = Any  # of conftest.py
+
+
+def test_without_a_socket_there_is_no_door() -> None:
+    with pytest.raises(ConfigError, match="--api"):
+        ApiDoor.build(ApiConfig(), Resources(Path()))
+
+
+def test_a_socket_that_others_reach_needs_a_token() -> None:
+    with socket.create_server(("0.0.0.0", 0)) as listener:
+        resources = Resources(Path(), listener=listener)
+        with pytest.raises(ConfigError, match="LOCAL2_API_TOKEN"):
+            ApiDoor.build(ApiConfig(), resources)
+        ApiDoor.build(ApiConfig(api_token="secret"), resources)
+
+
+def test_the_defaults_are_those_of_the_file(tmp_path: Path) -> None:
+    assert load("api", ApiConfig, layers_for(tmp_path)) == ApiConfig()
+
+
+def test_the_token_is_not_shown_when_the_settings_are() -> None:
+    assert "secret" not in repr(ApiConfig(api_token="secret"))
+
+
+async def test_clients_that_come_while_the_door_restarts_are_served_by_the_next_one(system: System) -> None:
+    async with system.door() as client:
+        await client.get("/health")
+    async with system.client() as client:
+        waiting = asyncio.create_task(client.post("/query", json={"query": "hello"}))
+        async with system.door():
+            assert (await waiting).json()["answer"] == "Hi there."
+
+
+async def test_answers_are_not_held_back_by_nagle(client: httpx.AsyncClient, system: System) -> None:
+    assert system.listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+async def test_who_waits_for_an_answer_is_told_that_the_door_closes(system: System) -> None:
+    async with system.client() as client:
+        async with system.door():
+            asking = asyncio.create_task(client.post("/query", json={"query": "hold on", "query_id": "q"}))
+            await system.generator.heard.wait()
+        answer = await asking
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (503, "stopping")
+    assert "q" in system.generator.turns
+
+
+async def test_with_a_token_only_health_is_open(system: System) -> None:
+    async with system.door(api_token="secret") as client:
+        assert (await client.get("/health")).status_code == 503
+        refused = await client.get("/sessions")
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert (await client.get("/sessions", headers={"authorization": "Bearer secret"})).status_code == 200
+
+
+async def test_a_query_that_no_generator_takes_is_503(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    from local.apps import session
+
+    monkeypatch.setattr(session.Patience, "__init__", _impatient(session.Patience.__init__))
+    async with system.door() as client:
+        refused = await client.post("/query", json={"query": "deaf"})
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")
+    assert refused.headers["retry-after"]
+
+
+def _impatient(make: Any) -> Any:
+    return lambda self: make(self, until_accepted=0.02, first_resend=0.01)
+
+
+async def test_an_exception_in_here_is_500_without_its_text(
+    client: httpx.AsyncClient, system: System, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from local.apps.session import LoCALSession
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("inner secret")
+
+    monkeypatch.setattr(LoCALSession, "ask", broken)
+    answer = await client.post("/query", json={"query": "hello"})
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (500, "error")
+    assert "secret" not in answer.text
+    assert "POST /query: RuntimeError: inner secret" in caplog.text and "Traceback" not in caplog.text

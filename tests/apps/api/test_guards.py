@@ -1,0 +1,120 @@
+"""Who is let in, decided without a socket."""
+
+from __future__ import annotations
+
+import pytest
+
+from local.apps.api.errors import Refusal
+from local.apps.api.guards import Policy, hosts_of
+from local.apps.listener import require_token
+from local.errors import ConfigError
+
+HOST = {"host": "127.0.0.1:8765"}
+OURS = Policy(hosts_of("127.0.0.1", 8765))
+
+
+def refusal(policy: Policy, headers: dict[str, str], method: str = "GET", path: str = "/query") -> str | None:
+    try:
+        policy.check(method, path, headers)
+    except Refusal as error:
+        return error.kind
+    return None
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8765", "localhost:8765", "LocalHost:8765", "[::1]:8765"])
+def test_loopback_names_with_the_port_are_this_server(host: str) -> None:
+    assert refusal(OURS, {"host": host}) is None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "127.0.0.1",
+        "localhost",
+        "localhost:80",
+        "evil.example:8765",
+        "127.0.0.1:8765.evil.example",
+        "x@localhost:8765",
+    ],
+)
+def test_any_other_host_is_refused(host: str) -> None:
+    assert refusal(OURS, {"host": host}) == "forbidden"
+
+
+def test_a_missing_host_is_refused() -> None:
+    assert refusal(OURS, {}) == "forbidden"
+
+
+def test_the_port_may_be_left_out_only_if_it_is_80() -> None:
+    assert refusal(Policy(hosts_of("127.0.0.1", 80)), {"host": "localhost"}) is None
+
+
+def test_further_names_are_known_if_configured() -> None:
+    policy = Policy(hosts_of("192.168.1.7", 8765, ["MyBox.local"]), "secret")
+    for host in ("mybox.local:8765", "192.168.1.7:8765"):
+        assert refusal(policy, {"host": host}, path="/health") is None
+
+
+@pytest.mark.parametrize("origin", ["http://localhost:8765", "http://127.0.0.1:8765"])
+def test_our_own_pages_may_talk_to_us(origin: str) -> None:
+    assert refusal(OURS, HOST | {"origin": origin, "sec-fetch-site": "same-origin"}) is None
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null",
+        "",
+        "https://evil.example",
+        "http://localhost:3000",
+        "https://localhost:8765",
+        "http://localhost:8765.evil.example",
+    ],
+)
+def test_pages_of_others_may_not(origin: str) -> None:
+    assert refusal(OURS, HOST | {"origin": origin}) == "forbidden"
+
+
+def test_cross_site_requests_without_an_origin_are_refused() -> None:
+    assert refusal(OURS, HOST | {"sec-fetch-site": "cross-site"}) == "forbidden"
+    assert refusal(OURS, HOST | {"sec-fetch-site": "none"}) is None
+
+
+@pytest.mark.parametrize(
+    "media_type", ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonx"]
+)
+@pytest.mark.parametrize("length", [{"content-length": "2"}, {"transfer-encoding": "chunked"}])
+def test_a_body_must_be_json(media_type: str, length: dict[str, str]) -> None:
+    headers = HOST | length | ({"content-type": media_type} if media_type else {})
+    assert refusal(OURS, headers, "POST") == "unsupported_media_type"
+
+
+def test_json_bodies_and_no_bodies_are_fine() -> None:
+    json = {"content-length": "2", "content-type": "Application/JSON; charset=utf-8"}
+    assert refusal(OURS, HOST | json, "POST") is None
+    assert refusal(OURS, HOST | {"content-length": "0"}, "POST") is None
+    assert refusal(OURS, HOST, "POST") is None
+
+
+@pytest.mark.parametrize(
+    "authorization", ["", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret", "Bearer ä"]
+)
+def test_with_a_token_everything_but_health_needs_it(authorization: str) -> None:
+    policy = Policy(OURS.hosts, "secret")
+    headers = HOST | {"authorization": authorization}
+    assert refusal(policy, headers) == "unauthorized"
+    assert refusal(policy, headers, path="/health") is None
+    assert refusal(policy, HOST | {"authorization": "bearer secret"}) is None
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::1"])
+def test_loopback_needs_no_token(address: str) -> None:
+    require_token(address, None)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.168.1.7", "::ffff:192.168.1.7"])
+def test_an_address_that_others_reach_needs_one(address: str) -> None:
+    with pytest.raises(ConfigError, match="LOCAL2_API_TOKEN"):
+        require_token(address, None)
+    require_token(address, "secret")

@@ -1,0 +1,63 @@
+"""GET /health and /participants over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+
+from local.config import Settings
+from local.protocol.envelope import Envelope
+from local.protocol.messages import ChildStatus, ParticipantStatus
+from local.runtime.participant import Participant
+
+System = Any  # of conftest.py
+
+
+class Dice(Participant):
+    """Only beats."""
+
+    name = "dice"
+
+
+async def test_health_shows_what_the_supervisor_and_the_participants_say(system: System) -> None:
+    async with system.door() as client, system.bus("supervisor") as bus:
+        await bus.ready()
+        before = await client.get("/health")
+        assert (before.status_code, before.json()["status"]) == (503, "starting")
+        generator = ChildStatus(name="generator", kind="agent", state="ready", pid=4)
+        said = ParticipantStatus(
+            name="supervisor", kind="supervisor", pid=1, instance=bus.instance, state="ready", children=(generator,)
+        )
+        beat = ParticipantStatus(
+            name="generator", kind="agent", pid=4, instance="i", state="ready", details={"model": "gemma4:12b"}
+        )
+        for status in (said, beat):
+            assert bus.post(status)
+        health = await client.get("/health")
+        assert health.status_code == 200
+        body = health.json()
+        assert (body["status"], body["model"], body["backend"], body["stand_in"]) == (
+            "ok", "gemma4:12b", "stand_in", True,
+        )  # fmt: skip
+        assert body["version"]
+        assert body["participants"][0]["name"] == "generator"
+        listed = (await client.get("/participants")).json()["participants"]
+        assert [row["name"] for row in listed] == [row["name"] for row in body["participants"]]
+
+
+async def test_a_participant_that_is_started_by_hand_shows_up_and_goes(system: System) -> None:
+    async with system.door() as client, system.bus("watcher") as bus, asyncio.timeout(10):
+        said: asyncio.Queue[Envelope] = asyncio.Queue()
+        bus.subscribe("participant.status", lambda envelope: envelope.sender == "dice" and said.put_nowait(envelope))
+        await bus.ready()
+        async with system.host(Dice(Settings())):
+            await said.get()
+            assert "dice" in await names(client)
+        await said.get()
+        assert "dice" not in await names(client)
+
+
+async def names(client: httpx.AsyncClient) -> list[str]:
+    return [row["name"] for row in (await client.get("/participants")).json()["participants"]]

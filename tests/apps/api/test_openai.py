@@ -1,0 +1,148 @@
+"""The real `openai` client uses LoCAL2 as a model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from local.apps.api.openai_chat import missing_text
+from local.protocol.messages import ParticipantStatus
+
+System = Any  # of conftest.py
+MODEL = "any-name"
+
+
+@pytest.fixture
+async def ai(client: httpx.AsyncClient, system: System) -> AsyncIterator[openai.AsyncOpenAI]:
+    transport = httpx.AsyncClient(trust_env=False, verify=False)
+    async with openai.AsyncOpenAI(
+        base_url=f"{system.url}/v1", api_key="any", http_client=transport, max_retries=0
+    ) as ai:
+        yield ai
+
+
+def said(*texts: str) -> list[Any]:
+    roles = ("user", "assistant")
+    return [{"role": roles[index % 2], "content": text} for index, text in enumerate(texts)]
+
+
+async def test_a_whole_completion_has_answer_reasoning_and_usage(ai: openai.AsyncOpenAI) -> None:
+    answer = await ai.chat.completions.create(model=MODEL, messages=said("hello"), temperature=0.1, n=1)
+    [choice] = answer.choices
+    assert (choice.message.content, choice.finish_reason, answer.model) == ("Hi there.", "stop", MODEL)
+    assert choice.message.model_dump()["reasoning"] == "Let me see."
+    assert answer.usage and (answer.usage.prompt_tokens, answer.usage.total_tokens) == (7, 10)
+
+
+async def test_a_streamed_completion_says_the_same_and_ends_with_usage_if_asked(ai: openai.AsyncOpenAI) -> None:
+    stream = await ai.chat.completions.create(
+        model=MODEL, messages=said("hello"), stream=True, stream_options={"include_usage": True}
+    )
+    chunks = [chunk async for chunk in stream]
+    deltas = [choice.delta.model_dump() for chunk in chunks for choice in chunk.choices]
+    assert "".join(delta["content"] or "" for delta in deltas) == "Hi there."
+    assert "".join(delta.get("reasoning") or "" for delta in deltas) == "Let me see."
+    assert deltas[0]["role"] == "assistant"
+    assert chunks[-2].choices[0].finish_reason == "stop"
+    assert chunks[-1].usage and chunks[-1].usage.total_tokens == 10
+    assert len({chunk.id for chunk in chunks}) == 1
+
+
+async def test_without_asking_there_is_no_usage_in_a_stream(ai: openai.AsyncOpenAI) -> None:
+    stream = await ai.chat.completions.create(model=MODEL, messages=said("hello"), stream=True)
+    assert [chunk.usage async for chunk in stream if chunk.usage] == []
+
+
+async def test_the_messages_sent_are_the_history(ai: openai.AsyncOpenAI, system: System) -> None:
+    first: list[Any] = [{"role": "developer", "content": "Be brief."}]
+    last: list[Any] = [
+        {"role": "user", "content": [{"type": "text", "text": "hello "}, {"type": "text", "text": "again"}]}
+    ]
+    await ai.chat.completions.create(model=MODEL, messages=first + said("hi", "Hi there.") + last)
+    [asked] = system.generator.turns.values()
+    assert asked.query == "hello again"
+    assert asked.history == (
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "Hi there."},
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, "tools"),
+        ({"n": 2}, "n"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "assistant", "content": "x"}]}, "messages"),
+        ({"messages": [{"role": "user", "content": " "}]}, "messages"),
+        ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "messages.0.role"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]},
+            "messages.0.content.str",
+        ),
+        ({"model": ""}, "model"),
+    ],
+)
+async def test_what_cannot_be_done_is_400_in_the_shape_of_openai(
+    ai: openai.AsyncOpenAI, change: Any, param: str
+) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        await ai.chat.completions.create(**{"model": MODEL, "messages": said("hello"), **change})
+    body: Any = refused.value.body
+    assert (body["type"], body["param"]) == ("invalid_request_error", param)
+    assert body["message"]
+
+
+async def test_a_failed_turn_is_an_error_whole_and_streamed(ai: openai.AsyncOpenAI) -> None:
+    with pytest.raises(openai.InternalServerError, match="went away") as failed:
+        await ai.chat.completions.create(model=MODEL, messages=said("fail"))
+    assert failed.value.status_code == 502
+    stream = await ai.chat.completions.create(model=MODEL, messages=said("fail"), stream=True)
+    with pytest.raises(openai.APIError, match="went away"):
+        async for _ in stream:
+            pass
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_busy_system_is_a_rate_limit(ai: openai.AsyncOpenAI, stream: bool) -> None:
+    with pytest.raises(openai.RateLimitError):
+        await ai.chat.completions.create(model=MODEL, messages=said("busy"), stream=stream)
+
+
+async def test_a_wrong_token_is_an_authentication_error(system: System) -> None:
+    url = f"{system.url}/v1"
+    async with (
+        system.door(api_token="secret") as client,
+        openai.AsyncOpenAI(base_url=url, api_key="wrong", http_client=client, max_retries=0) as ai,
+    ):
+        with pytest.raises(openai.AuthenticationError):
+            await ai.models.list()
+
+
+async def test_the_model_is_listed_once_the_generator_has_named_it(ai: openai.AsyncOpenAI, system: System) -> None:
+    async with system.bus("generator") as bus:
+        await bus.ready()
+        details = {"model": "gemma4:12b"}
+        beat = ParticipantStatus(name="generator", kind="agent", pid=1, instance="i", state="ready", details=details)
+        assert bus.post(beat)
+        assert [model.id for model in (await ai.models.list()).data] == ["gemma4:12b"]
+
+
+@pytest.mark.parametrize(
+    ("said_so_far", "answer", "missing"),
+    [
+        ("Hi there.", "Hi there.", ""),
+        ("Let me look. It is 4.", "It is 4.", ""),
+        ("Hi ", "Hi there.", "there."),
+        ("", "Hi there.", "Hi there."),
+        ("Hello wor", "It is 4.", "\n\nIt is 4."),
+        ("Hi", "", ""),
+    ],
+)
+def test_a_stream_ends_with_whatever_the_client_has_not_been_sent(said_so_far: str, answer: str, missing: str) -> None:
+    assert missing_text(said_so_far, answer) == missing

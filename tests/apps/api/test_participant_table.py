@@ -1,0 +1,114 @@
+"""What the supervisor and the participants say, merged; the clock is the test's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from local.apps.api.participant_table import ParticipantTable
+from local.protocol.messages import ChildStatus, ParticipantStatus
+
+
+def beat(name: str, pid: int, state: Any = "ready", **more: Any) -> ParticipantStatus:
+    return ParticipantStatus(name=name, kind="tool", pid=pid, instance=f"i{pid}", state=state, **more)
+
+
+def supervisor(*children: ChildStatus, state: Any = "ready") -> ParticipantStatus:
+    return beat("supervisor", 1, state, children=children)
+
+
+def child(name: str, pid: int | None, state: str = "ready", restarts: int = 0) -> ChildStatus:
+    return ChildStatus(name=name, kind="tool", state=state, pid=pid, restarts=restarts, detail="")
+
+
+@pytest.fixture
+def table() -> ParticipantTable:
+    return ParticipantTable()
+
+
+def names(table: ParticipantTable, now: float = 0) -> list[str]:
+    return [row["name"] for row in table.listing(now)]
+
+
+def test_a_child_is_listed_with_what_it_says_of_itself(table: ParticipantTable) -> None:
+    table.heard(supervisor(child("proxy", 10), child("generator", 11, restarts=2)), 0)
+    table.heard(beat("generator", 11, inflight=3, counters={"handled": 7}, details={"model": "gemma4:12b"}), 0)
+    proxy, generator = table.listing(0)
+    assert (proxy["name"], proxy["state"], proxy["counters"]) == ("proxy", "ready", {})
+    assert (generator["pid"], generator["restarts"], generator["inflight"]) == (11, 2, 3)
+    assert (generator["counters"], generator["details"]) == ({"handled": 7}, {"model": "gemma4:12b"})
+    assert table.model == "gemma4:12b"
+
+
+def test_what_a_dead_process_said_is_not_its_successors(table: ParticipantTable) -> None:
+    table.heard(supervisor(child("dice", 10)), 0)
+    table.heard(beat("dice", 10, inflight=3), 0)
+    table.heard(supervisor(child("dice", 12, "starting", 1)), 1)
+    [row] = table.listing(1)
+    assert (row["pid"], row["inflight"]) == (12, 0)
+
+
+def test_a_participant_that_was_started_by_hand_is_listed_until_it_is_silent_for_ten_seconds(
+    table: ParticipantTable,
+) -> None:
+    table.heard(supervisor(child("generator", 11)), 0)
+    table.heard(beat("dice", 99), 0)
+    assert names(table, 10) == ["generator", "dice"]
+    assert names(table, 10.1) == ["generator"]
+
+
+def test_a_participant_that_says_goodbye_is_gone_at_once(table: ParticipantTable) -> None:
+    table.heard(beat("dice", 99), 0)
+    table.heard(beat("dice", 99, "stopping"), 1)
+    assert names(table, 1) == []
+
+
+@pytest.mark.parametrize("beat_first", [True, False])
+def test_a_dead_child_is_never_taken_for_somebody_started_by_hand(table: ParticipantTable, beat_first: bool) -> None:
+    said = [beat("dice", 10), supervisor(child("dice", 10))]
+    for status in said if beat_first else reversed(said):
+        table.heard(status, 0)
+    table.heard(beat("dice", 10), 1)
+    table.heard(supervisor(child("dice", None, "restarting")), 1)
+    table.heard(beat("dice", 10), 1)  # its last word was still on its way
+    assert names(table, 1) == ["dice"]
+
+
+def test_it_lives_while_it_beats(table: ParticipantTable) -> None:
+    assert not table.lives("critic", 0)
+    table.heard(beat("critic", 50), 0)
+    assert table.lives("critic", 10) and not table.lives("critic", 11)
+    table.heard(beat("critic", 50, "starting"), 12)
+    assert not table.lives("critic", 12)
+
+
+@pytest.mark.parametrize(
+    ("children", "health"),
+    [
+        ([], "starting"),
+        ([child("a", 1), child("b", 2)], "ok"),
+        ([child("a", 1), child("b", None, "starting")], "starting"),
+        ([child("a", 1), child("b", None, "starting", restarts=1)], "degraded"),
+        ([child("a", 1), child("b", None, "restarting")], "degraded"),
+        ([child("a", None, "starting"), child("b", None, "failed")], "degraded"),
+        ([child("a", 1), child("b", None, "stopped")], "degraded"),
+    ],
+)
+def test_health_is_ok_when_every_child_is_ready(
+    table: ParticipantTable, children: list[ChildStatus], health: str
+) -> None:
+    table.heard(supervisor(*children), 0)
+    assert table.health(0) == health
+
+
+def test_health_needs_a_supervisor_that_speaks(table: ParticipantTable) -> None:
+    assert table.health(0) == "starting"
+    table.heard(supervisor(child("a", 1)), 0)
+    assert (table.health(10), table.health(11)) == ("ok", "degraded")
+
+
+def test_the_model_is_remembered_while_the_generator_restarts(table: ParticipantTable) -> None:
+    table.heard(beat("generator", 11, details={"model": "gemma4:12b"}), 0)
+    table.heard(beat("dice", 12, details={"model": "none"}), 60)
+    assert table.model == "gemma4:12b"

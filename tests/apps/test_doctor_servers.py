@@ -1,0 +1,175 @@
+"""The doctor's checks of servers: our own system, the model server, the search providers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from local.agents.generator import GeneratorConfig
+from local.apps.doctor import door, search
+from local.apps.doctor.finding import Finding, Status
+from local.apps.doctor.model_server import check_model_server
+from local.apps.run_directory import Facts
+from local.config import SystemConfig
+from local.models.stand_in.server import serve
+from local.models.stand_in.settings import StandInSettings
+from local.tools.web_search import WebSearchConfig
+
+OK, WARN, FAIL = Status
+ROOT = Path(__file__).parents[2]
+REFUSED = "http://127.0.0.1:1"  # nothing listens on port 1
+
+
+def facts(api_url: str | None) -> Facts:
+    return Facts(os.getpid(), "ipc:///a", "ipc:///b", False, REFUSED, "ollama", api_url)
+
+
+def statuses(findings: list[Finding]) -> dict[str, Status]:
+    return {finding.name: finding.status for finding in findings}
+
+
+@asynccontextmanager
+async def stand_in(*models: str) -> AsyncIterator[str]:
+    """The stand-in model server with these models; gives its address."""
+    listener, stop = socket.create_server(("127.0.0.1", 0)), asyncio.Event()
+    port = listener.getsockname()[1]
+    task = asyncio.create_task(serve(StandInSettings(models=models), listener, stop))
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop.set()
+        await task
+
+
+@asynccontextmanager
+async def web_server(status: int, content_type: str, body: bytes) -> AsyncIterator[str]:
+    """Answers every request alike; gives its address."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def test_a_port_is_free_taken_or_our_own() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        taken = SystemConfig(api_port=port)
+        assert door.check_port(taken, None).status is FAIL
+        assert "our own system" in door.check_port(taken, facts(f"http://127.0.0.1:{port}")).text
+        assert door.check_port(taken, facts("http://127.0.0.1:9")).status is FAIL
+    assert door.check_port(taken, None).text == f"{port} is free"
+    assert door.check_port(SystemConfig(api_port=0), None).status is OK
+
+
+async def test_a_running_system_is_as_healthy_as_it_says() -> None:
+    assert (await door.check_health(None)).status is OK
+    assert (await door.check_health(facts(None))).status is OK
+    for body, status in (
+        (b'{"status": "ok"}', OK),
+        (b'{"status": "degraded"}', WARN),
+        (b"[]", WARN),
+        (b"<html>", FAIL),
+    ):
+        async with web_server(200, "application/json", body) as url:
+            assert (await door.check_health(facts(url))).status is status
+    assert (await door.check_health(facts(REFUSED))).status is FAIL
+
+
+async def test_a_server_with_our_model_is_fine() -> None:
+    async with stand_in() as url:
+        findings = await check_model_server(SystemConfig(ollama_url=url), GeneratorConfig())
+    names = ["model server", "model", "context", "embeddings"]
+    assert statuses(findings) == dict.fromkeys(names, OK)
+    assert url in findings[0].text
+
+
+async def test_a_model_that_is_not_pulled_comes_with_the_command_that_pulls_it() -> None:
+    async with stand_in("gemma4:e2b") as url:
+        findings = await check_model_server(SystemConfig(ollama_url=url), GeneratorConfig())
+    assert statuses(findings) == {"model server": OK, "model": FAIL, "embeddings": OK}
+    assert "there are: gemma4:e2b" in findings[1].text
+    assert "ollama pull gemma4:12b" in findings[1].fix
+    assert "optional" in findings[2].text
+
+
+async def test_a_model_that_lacks_what_we_need_is_a_warning() -> None:
+    async with stand_in() as url:
+        findings = await check_model_server(SystemConfig(ollama_url=url), GeneratorConfig(model="tinyllama"))
+        quiet = await check_model_server(SystemConfig(ollama_url=url), GeneratorConfig(model="tinyllama", think=False))
+    assert statuses(findings) == {"model server": OK, "model": WARN, "context": WARN, "embeddings": OK}
+    assert "lacks: tools, thinking" in findings[1].text
+    assert "at most 2048" in findings[2].fix
+    assert "lacks: tools;" in quiet[1].text
+
+
+async def test_without_a_server_auto_goes_on_with_the_stand_in_and_ollama_does_not() -> None:
+    [auto] = await check_model_server(SystemConfig(ollama_url=REFUSED), GeneratorConfig())
+    [only] = await check_model_server(SystemConfig(ollama_url=REFUSED, backend="ollama"), GeneratorConfig())
+    [none] = await check_model_server(SystemConfig(ollama_url=REFUSED, backend="stand_in"), GeneratorConfig())
+    [bad] = await check_model_server(SystemConfig(ollama_url="http://[x"), GeneratorConfig())
+    assert [auto.status, only.status, none.status, bad.status] == [WARN, FAIL, OK, FAIL]
+    assert "the stand-in answers" in auto.text
+    assert "ollama serve" in only.fix
+
+
+async def test_something_else_on_the_port_of_the_model_server_is_a_failure() -> None:
+    async with web_server(200, "text/html", b"<html>") as url:
+        [found] = await check_model_server(SystemConfig(ollama_url=url, backend="ollama"), GeneratorConfig())
+    assert found.status is FAIL
+    assert "is it an Ollama server?" in found.text
+
+
+@pytest.mark.parametrize(
+    ("status", "content_type", "expected", "words"),
+    [
+        (400, "application/json", OK, "answers in JSON"),
+        (403, "text/html", FAIL, "add 'json' to search.formats"),
+        (429, "text/html", FAIL, "limiter"),
+        (404, "text/html", FAIL, "no SearXNG (HTTP 404)"),
+        (200, "text/html", FAIL, "no SearXNG"),
+    ],
+)
+async def test_searxng_says_whether_it_speaks_json(
+    status: int, content_type: str, expected: Status, words: str
+) -> None:
+    async with web_server(status, content_type, b"{}") as url:
+        found = await search.check_searxng(url)
+    assert found.status is expected
+    assert words in found.text + found.fix
+
+
+@pytest.mark.parametrize("url", [REFUSED, "no address", "http://[x"])
+async def test_no_searxng_is_a_failure_with_its_address(url: str) -> None:
+    found = await search.check_searxng(url)
+    assert (found.status, url in found.text) == (FAIL, True)
+
+
+async def test_a_key_is_there_or_its_variable_is_named_and_a_key_is_never_shown() -> None:
+    [missing] = await search.check_search(WebSearchConfig(provider="brave"))
+    assert missing.status is FAIL and "BRAVE_API_KEY" in missing.text
+    [found] = await search.check_search(WebSearchConfig(provider="tavily", tavily_api_key="tvly-secret"))
+    assert found.status is OK and "secret" not in found.text
+
+
+async def test_a_provider_that_cannot_look_is_a_warning_if_its_fallback_can() -> None:
+    config = WebSearchConfig(provider="brave", fallback_providers=("tavily",), tavily_api_key="key")
+    assert [finding.status for finding in await search.check_search(config)] == [WARN, OK]
+    config = WebSearchConfig(provider="brave", fallback_providers=("tavily", "typo"))
+    assert [finding.status for finding in await search.check_search(config)] == [FAIL, FAIL, FAIL]
+
+
+async def test_canned_results_are_a_warning_and_no_search_at_all_is_fine() -> None:
+    assert [f.status for f in await search.check_search(WebSearchConfig(provider="mock"))] == [WARN]
+    assert [f.status for f in await search.check_search(None)] == [OK]

@@ -1,0 +1,51 @@
+"""The web of the stories, as the real web tools see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from local.apps.local_web import LocalPage, LocalWeb, load_pages, search
+from local.apps.stories import STORIES
+from local.errors import ToolError
+from local.services.page_reader import PageReader
+from local.services.search.searxng import SearxngProvider
+
+PAGES = load_pages(STORIES / "web")
+
+
+@pytest.fixture
+def web() -> Iterator[LocalWeb]:
+    with LocalWeb(PAGES) as web:
+        yield web
+
+
+async def test_the_search_provider_finds_pages_in_the_order_of_shared_words(web: LocalWeb) -> None:
+    provider = SearxngProvider(f"http://{web.host}")
+    hits = await provider.search("LoCAL2 Gemma tool calling", 5)
+    await provider.close()
+    assert hits[0].url == f"http://{web.host}/local2/tool-calling"
+    assert hits[0].title == "LoCAL2 and Gemma tool calling, an overview"
+
+
+async def test_a_page_holds_text_that_its_snippet_does_not(web: LocalWeb) -> None:
+    reader = PageReader(allow_hosts=(web.host,))
+    page = await reader.read(f"http://{web.host}/local2/tool-calling")
+    assert "a lighthouse keeper who never leaves the lamp" in page.text
+    assert not any("lighthouse" in known.snippet for known in PAGES)
+
+
+async def test_a_page_that_is_not_there_is_an_error(web: LocalWeb) -> None:
+    with pytest.raises(ToolError, match="404"):
+        await PageReader(allow_hosts=(web.host,)).read(f"http://{web.host}/nothing")
+
+
+def test_a_query_that_shares_no_word_finds_nothing() -> None:
+    assert search(PAGES, "zebra") == []
+
+
+def test_text_of_a_page_is_no_markup() -> None:
+    page = LocalPage(path="/", title="<b>", snippet="", paragraphs=("a < b",))
+    assert "<b>" not in page.html()
+    assert "a &lt; b" in page.html()

@@ -1,0 +1,201 @@
+"""Stories: what a file may say, and what is checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.apps.stories import STORIES, run_stories
+from local.apps.story import BusExpect, Expect, Story, StoryTurn, find_stories, load_story
+from local.apps.story_checks import Check, check_answer, check_bus
+from local.apps.story_player import Player
+from local.apps.system_client import NoAnswer
+from local.errors import ConfigError
+
+SEARCHED = {"tool": "web_search", "error": None, "sources": ["http://a.example/1"]}
+FAILED = {"tool": "web_search", "error": {"kind": "unavailable", "message": "nobody could look"}, "sources": []}
+
+
+def payload(answer: str = "", calls: Sequence[dict[str, Any]] = (), **others: Any) -> dict[str, Any]:
+    return {"status": "answered", "answer": answer, "thinking": "", "tool_calls": list(calls), **others}
+
+
+def failures(expect: Expect, answer: dict[str, Any], *, own_web: bool = True) -> list[str]:
+    return [check.what for check in check_answer(expect, answer, own_web=own_web) if not check.passed]
+
+
+def bus_failures(expect: BusExpect, *subjects: str) -> list[str]:
+    return [check.what for check in check_bus(expect, subjects) if not check.passed]
+
+
+def story_file(folder: Path, text: str) -> Path:
+    path = folder / "S9_mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("path", sorted(STORIES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_each_story_that_comes_along_can_be_read_and_has_a_script(path: Path) -> None:
+    story = load_story(path)
+    assert path.stem.startswith(f"{story.id}_")
+    assert (STORIES / "scripts" / path.name).is_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("id: S9\ntitle: T\nturns: []\n", "S9_mine.yaml:3: turns: "),
+        ("id: S9\ntitle: T\nturns:\n  - query: q\n    expect: {answer_contain: [x]}\n", "unknown key"),
+        ("id: S9\ntitle: T\nturns: [{query: q}]\nbuss: {}\n", "S9_mine.yaml:4: buss: unknown key; did you mean bus?"),
+        ("id: S9\ntitle: T\nturns:\n  - {query: q, expect: {no_tools: true, tools: [a]}}\n", "contradicts"),
+        ("id: [\n", "S9_mine.yaml"),
+    ],
+)
+def test_a_bad_story_is_refused_with_file_and_key(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match="S9_mine") as refused:
+        load_story(story_file(tmp_path, text))
+    assert complaint in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_story_that_does_not_exist_is_named() -> None:
+    with pytest.raises(ConfigError, match="no such story"):
+        load_story(Path("nowhere.yaml"))
+
+
+def test_stories_are_found_by_the_beginning_of_their_name_by_path_and_all_together() -> None:
+    assert [path.stem for path in find_stories(["S2", "S1_basic_qa"], STORIES)] == ["S2_follow_up", "S1_basic_qa"]
+    assert find_stories(["my/own.yaml"], STORIES) == [Path("my/own.yaml")]
+    assert len(find_stories([], STORIES)) >= 4
+    with pytest.raises(ConfigError, match="there is no story S99; there are S1_basic_qa"):
+        find_stories(["S99"], STORIES)
+
+
+def test_texts_are_found_whatever_their_case_and_line_breaks() -> None:
+    expect = Expect(answer_contains=("global interpreter lock",), answer_excludes=("what do you mean",))
+    assert failures(expect, payload("The Global\nInterpreter  Lock.")) == []
+    assert failures(expect, payload("What do you mean?")) == [
+        "the answer contains “global interpreter lock”",
+        "the answer does not contain “what do you mean”",
+    ]
+
+
+def test_an_answer_that_is_not_one_fails_even_if_nothing_else_is_expected() -> None:
+    assert failures(Expect(), payload(status="cancelled")) == ["the query is answered"]
+
+
+def test_a_tool_counts_as_used_only_if_a_call_of_it_succeeded() -> None:
+    expect = Expect(tools=("web_search",))
+    assert failures(expect, payload(calls=[FAILED, SEARCHED])) == []
+    assert failures(expect, payload(calls=[FAILED])) == ["web_search is used"]
+    [_, check] = check_answer(expect, payload(calls=[FAILED]), own_web=True)
+    assert check.found == "web_search (failed: nobody could look)"
+
+
+def test_no_tools_means_none_at_all() -> None:
+    assert failures(Expect(no_tools=True), payload()) == []
+    assert failures(Expect(no_tools=True), payload(calls=[FAILED])) == ["no tool is used"]
+
+
+def test_a_source_is_cited_by_its_address() -> None:
+    expect = Expect(cites_source=True)
+    assert failures(expect, payload("See http://a.example/1.", [SEARCHED])) == []
+    assert failures(expect, payload("See http://b.example/1.", [SEARCHED])) == [
+        "the answer names a source of its tools"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "thinking", "passed"), [(True, "hm", True), (True, "", False), (False, "hm", False)]
+)
+def test_thinking_is_shown_or_not(wanted: bool, thinking: str, passed: bool) -> None:
+    assert (failures(Expect(thinking=wanted), payload(thinking=thinking)) == []) is passed
+
+
+def test_what_only_the_local_web_says_is_not_looked_for_elsewhere() -> None:
+    expect = Expect(answer_contains_locally=("wristwatch",))
+    assert failures(expect, payload("other news"), own_web=False) == []
+    assert failures(expect, payload("other news"), own_web=True) == ["the answer contains “wristwatch”"]
+
+
+def test_subjects_are_present_absent_and_in_order() -> None:
+    expect = BusExpect(present=("a",), absent=("x",), in_order=("a", "b", "a"))
+    assert bus_failures(expect, "a", "c", "b", "c", "a") == []
+    assert bus_failures(expect, "b", "a", "x") == ["x is not on the bus", "the bus carries a → b → a"]
+    assert bus_failures(expect) == ["a is on the bus", "the bus carries a → b → a"]
+
+
+def test_a_check_is_one_short_line() -> None:
+    assert str(Check(True, "no tool is used", "no tool")) == "✓ no tool is used: no tool"
+    line = str(Check(False, "the answer contains “x”", "long\n" * 500))
+    assert line.startswith("✗ the answer") and "\n" not in line and len(line) < 200
+
+
+class FakeClient:
+    """Answers from a list; None is a refusal. `asked` holds (query, session_id)."""
+
+    def __init__(self, *answers: dict[str, Any] | None, later: Sequence[dict[str, Any]] = ()) -> None:
+        self._answers, self._later = list(answers), later
+        self.asked: list[tuple[str, str]] = []
+
+    def ask(self, query: str, session_id: str) -> dict[str, Any]:
+        self.asked.append((query, session_id))
+        answer = self._answers[len(self.asked) - 1]
+        if answer is None:
+            raise NoAnswer("busy", "too many queries")
+        return {"query_id": f"q{len(self.asked)}", "event_log": [{"subject": "response.generation"}], **answer}
+
+    def follow(self, subjects: Sequence[str], seconds: float) -> AbstractContextManager[Iterator[dict[str, Any]]]:
+        return nullcontext(iter(self._later))
+
+
+def play(client: FakeClient, story: Story) -> list[str]:
+    return [str(check) for check in Player(client, None, own_web=True).play(story)]
+
+
+def test_the_turns_of_a_story_share_a_session_until_one_asks_for_a_new_one() -> None:
+    client = FakeClient(payload(), payload(), payload(), payload())
+    turns = (*(StoryTurn(query="q"),) * 2, StoryTurn(query="q", new_session=True), StoryTurn(query="q"))
+    play(client, Story(id="S", title="T", turns=turns))
+    one, two, three, four = (session for _, session in client.asked)
+    assert one == two != three == four
+
+
+def test_a_refusal_ends_the_story_with_what_the_system_said() -> None:
+    client = FakeClient(payload(), None, payload())
+    lines = play(client, Story(id="S", title="T", turns=(StoryTurn(query="q"),) * 3))
+    assert lines == ["✓ turn 1: the query is answered: answered", "✗ turn 2: the query is answered: too many queries"]
+    assert len(client.asked) == 2
+
+
+def test_what_comes_after_the_answer_is_waited_for_and_belongs_to_the_bus_of_the_story() -> None:
+    foreign = {"subject": "memory.ingested", "correlation_id": "somebody else's"}
+    story = Story(
+        id="S",
+        title="T",
+        turns=(StoryTurn(query="q"),),
+        wait_for=("critique.result", "memory.ingested"),
+        bus=BusExpect(in_order=("response.generation", "critique.result")),
+    )
+    client = FakeClient(payload(), later=[foreign, {"subject": "critique.result", "correlation_id": "q1"}])
+    assert play(client, story)[1:] == [
+        "✓ critique.result comes: critique.result",
+        "✗ memory.ingested comes: critique.result",
+        "✓ the bus carries response.generation → critique.result: in this order",
+    ]
+
+
+def test_a_model_cannot_be_chosen_for_a_system_that_runs_already() -> None:
+    with pytest.raises(ConfigError, match="--model"):
+        run_stories([], api="http://127.0.0.1:1", model="m", show=print)
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://[::1", "127.0.0.1:1"])
+def test_a_system_that_does_not_answer_is_named(address: str) -> None:
+    with pytest.raises(NoAnswer, match=f"no answer from {re.escape(address)}: "):
+        run_stories(["S1"], api=address, show=print)

@@ -1,0 +1,184 @@
+"""One frame is one envelope; whatever else arrives is refused by name and never raises anything unexpected."""
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local.errors import FrameTooLarge, MalformedFrame, UnsendableMessage, UnsupportedVersion
+from local.protocol.envelope import MAX_FRAME, MAX_HEADER, VERSION, Envelope, Trace, decode, new_id
+
+HEADER: dict[str, Any] = {
+    "v": 1, "id": "e1", "subject": "query.received", "sender": "api", "instance": "i1", "seq": 1,
+    "correlation_id": "q1",
+}  # fmt: skip
+WRONG: dict[str, list[Any]] = {
+    "id": [None, 1, ["e1"]],
+    "sender": [None, {}, 5],
+    "instance": [None, False],
+    "seq": [None, 0, -1, True, 1.0, "1", 2**63, 10**4000],
+    "correlation_id": [None, 7],
+    "subject": [None, 7, "", "query", "query.failed", "Query.received", "query.received "],
+    "cause_id": [1, True],
+    "in_reply_to": [1, []],
+    "session_id": [1, {}],
+    "user_id": [1, 0.5],
+    "sent_at": ["now", True, -1, 1e12, 10**4000],
+    "ttl_ms": ["1", 1.5, True, -1, 10**400],
+    "v": [None, "1", True, 1.0],
+}
+
+
+def frame(_before: bytes = b"query.received", _payload: bytes = b"{}", **changes: Any) -> bytes:
+    """A frame whose header is `HEADER` with changes."""
+    return b"\0".join([_before, json.dumps(HEADER | changes).encode(), _payload])
+
+
+def envelope(**changes: Any) -> Envelope:
+    """An envelope with the fields that must be there."""
+    return Envelope("query.received", "e1", "api", "i1", 1, "q1", b"{}")._replace(**changes)
+
+
+def test_a_frame_is_subject_header_and_payload_between_two_nuls() -> None:
+    subject, header, payload = envelope(payload=b'{"a":"\\u0000"}').encode().split(b"\0")
+    assert (subject, payload) == (b"query.received", b'{"a":"\\u0000"}')
+    assert json.loads(header) == HEADER | {"sent_at": 0.0}
+
+
+def test_fields_that_are_null_are_left_out_and_come_back_as_null() -> None:
+    sealed = envelope()
+    assert b"null" not in sealed.encode()
+    assert decode(sealed.encode()) == sealed
+
+
+def test_a_header_may_spell_its_nulls_out() -> None:
+    nulls = dict.fromkeys(["cause_id", "in_reply_to", "session_id", "user_id", "sent_at", "ttl_ms"])
+    assert decode(frame(**nulls)) == envelope()
+
+
+def test_unknown_header_fields_are_ignored() -> None:
+    assert decode(frame(colour="green", deep={"a": [1]})) == envelope()
+
+
+def test_the_payload_is_not_looked_at() -> None:
+    assert decode(frame(_payload=b"\xff not JSON at all")).payload == b"\xff not JSON at all"
+
+
+def test_what_an_envelope_causes_belongs_to_the_same_query() -> None:
+    asked = envelope(id="e7", correlation_id="q1", session_id="s", user_id="u")
+    assert asked.trace() == Trace("q1", "e7", "s", "u")
+
+
+def test_a_newer_version_is_refused_with_both_versions_named() -> None:
+    with pytest.raises(UnsupportedVersion, match=r"version 2.*version 1") as caught:
+        decode(frame(v=2))
+    assert (caught.value.theirs, caught.value.ours) == (2, VERSION)
+
+
+@pytest.mark.parametrize("version", [0, -1])
+def test_a_version_that_never_was_is_refused(version: int) -> None:
+    with pytest.raises(UnsupportedVersion):
+        decode(frame(v=version))
+
+
+def test_a_newer_version_may_have_another_header() -> None:
+    with pytest.raises(UnsupportedVersion):
+        decode(b'query.received\0{"v":2}\0{}')
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
+def test_a_header_field_of_the_wrong_kind_is_refused(field: str, value: object) -> None:
+    with pytest.raises(MalformedFrame, match=r"header|subject|version") as caught:
+        decode(frame(**{field: value}))
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("field", HEADER)
+def test_a_header_field_that_is_missing_is_named(field: str) -> None:
+    header = {name: value for name, value in HEADER.items() if name != field}
+    with pytest.raises(MalformedFrame, match=rf"\b{field}\b"):
+        decode(b"query.received\0" + json.dumps(header).encode() + b"\0{}")
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"query.received", b"a\0b", b"a\0b\0c\0d", b"\0" * 100])
+def test_any_other_number_of_nuls_than_two_is_refused(data: bytes) -> None:
+    with pytest.raises(MalformedFrame):
+        decode(data)
+
+
+@pytest.mark.parametrize("subject", [b"", b"query", b"query.received.x", b"tool.result.x", b"\xff\xfe"])
+def test_a_subject_that_is_not_the_one_in_the_header_is_refused(subject: bytes) -> None:
+    with pytest.raises(MalformedFrame, match="not the one"):
+        decode(frame(subject))
+
+
+def test_nesting_in_the_header_is_refused() -> None:
+    deep: Any = 0
+    for _ in range(100):
+        deep = [deep]
+    with pytest.raises(MalformedFrame):
+        decode(frame(extra=deep))
+
+
+def test_a_frame_of_exactly_one_mebibyte_is_the_largest() -> None:
+    room = MAX_FRAME - len(envelope(payload=b"").encode())
+    largest = envelope(payload=b"x" * room)
+    assert decode(largest.encode()) == largest
+    with pytest.raises(FrameTooLarge, match=f"query.received: {MAX_FRAME + 1} bytes"):
+        largest._replace(payload=b"x" * (room + 1)).encode()
+    with pytest.raises(MalformedFrame, match=str(MAX_FRAME)):
+        decode(largest.encode() + b"x")
+
+
+def test_a_header_beyond_8_kilobytes_is_refused_on_both_sides() -> None:
+    long = "s" * MAX_HEADER
+    with pytest.raises(MalformedFrame, match="header of"):
+        decode(frame(session_id=long))
+    with pytest.raises(UnsendableMessage, match="header of"):
+        envelope(session_id=long).encode()
+
+
+def test_a_header_that_is_no_unicode_is_refused_at_the_sender() -> None:
+    with pytest.raises(UnsendableMessage):
+        envelope(session_id="\ud800").encode()
+
+
+def test_ids_are_fresh() -> None:
+    assert len({new_id() for _ in range(1000)}) == 1000
+
+
+words = st.text(st.characters(codec="utf-8"), max_size=40)
+envelopes = st.builds(
+    Envelope,
+    subject=st.from_regex(r"[a-z0-9_-]{1,20}(\.[A-Za-z0-9_-]{1,20}){0,4}", fullmatch=True),
+    id=words, sender=words, instance=words, seq=st.integers(1, 2**63 - 1), correlation_id=words,
+    payload=st.binary(max_size=50).map(lambda data: data.replace(b"\0", b"")),
+    cause_id=st.none() | words, in_reply_to=st.none() | words, session_id=st.none() | words, user_id=st.none() | words,
+    sent_at=st.floats(0, 4e9), ttl_ms=st.none() | st.integers(0, 10**9), v=st.just(VERSION),
+)  # fmt: skip
+
+
+@given(envelopes)
+def test_what_is_encoded_decodes_to_the_same(sealed: Envelope) -> None:
+    assert decode(sealed.encode()) == sealed
+
+
+@given(
+    st.binary(max_size=80)
+    | st.tuples(st.binary(max_size=20), st.binary(max_size=60)).map(lambda two: b"\0".join([*two, b""]))
+)
+def test_no_bytes_raise_anything_but_malformed_frame(data: bytes) -> None:
+    with pytest.raises(MalformedFrame):
+        decode(data)
+
+
+@given(st.data())
+def test_a_damaged_frame_is_read_or_refused_and_nothing_else(data: st.DataObject) -> None:
+    good = bytearray(frame(session_id="s", sent_at=1.5))
+    for _ in range(data.draw(st.integers(1, 3))):
+        good[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(MalformedFrame):
+        assert isinstance(decode(bytes(good)), Envelope)

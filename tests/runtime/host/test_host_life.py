@@ -1,0 +1,88 @@
+"""Serving one participant from its start to its end."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from local.bus.memory import MemoryHub
+from local.errors import StoreFailed
+from local.runtime import host as host_module
+
+Begin = Callable[..., Awaitable[Any]]
+
+
+async def test_a_life_is_connect_announce_serve_and_leave_in_this_order(life: Any, witness: Any) -> None:
+    assert life.worker.life == ["enter", "announce"]
+    await witness.say("go", "one")
+    await witness.say("reply", "two")
+    await witness.hears("query.accepted")
+    await life.end()
+    assert life.worker.done == ["one", "two"]
+    assert life.worker.life == ["enter", "announce", "leave"]
+
+
+async def test_stopping_finishes_what_is_in_hand_and_takes_no_more(life: Any, witness: Any) -> None:
+    await witness.say("wait", "in hand")
+    await life.is_at_work()
+    life.stop.set()
+    await witness.status("stopping")
+    await witness.say("go", "too late")
+    await witness.hears("answer.dialog", 2)
+    await life.end()
+    assert life.worker.done == ["in hand"]
+    assert life.worker.life[-1] == "leave"
+
+
+async def test_stopping_does_not_wait_for_ever(life: Any, witness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_module, "STOP_SECONDS", 0.01)
+    await witness.say("wait", "stuck")
+    await life.is_at_work()
+    life.stop.set()
+    await asyncio.wait_for(life.task, life.seconds)
+    assert life.worker.done == []
+
+
+async def test_the_status_says_who_it_is_what_it_does_and_what_it_sent(life: Any, witness: Any) -> None:
+    ready = await witness.status("ready")
+    assert (ready.name, ready.kind, ready.instance) == ("worker", "observer", life.bus.instance)
+    assert ready.details == {"model": "gemma"}
+    assert ready.counters["pages"] == 7
+    await witness.say("reply")
+    await witness.hears("query.accepted")
+    await witness.say("wait")
+    await life.is_at_work()
+    life.stop.set()
+    stopping = await witness.status("stopping")
+    assert stopping.inflight == 1
+    assert stopping.last_seq["query.accepted"] == 1
+    assert stopping.counters["handled"] == 2
+
+
+async def test_the_beat_goes_on(begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_module, "STATUS_SECONDS", 0.001)
+    life = await begin()
+    await witness.hears("participant.status", 3)
+    await life.end()
+
+
+async def test_after_a_reconnection_it_announces_itself_again(hub: MemoryHub, life: Any) -> None:
+    await asyncio.wait_for(life.worker.announces.acquire(), life.seconds)
+    hub.down()
+    hub.up()
+    await asyncio.wait_for(life.worker.announces.acquire(), life.seconds)
+    assert life.worker.life == ["enter", "announce", "announce"]
+
+
+async def test_an_announcement_that_fails_is_logged_and_the_participant_serves(
+    begin: Begin, witness: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails() -> None:
+        raise StoreFailed("notes.db: disk is full")
+
+    life = await begin(announce=fails)
+    await witness.say("reply")
+    await witness.hears("query.accepted")
+    await life.end()
+    assert "the announcement failed: StoreFailed: notes.db: disk is full" in caplog.text

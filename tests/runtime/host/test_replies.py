@@ -1,0 +1,73 @@
+"""Requests that come again."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from local.bus import bus as bus_module
+from local.bus.memory import MemoryHub
+from local.protocol.messages import QueryCancel, ToolResult
+from local.runtime import host as host_module
+from local.runtime.host import Host
+from local.runtime.replies import MAX_REPLIES, RecentReplies
+
+
+async def test_a_repeated_request_is_done_once_and_answered_again_from_the_record(life: Any, witness: Any) -> None:
+    request = await witness.call("c1")
+    await life.is_at_work()
+    await witness.bus.send(request)  # in hand: the answer will come
+    life.worker.gate.set()
+    first = await witness.hears("tool.result.good")
+    await witness.bus.send(request)
+    again = await witness.hears("tool.result.good", 2)
+    assert life.worker.done == ["c1"]
+    assert first.in_reply_to == again.in_reply_to == request.id
+    assert first.payload == again.payload
+    await life.end()
+    assert (await witness.goodbye()).counters["answered_again"] == 2
+
+
+async def test_a_repeated_request_that_failed_is_not_done_again_either(life: Any, witness: Any) -> None:
+    life.worker.gate.set()
+    request = await witness.call("c1", "broken")
+    first = await witness.hears("tool.result.broken")
+    await witness.bus.send(request)
+    assert (await witness.hears("tool.result.broken", 2)).payload == first.payload
+    assert life.worker.done == ["c1"]
+
+
+async def test_a_reply_that_the_bus_did_not_take_is_there_for_whoever_asks_again(
+    hub: MemoryHub, life: Any, witness: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = await witness.call("c1")
+    await life.is_at_work()
+    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", 0.001)
+    failed = asyncio.Event()
+    fail = host_module.Host._fail
+
+    def fail_and_tell(self: Host, what: str, error: Exception) -> None:
+        fail(self, what, error)
+        failed.set()
+
+    monkeypatch.setattr(host_module.Host, "_fail", fail_and_tell)
+    hub.down()
+    life.worker.gate.set()
+    await asyncio.wait_for(failed.wait(), life.seconds)
+    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", life.seconds)
+    hub.up()
+    await witness.bus.send(request)
+    assert ToolResult.decode((await witness.hears("tool.result.good")).payload).result == "done"
+    assert life.worker.done == ["c1"]
+
+
+def test_recent_replies_forget_the_oldest() -> None:
+    replies = RecentReplies()
+    answer = QueryCancel(query_id="q")
+    for number in range(MAX_REPLIES + 1):
+        assert replies.begin(f"r{number}")
+        replies.settle(f"r{number}", answer)
+    assert replies.begin("r0")
+    assert not replies.begin(f"r{MAX_REPLIES}")
+    assert replies.answer(f"r{MAX_REPLIES}") is answer
+    assert replies.answer("r0") is None

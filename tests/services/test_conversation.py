@@ -1,0 +1,175 @@
+"""What was asked and answered."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from local.services.conversation import MAX_HISTORY_TURNS, Asked, ConversationService, TurnStatus
+
+
+@pytest.fixture
+async def conversation(tmp_path: Path) -> AsyncIterator[ConversationService]:
+    async with ConversationService(tmp_path / "c.db") as service:
+        yield service
+
+
+def asked(query_id: str, session_id: str = "s", query: str = "", *, in_history: bool = True) -> Asked:
+    return Asked(
+        query_id, session_id, "user", f"envelope of {query_id}", query or f"query {query_id}", "{}", in_history
+    )
+
+
+async def end(service: ConversationService, query_id: str, answer: str | None, status: str = "answered") -> None:
+    await service.finish(query_id, TurnStatus(status), answer, "response.generation", "{}")
+
+
+async def contents(service: ConversationService, session_id: str = "s", before: int | None = None) -> list[str]:
+    return [message["content"] for message in await service.history(session_id, before)]
+
+
+async def test_a_session_survives_a_restart(tmp_path: Path) -> None:
+    async with ConversationService(tmp_path / "c.db") as service:
+        await service.accept(asked("q1"))
+        await end(service, "q1", "answer")
+    async with ConversationService(tmp_path / "c.db") as service:
+        assert await service.history("s") == [
+            {"role": "user", "content": "query q1"},
+            {"role": "assistant", "content": "answer"},
+        ]
+
+
+async def test_a_query_is_stored_once(conversation: ConversationService) -> None:
+    first, is_new = await conversation.accept(Asked("q1", "s", "user", "e1", "Well?", "{}", tools=("dice", "web")))
+    again, is_new_again = await conversation.accept(Asked("q1", "other", None, "e2", "Other?", "{}"))
+    assert (is_new, is_new_again) == (True, False)
+    assert again == first
+    assert (first.query, first.session_id, first.attempt, first.tools) == ("Well?", "s", 1, ("dice", "web"))
+    assert (first.status, first.outcome, first.published, first.in_history) == ("open", None, False, True)
+
+
+async def test_copies_that_arrive_together_are_one_turn(conversation: ConversationService) -> None:
+    results = await asyncio.gather(*(conversation.accept(asked("q1")) for _ in range(20)))
+    assert [is_new for _, is_new in results] == [True] + [False] * 19
+
+
+async def test_the_history_is_what_was_said_in_the_order_of_asking(conversation: ConversationService) -> None:
+    for number in (1, 2, 3):
+        await conversation.accept(asked(f"q{number}"))
+    for number in (3, 1, 2):
+        await end(conversation, f"q{number}", f"answer {number}")
+    assert await contents(conversation) == ["query q1", "answer 1", "query q2", "answer 2", "query q3", "answer 3"]
+
+
+async def test_only_what_was_said_counts_as_history(conversation: ConversationService) -> None:
+    for query_id in ("open", "failed", "cancelled in line", "cancelled early", "cancelled late", "foreign"):
+        await conversation.accept(asked(query_id, in_history=query_id != "foreign"))
+    await end(conversation, "failed", "so f", "failed")
+    await end(conversation, "cancelled in line", None, "cancelled")
+    await end(conversation, "cancelled early", "", "cancelled")
+    await end(conversation, "cancelled late", "so far", "cancelled")
+    await end(conversation, "foreign", "elsewhere")
+    assert await contents(conversation) == ["query cancelled late", "so far"]
+
+
+async def test_a_turn_sees_what_was_asked_before_it(conversation: ConversationService) -> None:
+    for query_id in ("q1", "q2"):
+        await conversation.accept(asked(query_id))
+        await end(conversation, query_id, f"answer {query_id}")
+    second = await conversation.turn("q2")
+    assert second is not None
+    assert await contents(conversation, before=second.position) == ["query q1", "answer q1"]
+
+
+async def test_sessions_do_not_see_each_other(conversation: ConversationService) -> None:
+    for session in ("red", "green"):
+        await conversation.accept(asked(f"q of {session}", session))
+        await end(conversation, f"q of {session}", f"answer of {session}")
+    assert await contents(conversation, "red") == ["query q of red", "answer of red"]
+
+
+async def test_the_history_holds_the_last_fifty_exchanges(conversation: ConversationService) -> None:
+    for number in range(MAX_HISTORY_TURNS + 2):
+        await conversation.accept(asked(f"q{number}"))
+        await end(conversation, f"q{number}", f"answer {number}")
+    history = await contents(conversation)
+    assert len(history) == 100
+    assert (history[0], history[-1]) == ("query q2", "answer 51")
+
+
+async def test_the_steps_of_an_open_turn_are_kept_in_order_and_dropped_at_its_end(
+    conversation: ConversationService,
+) -> None:
+    await conversation.accept(asked("q1"))
+    await conversation.add_steps("q1", 0, ["one", "two"])
+    await conversation.add_steps("q1", 2, ["three"])
+    await conversation.add_steps("q1", 2, ["three"])
+    assert await conversation.steps("q1") == ["one", "two", "three"]
+    await end(conversation, "q1", "answer")
+    assert await conversation.steps("q1") == []
+
+
+async def test_a_turn_ends_once(conversation: ConversationService) -> None:
+    await conversation.accept(asked("q1"))
+    await end(conversation, "q1", "answer")
+    await end(conversation, "q1", None, "cancelled")
+    turn = await conversation.turn("q1")
+    assert turn is not None
+    assert (turn.status, turn.answer) == (TurnStatus.ANSWERED, "answer")
+    assert turn.finished_at is not None
+
+
+async def test_unfinished_is_what_is_open_or_not_published_oldest_first(conversation: ConversationService) -> None:
+    for query_id in ("out", "stored", "open"):
+        await conversation.accept(asked(query_id))
+    for query_id in ("stored", "out"):
+        await end(conversation, query_id, "answer")
+    await conversation.published("out")
+    assert [turn.query_id for turn in await conversation.unfinished()] == ["stored", "open"]
+
+
+async def test_attempts_are_counted(conversation: ConversationService) -> None:
+    await conversation.accept(asked("q1"))
+    assert await conversation.next_attempt("q1") == 2
+    assert await conversation.next_attempt("q1") == 3
+
+
+async def test_the_title_of_a_session_is_its_first_query(conversation: ConversationService) -> None:
+    await conversation.accept(asked("a1", "a", "First of a"))
+    await conversation.accept(asked("b1", "b", "x" * 200))
+    await end(conversation, "b1", "answer")
+    await conversation.accept(asked("a2", "a", "Second of a"))
+    await conversation.accept(asked("c1", "c", in_history=False))
+    sessions = await conversation.sessions()
+    assert [(entry["session_id"], entry["title"], entry["turns"]) for entry in sessions] == [
+        ("a", "First of a", 2),
+        ("b", "x" * 80, 1),
+    ]
+    assert sessions[0].keys() == {"session_id", "user_id", "title", "turns", "started_at", "updated_at"}
+    assert sessions[0]["updated_at"] >= sessions[1]["updated_at"] >= sessions[1]["started_at"]
+
+
+async def test_deleting_a_session_removes_what_has_ended(conversation: ConversationService) -> None:
+    for query_id, session in (("q1", "s"), ("q2", "s"), ("q3", "other")):
+        await conversation.accept(asked(query_id, session))
+    await end(conversation, "q1", "answer")
+    await end(conversation, "q3", "answer")
+    assert await conversation.delete_session("s") == 1
+    assert [turn.query_id for turn in await conversation.session("s")] == ["q2"]
+    assert await contents(conversation, "other") == ["query q3", "answer"]
+    assert await conversation.delete_session("nowhere") == 0
+
+
+async def test_respondents_on_one_file_do_not_see_each_other(tmp_path: Path) -> None:
+    async with (
+        ConversationService(tmp_path / "c.db", "A") as first,
+        ConversationService(tmp_path / "c.db", "B") as second,
+    ):
+        assert (await first.accept(asked("q1")))[1]
+        assert (await second.accept(asked("q1")))[1]
+        await first.add_steps("q1", 0, ["a"])
+        await end(first, "q1", "answer of A")
+        turn = await second.turn("q1")
+        assert turn is not None
+        assert (turn.status, await contents(second)) == ("open", [])

@@ -1,0 +1,189 @@
+"""One SQLite file, one thread that owns it, and group commit."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from local.errors import StoreFailed
+from local.services.database import Database
+
+MIGRATIONS = ("CREATE TABLE notes (text TEXT NOT NULL UNIQUE)",)
+
+
+def insert(text: str) -> Callable[[sqlite3.Connection], object]:
+    return lambda db: db.execute("INSERT INTO notes VALUES (?)", (text,)) and text
+
+
+def all_notes(db: sqlite3.Connection) -> list[str]:
+    return [row["text"] for row in db.execute("SELECT text FROM notes ORDER BY rowid")]
+
+
+def write_nonsense(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"This is no database. " * 500)
+
+
+def damage_every_page_after_the_schema(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[8192:] = b"\xff" * len(content[8192:])
+    path.write_bytes(content)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "down" / "notes.db"
+
+
+async def test_what_was_written_is_there_after_reopening(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        assert await database.run(insert("one")) == "one"
+    async with Database(path, MIGRATIONS) as database:
+        assert await database.run(all_notes) == ["one"]
+
+
+async def test_jobs_are_done_in_the_order_of_asking(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        await asyncio.gather(*(database.run(insert(str(number))) for number in range(500)))
+        assert await database.run(all_notes) == [str(number) for number in range(500)]
+
+
+async def test_what_waits_together_is_committed_together(path: Path) -> None:
+    commits: list[str] = []
+    may_go_on = threading.Event()
+
+    def hold(db: sqlite3.Connection) -> None:
+        db.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
+        may_go_on.wait(10)
+
+    async with Database(path, MIGRATIONS) as database:
+        jobs: list[asyncio.Task[object]] = [asyncio.create_task(database.run(hold))]
+        await asyncio.sleep(0)
+        jobs += [asyncio.create_task(database.run(insert(str(number)))) for number in range(100)]
+        await asyncio.sleep(0)
+        may_go_on.set()
+        await asyncio.gather(*jobs)
+    assert 1 <= len(commits) <= 2
+
+
+async def test_the_awaiter_goes_on_after_the_commit(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        await database.run(insert("one"))
+        other = sqlite3.connect(path)
+        assert other.execute("SELECT text FROM notes").fetchall() == [("one",)]
+        other.close()
+
+
+async def test_a_job_that_raises_leaves_no_trace_and_disturbs_no_other(path: Path) -> None:
+    def fails(db: sqlite3.Connection) -> None:
+        db.execute("INSERT INTO notes VALUES ('half')")
+        raise ZeroDivisionError("oops")
+
+    async with Database(path, MIGRATIONS) as database:
+        before, failed, after = await asyncio.gather(
+            database.run(insert("a")), database.run(fails), database.run(insert("b")), return_exceptions=True
+        )
+        assert isinstance(failed, ZeroDivisionError)
+        assert (before, after) == ("a", "b")
+        assert await database.run(all_notes) == ["a", "b"]
+
+
+async def test_what_sqlite_reports_is_a_store_failure_that_names_the_file(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        results = await asyncio.gather(
+            database.run(insert("a")), database.run(insert("a")), database.run(insert("b")), return_exceptions=True
+        )
+        assert isinstance(results[1], StoreFailed)
+        assert str(results[1]) == f"{path}: UNIQUE constraint failed: notes.text"
+        assert await database.run(all_notes) == ["a", "b"]
+
+
+async def test_a_commit_that_fails_fails_everybody_and_the_next_one_works(path: Path) -> None:
+    def end_the_transaction(db: sqlite3.Connection) -> None:
+        db.execute("ROLLBACK")
+
+    async with Database(path, MIGRATIONS) as database:
+        lost, broken = await asyncio.gather(
+            database.run(insert("a")), database.run(end_the_transaction), return_exceptions=True
+        )
+        assert isinstance(broken, StoreFailed)
+        assert lost == "a" or isinstance(lost, StoreFailed)  # whether the two met in one group is a matter of luck
+        await database.run(insert("b"))
+        assert (await database.run(all_notes))[-1] == "b"
+
+
+async def test_a_cancelled_awaiter_does_not_undo_the_work(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        waiting = asyncio.create_task(database.run(insert("a")))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert await database.run(all_notes) == ["a"]
+
+
+async def test_what_was_asked_before_the_end_is_done_before_the_end(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        jobs = [asyncio.create_task(database.run(insert(str(number)))) for number in range(50)]
+        await asyncio.sleep(0)
+    await asyncio.gather(*jobs)
+    async with Database(path, MIGRATIONS) as database:
+        assert len(await database.run(all_notes)) == 50
+
+
+async def test_after_the_end_a_job_is_refused_and_does_not_hang(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        pass
+    with pytest.raises(StoreFailed, match="is closed"):
+        await database.run(all_notes)
+
+
+async def test_an_older_file_gets_the_migrations_it_lacks(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        await database.run(insert("old"))
+    newer = (*MIGRATIONS, "ALTER TABLE notes ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'")
+    async with Database(path, newer) as database:
+        assert await database.run(lambda db: tuple(db.execute("SELECT * FROM notes").fetchone())) == ("old", "red")
+
+
+async def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
+    broken = (*MIGRATIONS, "CREATE TABLE more (x); CREATE TABLE notes (y)")
+    async with Database(path, MIGRATIONS):
+        pass
+    with pytest.raises(StoreFailed, match="cannot be opened: table notes already exists"):
+        await Database(path, broken).__aenter__()
+    async with Database(path, MIGRATIONS) as database:
+        tables = await database.run(lambda db: db.execute("SELECT name FROM sqlite_master").fetchall())
+        assert "more" not in {row["name"] for row in tables}
+
+
+async def test_a_newer_schema_is_refused_in_words(path: Path) -> None:
+    async with Database(path, (*MIGRATIONS, "CREATE TABLE more (x)")):
+        pass
+    with pytest.raises(StoreFailed) as caught:
+        await Database(path, MIGRATIONS).__aenter__()
+    assert str(caught.value) == f"{path}: cannot be opened: schema version 2 is newer than this program's 1"
+
+
+async def test_a_file_that_is_no_database_is_refused_in_words(path: Path) -> None:
+    write_nonsense(path)
+    with pytest.raises(StoreFailed, match="cannot be opened: file is not a database"):
+        await Database(path, MIGRATIONS).__aenter__()
+
+
+async def test_damage_that_is_met_later_is_a_store_failure_too(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        await asyncio.gather(*(database.run(insert(f"{number:0500}")) for number in range(200)))
+    damage_every_page_after_the_schema(path)
+    async with Database(path, MIGRATIONS) as database:
+        with pytest.raises(StoreFailed, match="malformed"):
+            await database.run(all_notes)
+
+
+async def test_a_folder_that_cannot_be_made_is_a_store_failure(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreFailed, match="cannot be opened"):
+        await Database(tmp_path / "file" / "notes.db", MIGRATIONS).__aenter__()

@@ -1,0 +1,198 @@
+"""The real system in processes of its own: bus, generator, tools, API, stand-in, and a local web to search."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from local.apps.local_web import LocalWeb, load_pages
+from local.apps.stories import STORIES
+from local.apps.temporary_system import TemporarySystem, write_settings
+
+Json = dict[str, Any]
+Event = tuple[str, Json]
+
+SECONDS = 30.0
+
+DICE = '''
+"""A tool of somebody else's."""
+
+from typing import Annotated
+
+from local.tools.tool import Tool
+
+
+class DiceTool(Tool):
+    """Roll a dice and tell the number."""
+
+    name = "dice"
+
+    async def run(self, sides: Annotated[int, "How many sides it has"]) -> str:
+        return f"the dice with {sides} sides shows {sides}"
+'''
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything here drives the real system."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("system")
+
+
+class Live:
+    """A running system, as its users and its watchers see it."""
+
+    def __init__(self, system: TemporarySystem, config_dir: Path) -> None:
+        self.system, self.config_dir = system, config_dir
+        self.http = httpx.Client(base_url=system.api_url, timeout=SECONDS, trust_env=False)
+
+    def ask(self, query: str, **others: str) -> Json:
+        """The whole answer, on a connection of its own: the one before may have died with the API."""
+        url = f"{self.system.api_url}/query"
+        response = httpx.post(url, json={"query": query, **others}, timeout=SECONDS, trust_env=False)
+        assert response.status_code == 200, response.text
+        answer: Json = response.json()
+        return answer
+
+    @contextmanager
+    def stream(self, method: str, path: str, **request: Any) -> Iterator[Iterator[Event]]:
+        """The server-sent events of a route."""
+        request["headers"] = {"Accept": "text/event-stream"}
+        with self.http.stream(method, path, **request) as response:
+            assert response.status_code == 200, response.read()
+            yield _events(response)
+
+    def health(self) -> Json:
+        """What /health says."""
+        health: Json = self.http.get("/health").json()
+        return health
+
+    def participant(self, name: str) -> Json:
+        """What /health says of one participant; nothing if it does not know it."""
+        return next((known for known in self.health()["participants"] if known["name"] == name), {})
+
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Look at every heartbeat on the bus until it holds."""
+        end = time.monotonic() + SECONDS
+        with self.stream("GET", "/events", params={"subject": "participant.status"}) as beats:
+            for _ in beats:
+                if holds():
+                    return
+                assert time.monotonic() < end, self.health()
+
+    def stand_in(self, method: str, what: str, **request: Any) -> None:
+        """Control the stand-in."""
+        url = f"{self.system.facts.model_url}/stand_in/{what}"
+        httpx.request(method, url, timeout=SECONDS, trust_env=False, **request).raise_for_status()
+
+    def kill(self, name: str) -> None:
+        """kill -9, and wait for the end."""
+        process = psutil.Process(self.participant(name)["pid"])
+        process.kill()
+        psutil.wait_procs([process], SECONDS)
+
+
+@pytest.fixture(scope="session")
+def config_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Settings for the local web, with a dice as one more tool."""
+    folder = tmp_path_factory.mktemp("config")
+    (folder / "my_tools").mkdir()
+    (folder / "my_tools" / "dice.py").write_text(DICE)
+    with LocalWeb(load_pages(STORIES / "web")) as web:
+        participants = ["generator", "web_search", "web_fetch", "my_tools.dice:DiceTool"]
+        yield write_settings(folder, {**web.settings(), "system": {"participants": participants}})
+
+
+@pytest.fixture(scope="session")
+def start(config_dir: Path) -> Callable[[Path], TemporarySystem]:
+    """Makes a system on a data directory; enter it to start it."""
+    return lambda data_dir: TemporarySystem(data_dir, config_dir=config_dir, flags=["--backend", "stand_in"])
+
+
+@pytest.fixture(scope="session")
+def live(
+    start: Callable[[Path], TemporarySystem], config_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Live]:
+    """One running system for all tests that leave it running."""
+    with start(tmp_path_factory.mktemp("data")) as system:
+        live = Live(system, config_dir)
+        with live.http:
+            yield live
+
+
+@pytest.fixture
+def processes() -> Callable[[int], list[psutil.Process]]:
+    """The processes of the session that a process leads; sessions outlive their leaders."""
+    return _processes
+
+
+@pytest.fixture
+def survivors() -> Callable[[list[psutil.Process]], list[psutil.Process]]:
+    """Waits for the end of processes, and gives those that have not ended."""
+    return _survivors
+
+
+@pytest.fixture
+def command() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts `python -m <arguments>` with its log in a pipe, as the leader of a session of its own."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: object) -> subprocess.Popen[str]:
+        words = [sys.executable, "-m", *map(str, arguments)]
+        started.append(subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        for left in _processes(process.pid):
+            left.kill()
+        process.communicate()
+
+
+def _processes(session: int) -> list[psutil.Process]:
+    def session_of(process: psutil.Process) -> int:
+        try:
+            return os.getsid(process.pid)
+        except ProcessLookupError:
+            return 0
+
+    return [process for process in psutil.process_iter() if session_of(process) == session]
+
+
+def _survivors(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """A zombie has ended: who inherited it is only slow to notice, which is why psutil alone would wait too long."""
+    if not hasattr(os, "pidfd_open"):
+        return psutil.wait_procs(processes, SECONDS)[1]
+    end = time.monotonic() + SECONDS
+    with selectors.DefaultSelector() as ends, ExitStack() as stack:
+        for process in processes:
+            with suppress(ProcessLookupError):
+                file = os.pidfd_open(process.pid)
+                stack.callback(os.close, file)
+                ends.register(file, selectors.EVENT_READ, process)
+        while ends.get_map() and time.monotonic() < end:
+            for key, _ in ends.select(end - time.monotonic()):
+                ends.unregister(key.fd)
+        return [key.data for key in ends.get_map().values()]
+
+
+def _events(response: httpx.Response) -> Iterator[Event]:
+    kind = "message"
+    for line in response.iter_lines():
+        if line.startswith("event:"):
+            kind = line.removeprefix("event:").strip()
+        elif line.startswith("data:"):
+            yield kind, json.loads(line.removeprefix("data:"))
+            kind = "message"

@@ -1,0 +1,91 @@
+"""What cannot be started is refused with one line and exit status 2, and leaves nothing running."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from local.apps.temporary_system import write_settings
+
+RUN = ("local.apps.cli", "run", "--headless", "--api", "--api-port", "0", "--backend", "stand_in")
+
+
+@pytest.fixture
+def refused(command, processes, survivors):
+    """Runs a command that must be refused; gives the one line it says."""
+
+    def run(*words: object) -> str:
+        process = command(*words)
+        _, said = process.communicate(timeout=30)
+        assert process.returncode == 2, said
+        assert said.count("\n") == 1, said
+        assert survivors(processes(process.pid)) == []
+        return said
+
+    return run
+
+
+def test_a_second_system_on_the_same_data(live, refused) -> None:
+    said = refused(*RUN, "--data-dir", live.system.data_dir)
+    assert f"runs on {live.system.data_dir} already (process {live.system.process.pid})" in said
+
+
+def test_a_port_that_is_taken(refused, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refused(*RUN, "--data-dir", tmp_path, "--api-port", port)
+    assert f"cannot listen on 127.0.0.1:{port}" in said
+
+
+def test_a_bus_port_that_is_taken(refused, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        write_settings(tmp_path, {"system": {"bus_pub_address": "tcp://127.0.0.1:1", "bus_sub_address": address}})
+        said = refused(*RUN, "--data-dir", tmp_path / "data", "--config-dir", tmp_path)
+    assert f"the bus cannot listen on {address}: the port is taken" in said
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--bogus"], "No such option: --bogus"),
+        (["--backend", "nope"], "backend: expected 'auto', 'ollama' or 'stand_in', found 'nope'"),
+    ],
+)
+def test_a_bad_flag(refused, tmp_path: Path, flags: list[str], complaint: str) -> None:
+    assert complaint in refused(*RUN, "--data-dir", tmp_path, *flags)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("system", "backends: auto\n", "system.yaml:1: backends: unknown key; did you mean backend?"),
+        ("generator", "think: true\nmodell: x\n", "generator.yaml:2: modell: unknown key; did you mean model?"),
+        (
+            "system",
+            "participants: [generator, my.tool:Missing]\n",
+            "participant my.tool:Missing: cannot import my.tool",
+        ),
+    ],
+)
+def test_a_bad_key_in_a_file(refused, tmp_path: Path, name: str, text: str, complaint: str) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / f"{name}.yaml").write_text(text)
+    assert complaint in refused(*RUN, "--data-dir", tmp_path / "data", "--config-dir", tmp_path / "config")
+
+
+def test_a_story_that_does_not_exist(refused) -> None:
+    assert "there is no story S99" in refused("local.apps.cli", "stories", "S99")
+
+
+def test_a_bus_that_cannot_be_had_ends_the_start_without_a_traceback(command, tmp_path: Path) -> None:
+    elsewhere = "tcp://192.0.2.1:5555"  # an address that no machine has
+    write_settings(tmp_path, {"system": {"bus_pub_address": elsewhere, "bus_sub_address": elsewhere}})
+    process = command(*RUN, "--data-dir", tmp_path / "data", "--config-dir", tmp_path)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert f"cannot bind the bus to {elsewhere}" in said
+    assert said.splitlines()[-1].endswith("proxy could not be started: exit status 1; its own log lines above say why")
+    assert "Traceback" not in said

@@ -1,0 +1,63 @@
+"""The system's own life: it ends when told to, leaves nobody behind, and remembers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+
+from local.apps.temporary_system import SystemDidNotStart, TemporarySystem
+
+
+def _ask(system, query: str) -> str:
+    response = httpx.post(
+        f"{system.api_url}/query", json={"query": query, "session_id": "kept"}, timeout=30, trust_env=False
+    )
+    return response.json()["answer"]
+
+
+def test_a_conversation_goes_on_after_the_whole_system_was_restarted(start, tmp_path: Path) -> None:
+    with start(tmp_path) as system:
+        assert "Global Interpreter Lock" in _ask(system, "Tell me about the Python GIL.")
+        assert system.end(signal.SIGTERM) == 0
+    with start(tmp_path) as system:
+        assert "reference count" in _ask(system, "Why was it introduced?")
+        session = httpx.get(f"{system.api_url}/sessions/kept", trust_env=False).text
+    assert "Tell me about the Python GIL." in session
+    assert "Why was it introduced?" in session
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def test_told_to_stop_it_ends_with_status_0_and_leaves_no_process(
+    start, processes, survivors, tmp_path: Path, number
+) -> None:
+    with start(tmp_path) as system:
+        everybody = processes(system.process.pid)
+        assert len(everybody) > 6
+        if number is signal.SIGINT:
+            os.killpg(system.process.pid, number)  # a terminal sends it to everybody
+            assert system.process.wait(20) == 0
+        else:
+            assert system.end(number) == 0
+        assert survivors([*everybody, *processes(system.process.pid)]) == []
+        assert not [line for line in system.log if "Traceback" in line or " error " in line]
+
+
+def test_when_the_supervisor_is_killed_nobody_outlives_it(start, processes, survivors, tmp_path: Path) -> None:
+    with start(tmp_path) as system:
+        everybody = processes(system.process.pid)
+        assert system.end(signal.SIGKILL) == -signal.SIGKILL
+        assert survivors(everybody) == []
+    with start(tmp_path):  # and the data can be used again
+        pass
+
+
+def test_a_system_that_does_not_start_is_reported_with_what_it_said(tmp_path: Path) -> None:
+    with (
+        pytest.raises(SystemDidNotStart, match="No such option: --bogus"),
+        TemporarySystem(tmp_path, flags=["--bogus"]),
+    ):
+        pytest.fail("it started")

@@ -1,0 +1,43 @@
+"""The stories on the real system, and the runner that plays them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from local.apps.stories import run_stories
+from local.errors import ConfigError
+
+
+def test_every_story_passes() -> None:
+    lines: list[str] = []
+    status = run_stories([], show=lines.append)
+    assert status == 0, "\n".join(lines)
+    checks = [line for line in lines if line.startswith("  ")]
+    assert len(checks) > 20
+    assert all(line.startswith("  ✓ ") for line in checks)
+    assert lines[-1] == "4 of 4 stories passed"
+
+
+def test_a_story_that_does_not_come_true_fails_the_run_and_says_what_was_found(live, tmp_path: Path) -> None:
+    story = tmp_path / "S9_wrong.yaml"
+    turn = "{query: Name the capital of France, expect: {answer_contains: [London]}}"
+    story.write_text(f"id: S9\ntitle: Wrong\nturns: [{turn}]\n")
+    lines: list[str] = []
+    assert run_stories(["S1", str(story)], api=live.system.api_url, show=lines.append) == 1
+    assert "  ✗ turn 1: the answer contains “London”: The capital of France is Paris." in lines
+    assert lines[-1] == "1 of 2 stories passed"
+
+
+def test_what_comes_after_the_answer_is_waited_for(live, tmp_path: Path) -> None:
+    story = tmp_path / "S9_later.yaml"
+    story.write_text("id: S9\ntitle: Later\nturns: [{query: Name the capital of France}]\nwait_for: [answer.dialog]\n")
+    lines: list[str] = []
+    assert run_stories([str(story)], api=live.system.api_url, show=lines.append) == 0
+    assert "  ✓ answer.dialog comes: answer.dialog" in lines
+
+
+def test_live_stories_are_refused_by_the_stand_in(live) -> None:
+    with pytest.raises(ConfigError, match="--live needs a model server"):
+        run_stories(["S1"], api=live.system.api_url, live=True, show=print)

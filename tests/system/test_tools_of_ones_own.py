@@ -1,0 +1,86 @@
+"""Participants that did not come with the system: by a line of configuration, and by hand."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import suppress
+
+import pytest
+
+from local.apps.participant_cli import main
+
+COIN = '''
+from local.tools.tool import Tool
+
+
+class CoinTool(Tool):
+    """Toss a coin."""
+
+    name = "coin"
+
+    async def run(self) -> str:
+        return "the coin shows heads"
+'''
+
+BY_HAND = "local.apps.participant"
+
+
+def test_a_tool_of_ones_own_is_one_file_and_one_line(live) -> None:
+    answer = live.ask("roll a dice with 6 sides")
+    assert [(call["tool"], call["args"]) for call in answer["tool_calls"]] == [("dice", {"sides": 6})]
+    assert "the dice with 6 sides shows 6" in answer["answer"]
+
+
+def test_a_participant_run_by_hand_is_used_while_it_lives_and_only_then(live, command) -> None:
+    (live.config_dir / "my_tools" / "coin.py").write_text(COIN)
+    by_hand = command(*_words(live, "my_tools.coin:CoinTool"))
+    live.wait_until(lambda: live.participant("coin").get("state") == "ready")
+    answer = live.ask("toss a coin")
+    assert [call["tool"] for call in answer["tool_calls"]] == ["coin"]
+
+    second = command(*_words(live, "my_tools.coin:CoinTool"))
+    _, said = second.communicate(timeout=20)
+    assert second.returncode == 2
+    assert said == f"local2: coin is served already (process {by_hand.pid}); stop that one first, or use another name\n"
+
+    by_hand.send_signal(signal.SIGINT)
+    _, said = by_hand.communicate(timeout=20)
+    assert by_hand.returncode == 0
+    assert "Traceback" not in said
+    assert live.ask("toss a coin")["tool_calls"] == []
+
+
+def test_a_participant_that_the_system_runs_itself_is_refused(live, command) -> None:
+    facts = live.system.facts
+    process = command(*_words(live, "web_search"), "--bus", f"{facts.publish_to},{facts.subscribe_to}")
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert said.startswith("local2: web_search is served already")
+    assert said.count("\n") == 1
+
+
+def test_without_a_system_there_is_nothing_to_join(command, tmp_path) -> None:
+    process = command(BY_HAND, "web_search", "--data-dir", tmp_path)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert said == f"local2: no system runs on {tmp_path}; start one with scripts/run_local.py\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["web_serch"], "unknown participant 'web_serch'; did you mean web_search?"),
+        (["web_search", "--bus", "tcp://127.0.0.1:5555"], "--bus: expected two addresses as PUB,SUB"),
+        (["web_search", "--bogus"], "unrecognized arguments: --bogus"),
+    ],
+)
+def test_a_bad_argument_is_one_line(live, capsys, words, complaint) -> None:
+    with suppress(SystemExit):
+        assert main([*words, "--data-dir", str(live.system.data_dir)]) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.count("\n") == 1
+
+
+def _words(live, target: str) -> list[object]:
+    return [BY_HAND, target, "--data-dir", live.system.data_dir, "--config-dir", live.config_dir]

@@ -1,0 +1,196 @@
+"""The walls of the house: which package may import which, how long things may be, and that they are explained."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "local"
+MAX_FILE_LINES = 300
+MAX_FUNCTION_LINES = 40
+
+SHARED = {"errors", "config"}
+ARROWS: dict[str, set[str]] = {
+    "errors": set(),
+    "config": SHARED,
+    "protocol": {"protocol"} | SHARED,
+    "bus": {"bus", "protocol"} | SHARED,
+    "runtime": {"runtime", "bus", "protocol"} | SHARED,
+    "models": {"models"} | SHARED,
+    "services": {"services"} | SHARED,
+    "agents": {"agents", "runtime", "bus", "protocol", "models", "services"} | SHARED,
+    "tools": {"tools", "runtime", "bus", "protocol", "models", "services"} | SHARED,
+    "apps": {"apps", "agents", "tools", "runtime", "bus", "protocol", "models"} | SHARED,
+}
+COMPOSITION_ROOT = Path("apps/run.py")
+ONLY_IN_BUS = {"zmq"}
+NOT_IN_PROTOCOL = {"asyncio", "io", "pathlib", "socket", "subprocess", "threading", "time"}  # no I/O, no loop, no clock
+ENVIRONMENT = {"environ", "environb", "getenv", "putenv"}
+
+
+def part_of(name: str) -> str:
+    """The part of the house that a package or module below `local` belongs to; config_file.py belongs to config."""
+    return "config" if name.startswith("config_") else name.removesuffix(".py")
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Every module that a file imports anywhere, with the line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if node.level:
+                yield f"local.relative.{module}", node.lineno
+            elif module == "local":
+                yield from ((f"local.{alias.name}", node.lineno) for alias in node.names)
+            else:
+                yield module, node.lineno
+
+
+def wrong_arrows(path: Path, tree: ast.AST) -> Iterator[str]:
+    """Imports of one file, given by its path below `local`, that the design does not allow."""
+    package = part_of(path.parts[0])
+    for module, line in imports(tree):
+        top, _, rest = module.partition(".")
+        target = part_of(rest.partition(".")[0])
+        if top == "local" and path != COMPOSITION_ROOT and target not in ARROWS[package]:
+            yield f"{path}:{line}: {package} must not import {module}"
+        elif top in ONLY_IN_BUS and package != "bus":
+            yield f"{path}:{line}: only bus may import {top}"
+        elif package == "protocol" and top in NOT_IN_PROTOCOL:
+            yield f"{path}:{line}: protocol does no I/O and knows no loop: {top}"
+
+
+def environment_readers(path: Path, tree: ast.AST) -> Iterator[str]:
+    """Places outside config.py that read environment variables."""
+    for node in ast.walk(tree):
+        read = isinstance(node, ast.Attribute) and node.attr in ENVIRONMENT
+        imported = isinstance(node, ast.ImportFrom) and any(alias.name in ENVIRONMENT for alias in node.names)
+        if (read or imported) and path != Path("config.py"):
+            yield f"{path}:{node.lineno}: only config.py reads the environment"
+
+
+def long_functions(path: Path, tree: ast.AST) -> Iterator[str]:
+    """Functions that should be two."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            if lines > MAX_FUNCTION_LINES:
+                yield f"{path}:{node.lineno}: {node.name} has {lines} lines, at most {MAX_FUNCTION_LINES} are allowed"
+
+
+def undocumented(path: Path, tree: ast.Module) -> Iterator[str]:
+    """Public classes and functions, and the file itself, without a docstring.
+
+    A method that overrides one of a base class is described there.
+    """
+    if tree.body and not ast.get_docstring(tree):
+        yield f"{path}: the file does not say what it is for"
+    yield from _undocumented_in(path, tree.body, inherits=False)
+
+
+def _undocumented_in(path: Path, body: list[ast.stmt], *, inherits: bool) -> Iterator[str]:
+    for node in body:
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("_"):
+            continue
+        if not ast.get_docstring(node) and (isinstance(node, ast.ClassDef) or not inherits):
+            yield f"{path}:{node.lineno}: {node.name} has no docstring"
+        if isinstance(node, ast.ClassDef):
+            yield from _undocumented_in(path, node.body, inherits=bool(node.bases))
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    """Every source file by its path below `local`."""
+    for file in sorted(SOURCE.rglob("*.py")):
+        yield file.relative_to(SOURCE), ast.parse(file.read_text(encoding="utf-8"))
+
+
+def report(faults: Iterator[str]) -> None:
+    """Fail with everything that is wrong at once."""
+    found = list(faults)
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_every_package_has_its_arrows() -> None:
+    assert {part_of(path.parts[0]) for path, _ in trees()} - {"__init__"} == set(ARROWS)
+
+
+def test_arrows_point_one_way() -> None:
+    report(fault for path, tree in trees() for fault in wrong_arrows(path, tree))
+
+
+def test_only_config_reads_the_environment() -> None:
+    report(fault for path, tree in trees() for fault in environment_readers(path, tree))
+
+
+def test_no_function_is_longer_than_40_lines() -> None:
+    report(fault for path, tree in trees() for fault in long_functions(path, tree))
+
+
+def test_no_file_is_longer_than_300_lines() -> None:
+    lengths = {path: len((SOURCE / path).read_text(encoding="utf-8").splitlines()) for path, _ in trees()}
+    report(
+        f"{path}: {lines} lines, at most {MAX_FILE_LINES} are allowed"
+        for path, lines in lengths.items()
+        if lines > MAX_FILE_LINES
+    )
+
+
+def test_everything_public_is_described() -> None:
+    report(fault for path, tree in trees() for fault in undocumented(path, tree))
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "fault"),
+    [
+        ("services/search/x.py", "from local.bus.bus import Bus", "services must not import local.bus.bus"),
+        ("models/x.py", "import local.protocol.messages", "models must not import local.protocol.messages"),
+        ("protocol/x.py", "from local import bus", "protocol must not import local.bus"),
+        ("bus/x.py", "def f():\n    from local.runtime.machine import Machine", "bus/x.py:2: bus must not import"),
+        ("agents/x.py", "from local.tools.tool import Tool", "agents must not import local.tools.tool"),
+        ("agents/x.py", "from local.apps.run import run", "agents must not import local.apps.run"),
+        ("apps/cli.py", "from local.services import engrams", "apps must not import local.services"),
+        ("config.py", "from local.bus.address import BusAddress", "config must not import local.bus.address"),
+        ("runtime/x.py", "import zmq.asyncio", "only bus may import zmq"),
+        ("apps/run.py", "from zmq import Context", "only bus may import zmq"),
+        ("protocol/x.py", "import asyncio", "protocol does no I/O"),
+        ("runtime/x.py", "from ..apps import run", "runtime must not import local.relative.apps"),
+    ],
+)
+def test_a_wrong_arrow_is_found(path: str, code: str, fault: str) -> None:
+    (found,) = wrong_arrows(Path(path), ast.parse(code))
+    assert fault in found
+
+
+def test_right_arrows_are_left_alone() -> None:
+    assert not list(wrong_arrows(Path("apps/run.py"), ast.parse("from local.agents.turn import Turn")))
+    assert not list(
+        wrong_arrows(Path("tools/x.py"), ast.parse("from local.services.fetcher import Fetcher\nimport json"))
+    )
+    assert not list(wrong_arrows(Path("bus/x.py"), ast.parse("import zmq\nfrom local.protocol import subjects")))
+
+
+@pytest.mark.parametrize(
+    "code", ["import os\nos.environ['A']", "from os import getenv", "import os\nx = os.getenv('A')"]
+)
+def test_a_reader_of_the_environment_is_found(code: str) -> None:
+    assert len(list(environment_readers(Path("agents/x.py"), ast.parse(code)))) == 1
+    assert not list(environment_readers(Path("config.py"), ast.parse(code)))
+
+
+def test_a_function_of_41_lines_is_found() -> None:
+    code = "def f():\n" + "    x = 1\n" * 40
+    assert len(list(long_functions(Path("x.py"), ast.parse(code)))) == 1
+    assert not list(long_functions(Path("x.py"), ast.parse(code.removesuffix("    x = 1\n"))))
+
+
+def test_what_is_not_described_is_found() -> None:
+    code = "class A:\n    def f(self): ...\n    def _g(self): ...\nclass B(A):\n    '''B.'''\n    def f(self): ...\n"
+    found = list(undocumented(Path("x.py"), ast.parse(code)))
+    assert [fault.split(": ")[1] for fault in found] == [
+        "the file does not say what it is for", "A has no docstring", "f has no docstring",
+    ]  # fmt: skip

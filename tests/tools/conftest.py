@@ -1,0 +1,68 @@
+"""Tools served on an in-process bus, and somebody who calls them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from local.bus.bus import Bus
+from local.bus.memory import MemoryHub
+from local.protocol.messages import QueryCancel, ToolRequest, ToolResult, ToolSchema, ToolSchemaRequest
+from local.runtime.host import Host
+from local.tools.tool import Tool
+
+SECONDS = 20.0  # a test that waits so long has failed
+
+
+class Caller:
+    """Calls one tool over the bus."""
+
+    def __init__(self, bus: Bus, tool: Tool) -> None:
+        self.bus, self.tool = bus, tool
+        self.schemas: asyncio.Queue[ToolSchema] = asyncio.Queue()
+        bus.subscribe(ToolSchema.subject, lambda envelope: self.schemas.put_nowait(ToolSchema.decode(envelope.payload)))
+
+    async def __call__(self, **args: Any) -> ToolResult:
+        return await self.call(args)
+
+    async def call(self, args: dict[str, Any], call_id: str = "q1:0:0", query_id: str = "q1") -> ToolResult:
+        request = ToolRequest(query_id=query_id, call_id=call_id, tool=self.tool.name, args=args)
+        return await self.bus.request(request, ToolResult, SECONDS)
+
+    async def cancel(self, query_id: str) -> None:
+        await self.bus.publish(QueryCancel(query_id=query_id))
+
+    async def schema(self) -> ToolSchema:
+        """The next schema that is published."""
+        return await asyncio.wait_for(self.schemas.get(), SECONDS)
+
+    async def ask_for_schemas(self) -> None:
+        await self.bus.publish(ToolSchemaRequest())
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Callable[[Tool], Awaitable[Caller]]]:
+    """Serves a tool for the length of the test."""
+    hub = MemoryHub()
+    stop = asyncio.Event()
+    tasks: list[asyncio.Task[None]] = []
+    buses: list[Bus] = []
+
+    async def serve(tool: Tool) -> Caller:
+        bus = await Bus("caller", hub.transport()).__aenter__()
+        buses.append(bus)
+        caller = Caller(bus, tool)
+        await bus.ready()
+        ready = asyncio.Event()
+        tasks.append(asyncio.create_task(Host(tool, Bus(tool.name, hub.transport())).run(stop, ready.set)))
+        await asyncio.wait_for(ready.wait(), SECONDS)
+        return caller
+
+    yield serve
+    stop.set()
+    await asyncio.gather(*tasks)
+    for bus in buses:
+        await bus.__aexit__(None, None, None)

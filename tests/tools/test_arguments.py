@@ -1,0 +1,133 @@
+"""What a tool's `run` takes."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from local.tools.arguments import Arguments
+
+
+class Place(BaseModel):
+    """Where it is."""
+
+    city: str
+    title: Annotated[str, Field(description="What they call it")] = "town"
+
+
+async def simple(
+    city: Annotated[str, "A city"],
+    days: int = 3,
+    unit: Literal["C", "F"] = "C",
+    tags: Annotated[list[str], Field(max_length=2, description="Key words")] = [],  # noqa: B006 - a newcomer writes it
+) -> str:
+    return ""
+
+
+async def nested(place: Place, near: Place | None = None) -> str:
+    return ""
+
+
+async def nothing() -> str:
+    return ""
+
+
+async def awkward(copy: str, json: int = 1, _hidden: bool = False, *, schema: str = "s") -> str:
+    return ""
+
+
+def test_the_schema_comes_from_the_signature() -> None:
+    assert Arguments(simple).schema == {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "A city"},
+            "days": {"type": "integer", "default": 3},
+            "unit": {"type": "string", "enum": ["C", "F"], "default": "C"},
+            "tags": {
+                "type": "array",
+                "items": {"type": "string"},
+                "maxItems": 2,
+                "description": "Key words",
+                "default": [],
+            },
+        },
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+
+
+def test_nested_models_are_part_of_the_schema_and_keep_a_field_called_title() -> None:
+    schema = Arguments(nested).schema
+    assert schema["properties"]["place"] == {"$ref": "#/$defs/Place"}
+    assert schema["$defs"]["Place"]["properties"] == {
+        "city": {"type": "string"},
+        "title": {"type": "string", "description": "What they call it", "default": "town"},
+    }
+
+
+def test_a_tool_may_take_nothing() -> None:
+    assert Arguments(nothing).validate({}) == {}
+    with pytest.raises(ValueError, match=r"x: Extra inputs are not permitted\. Expected: none\."):
+        Arguments(nothing).validate({"x": 1})
+
+
+def test_arguments_arrive_typed_and_with_their_defaults() -> None:
+    assert Arguments(simple).validate({"city": "Oslo", "days": "5"}) == {
+        "city": "Oslo",
+        "days": 5,
+        "unit": "C",
+        "tags": [],
+    }
+    place = Arguments(nested).validate({"place": {"city": "Oslo"}})["place"]
+    assert place == Place(city="Oslo")
+
+
+def test_names_that_pydantic_uses_itself_are_names_like_any_other() -> None:
+    arguments = Arguments(awkward)
+    assert list(arguments.schema["properties"]) == ["copy", "json", "_hidden", "schema"]
+    assert arguments.validate({"copy": "x", "_hidden": True}) == {
+        "copy": "x",
+        "json": 1,
+        "_hidden": True,
+        "schema": "s",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({}, "city: Field required"),
+        ({"city": 5}, "city: Input should be a valid string"),
+        ({"city": "Oslo", "days": "many"}, "days: Input should be a valid integer"),
+        ({"city": "Oslo", "unit": "K"}, "unit: Input should be 'C' or 'F'"),
+        ({"city": "Oslo", "tags": ["a", 2]}, "tags.1: Input should be a valid string"),
+        ({"city": "Oslo", "town": "Oslo"}, "town: Extra inputs are not permitted"),
+        ({"city": "Oslo", "argument_city": "Oslo"}, "argument_city: Extra inputs are not permitted"),
+    ],
+)
+def test_what_is_wrong_is_named_with_what_was_expected(arguments: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        Arguments(simple).validate(arguments)
+    assert problem in str(caught.value)
+    assert str(caught.value).endswith("Expected: city, days, unit, tags.")
+    assert "\n" not in str(caught.value)
+
+
+def test_every_problem_is_named_at_once() -> None:
+    with pytest.raises(ValueError, match=r"days: .*; unit: "):
+        Arguments(simple).validate({"city": "Oslo", "days": "many", "unit": "K"})
+
+
+async def untyped(city) -> str:  # type: ignore[no-untyped-def]
+    return ""
+
+
+async def variadic(**cities: str) -> str:
+    return ""
+
+
+@pytest.mark.parametrize("run", [untyped, variadic])
+def test_a_parameter_without_name_or_type_is_a_mistake_of_the_tool(run: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match="expected a name and a type"):
+        Arguments(run)

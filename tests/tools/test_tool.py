@@ -1,0 +1,208 @@
+"""The base of every tool."""
+
+import asyncio
+import gc
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+
+from local.apps.participant import find_class
+from local.errors import ToolError
+from local.protocol.messages import ErrorInfo
+from local.runtime.participant import Settingless
+from local.tools.tool import CALLS_AT_ONCE, Tool, ToolOutput
+
+Serve = Callable[[Tool], Awaitable[Any]]
+
+
+class WeatherTool(Tool):
+    """Tell the weather
+    of a city."""
+
+    name = "weather"
+    effect = "none"
+    repeatable = False
+    timeout_seconds = 7.5
+
+    def __init__(self) -> None:
+        super().__init__(Settingless())
+        self.gate = asyncio.Event()
+        self.started = asyncio.Semaphore(0)
+        self.cancelled: list[str] = []
+
+    async def run(self, city: Annotated[str, "A city"], days: int = 1) -> str | ToolOutput:
+        match city:
+            case "Atlantis":
+                raise ToolError("Atlantis is under water", kind="unknown_city")
+            case "Babel":
+                raise ZeroDivisionError("too many words")
+            case "Utopia":
+                return 42  # type: ignore[return-value]
+            case "Rome":
+                return ToolOutput("Sunny.", ("http://weather/rome",))
+            case "slow":
+                await self._wait()
+        return f"{days} days of rain in {city}"
+
+    async def _wait(self) -> None:
+        self.started.release()
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.cancelled.append("slow")
+            raise
+
+
+async def test_the_schema_is_published_at_the_start_and_whenever_somebody_asks(serve: Serve) -> None:
+    caller = await serve(WeatherTool())
+    first = await caller.schema()
+    assert (first.tool, first.description) == ("weather", "Tell the weather\nof a city.")
+    assert (first.effect, first.repeatable, first.timeout_seconds) == ("none", False, 7.5)
+    assert first.parameters["properties"]["city"] == {"type": "string", "description": "A city"}
+    await caller.ask_for_schemas()
+    assert await caller.schema() == first
+
+
+async def test_a_call_returns_text(serve: Serve) -> None:
+    caller = await serve(WeatherTool())
+    result = await caller(city="Oslo", days="2")
+    assert (result.tool, result.query_id, result.call_id) == ("weather", "q1", "q1:0:0")
+    assert (result.result, result.error, result.sources) == ("2 days of rain in Oslo", None, ())
+    assert result.duration_ms >= 0
+
+
+async def test_a_call_may_name_its_sources(serve: Serve) -> None:
+    result = await (await serve(WeatherTool()))(city="Rome")
+    assert (result.result, result.sources) == ("Sunny.", ("http://weather/rome",))
+
+
+async def test_a_tool_hears_the_requests_for_itself_alone(serve: Serve) -> None:
+    class OtherTool(WeatherTool):
+        """Tells other weather."""
+
+        name = "other"
+
+    other = await serve(OtherTool())
+    caller = await serve(WeatherTool())
+    assert (await caller(city="Atlantis")).tool == "weather"
+    assert (await other(city="Atlantis")).tool == "other"
+    assert caller.tool.bus.last_seq["tool.result.weather"] == other.tool.bus.last_seq["tool.result.other"] == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "kind", "message"),
+    [
+        ({"city": "Atlantis"}, "unknown_city", "Atlantis is under water"),
+        ({"city": "Babel"}, "internal", "weather failed: ZeroDivisionError: too many words"),
+        ({"city": "Utopia"}, "internal", "weather failed: TypeError: run returned int, expected str or ToolOutput"),
+        ({}, "bad_arguments", "weather: bad arguments: city: Field required. Expected: city, days."),
+        (
+            {"city": "Oslo", "planet": "Mars"},
+            "bad_arguments",
+            "weather: bad arguments: planet: Extra inputs are not permitted. Expected: city, days.",
+        ),
+    ],
+)
+async def test_a_failure_is_a_result_that_the_model_can_read(
+    serve: Serve, args: dict[str, Any], kind: str, message: str
+) -> None:
+    caller = await serve(WeatherTool())
+    result = await caller(**args)
+    assert (result.result, result.error) == (None, ErrorInfo(kind=kind, message=message))
+    assert (await caller(city="Oslo")).error is None
+
+
+async def test_a_call_that_takes_too_long_is_stopped(serve: Serve) -> None:
+    tool = WeatherTool()
+    tool.timeout_seconds = 0.01
+    caller = await serve(tool)
+    result = await caller(city="slow")
+    assert result.error == ErrorInfo(kind="timeout", message="weather did not finish within 0.01 s")
+    assert tool.cancelled == ["slow"]
+
+
+async def test_a_tool_that_cleans_up_badly_after_the_time_limit_harms_nobody(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unseen: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unseen.append(context))
+    tool = WeatherTool()
+    tool.timeout_seconds = 0.01
+
+    async def fails_at_the_end() -> None:
+        try:
+            await tool.gate.wait()
+        finally:
+            raise ZeroDivisionError("while cleaning up")
+
+    monkeypatch.setattr(tool, "_wait", fails_at_the_end)
+    caller = await serve(tool)
+    assert (await caller(city="slow")).error.kind == "timeout"
+    assert (await caller(city="Oslo")).error is None
+    gc.collect()
+    assert unseen == []
+
+
+async def test_cancelling_a_query_stops_its_calls_and_no_others(serve: Serve) -> None:
+    tool = WeatherTool()
+    caller = await serve(tool)
+    calls = [
+        asyncio.create_task(caller.call({"city": "slow"}, f"{query_id}:0:{index}", query_id))
+        for query_id, index in (("q1", 0), ("q1", 1), ("q2", 0))
+    ]
+    for _ in calls:
+        await asyncio.wait_for(tool.started.acquire(), 10)
+    await caller.cancel("q1")
+    for call in calls[:2]:
+        assert (await call).error == ErrorInfo(kind="cancelled", message="weather was cancelled")
+    tool.gate.set()
+    assert (await calls[2]).result == "1 days of rain in slow"
+    assert tool.cancelled == ["slow", "slow"]
+
+
+async def test_eight_calls_run_side_by_side_and_the_ninth_waits(serve: Serve) -> None:
+    tool = WeatherTool()
+    caller = await serve(tool)
+    calls = [
+        asyncio.create_task(caller.call({"city": "slow"}, f"q1:0:{number}")) for number in range(CALLS_AT_ONCE + 1)
+    ]
+    for _ in range(CALLS_AT_ONCE):
+        await asyncio.wait_for(tool.started.acquire(), 10)
+    assert tool.started.locked()
+    tool.gate.set()
+    assert {result.result for result in await asyncio.gather(*calls)} == {"1 days of rain in slow"}
+
+
+DICE = '''
+import random
+from local.tools.tool import Tool
+
+
+class DiceTool(Tool):
+    """Roll dice."""
+
+    name = "dice"
+
+    async def run(self, sides: int = 6, count: int = 1) -> str:
+        return ", ".join(str(random.randint(1, sides)) for _ in range(count))
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    package = tmp_path / "newcomers_tools"
+    package.mkdir()
+    (package / "dice.py").write_text(DICE)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return tmp_path
+
+
+async def test_a_newcomers_tool_is_one_file_and_a_name(serve: Serve, folder: Path) -> None:
+    kind = find_class("newcomers_tools.dice:DiceTool", (folder,))
+    assert issubclass(kind, Tool)
+    caller = await serve(kind(kind.Config()))
+    assert (await caller.schema()).description == "Roll dice."
+    assert (await caller(sides=1, count=3)).result == "1, 1, 1"

@@ -187,3 +187,24 @@ async def test_a_folder_that_cannot_be_made_is_a_store_failure(tmp_path: Path) -
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreFailed, match="cannot be opened"):
         await Database(tmp_path / "file" / "notes.db", MIGRATIONS).__aenter__()
+
+
+async def test_what_nobody_waits_for_is_stored_with_the_next_job(tmp_path: Path) -> None:
+    async with Database(tmp_path / "x.db", ["CREATE TABLE t (a)"]) as database:
+        noted = database.note(lambda db: db.execute("INSERT INTO t VALUES (1)"))
+        assert await database.run(lambda db: db.execute("SELECT count(*) FROM t").fetchone()[0]) == 1
+        await noted
+
+
+async def test_what_was_noted_last_is_stored_before_the_file_is_closed(tmp_path: Path) -> None:
+    async with Database(tmp_path / "x.db", ["CREATE TABLE t (a)"]) as database:
+        database.note(lambda db: db.execute("INSERT INTO t VALUES (1)"))
+    async with Database(tmp_path / "x.db", ["CREATE TABLE t (a)"]) as database:
+        assert await database.run(lambda db: db.execute("SELECT count(*) FROM t").fetchone()[0]) == 1
+
+
+async def test_a_note_that_fails_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with Database(tmp_path / "x.db", ["CREATE TABLE t (a)"]) as database:
+        noted = database.note(lambda db: db.execute("INSERT INTO nowhere VALUES (1)"))
+        await asyncio.wait([noted])
+    assert "no such table: nowhere" in caplog.text

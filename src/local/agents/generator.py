@@ -218,9 +218,9 @@ class GeneratorAgent(Participant):
         if stored.attempt > 1:
             await self._conversation.next_attempt(stored.query_id)
             await self._tools_back(stored)
-        history: Any = QueryReceived.decode(stored.body.encode()).history
-        if history is None:
-            history = await self._conversation.history(stored.session_id, stored.position)
+        session_history, steps = await self._conversation.beginning(stored)
+        given_history = QueryReceived.decode(stored.body.encode()).history
+        history = session_history if given_history is None else given_history
         question = Question(
             query_id=stored.query_id,
             respondent_id=self.respondent_id,
@@ -229,8 +229,8 @@ class GeneratorAgent(Participant):
             think=settings.think,
             max_tool_iterations=settings.max_tool_iterations,
         )
-        steps = [parse_step(body) for body in await self._conversation.steps(stored.query_id)]
-        return TurnRunner(Turn(question, steps), self._means(), trace_of(stored), stored.attempt)
+        turn = Turn(question, [parse_step(step) for step in steps])
+        return TurnRunner(turn, self._means(), trace_of(stored), stored.attempt)
 
     async def _tools_back(self, stored: StoredTurn) -> None:
         """Wait until an interrupted turn has its tools again, is cancelled, or they count as silent."""

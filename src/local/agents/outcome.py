@@ -44,6 +44,6 @@ async def publish_outcome(bus: Bus, conversation: ConversationService, outcome: 
             dialog = AnswerDialog(query_id=query_id, query=outcome.query, answer=outcome.answer)
             dialog_id = response_id(query_id, respondent_id, dialog.subject)
             await bus.publish(dialog, trace, envelope_id=dialog_id)
-        await conversation.published(query_id)
+        conversation.published(query_id)
     except LocalError as error:
         log.error("the outcome is stored and waits for the bus: %s", error)

@@ -74,7 +74,7 @@ def run(flags: Flags) -> int:
     layers = layers_for(flags.config_dir)
     system = load_system(layers, flags.system, environment())
     directory = RunDirectory(data_dir(flags.data_dir))
-    directory.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    directory.make_data_dir()
     with directory.lock():
         bus = directory.bus_address(system)
         require_free(bus)

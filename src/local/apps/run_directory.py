@@ -63,6 +63,14 @@ class RunDirectory:
             finally:
                 self._facts_file.unlink(missing_ok=True)
 
+    def make_data_dir(self) -> None:
+        """Make the data directory unless it is there. Raises `ConfigError`."""
+        try:
+            self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            what = f"{self.data_dir} cannot hold the data: {error.strerror}"
+            raise ConfigError(f"{what}; give another folder with --data-dir or LOCAL2_DATA_DIR") from None
+
     def bus_address(self, system: SystemConfig) -> BusAddress:
         """Where the bus of this system is, keys included."""
         publish_to = system.bus_pub_address or f"ipc://{self.path / 'pub'}"

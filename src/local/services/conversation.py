@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 import time
@@ -155,9 +156,7 @@ class ConversationService:
 
     async def steps(self, query_id: str) -> list[str]:
         """The stored steps of a turn, in order."""
-        sql = "SELECT body FROM steps WHERE query_id = ? AND respondent_id = ? ORDER BY number"
-        key = (query_id, self._respondent_id)
-        return await self._database.run(lambda db: [row["body"] for row in db.execute(sql, key)])
+        return await self._database.run(lambda db: self._steps(db, query_id))
 
     async def finish(self, query_id: str, status: TurnStatus, answer: str | None, subject: str, outcome: str) -> None:
         """Store how a turn ended; `outcome` is the message to publish on `subject`. The steps have done their duty."""
@@ -172,22 +171,23 @@ class ConversationService:
 
         await self._database.run(work)
 
-    async def published(self, query_id: str) -> None:
-        """The outcome is out."""
+    def published(self, query_id: str) -> asyncio.Future[object]:
+        """The outcome is out. Nobody has to wait for that to be stored: an outcome that goes out twice is one."""
         sql = "UPDATE turns SET published = 1 WHERE query_id = ? AND respondent_id = ?"
-        await self._database.run(lambda db: db.execute(sql, (query_id, self._respondent_id)))
+        return self._database.note(lambda db: db.execute(sql, (query_id, self._respondent_id)))
+
+    async def beginning(self, turn: StoredTurn) -> tuple[list[dict[str, Any]], list[str]]:
+        """What a turn starts or goes on from: the history before it, as `history` gives it, and its stored steps."""
+        return await self._database.run(
+            lambda db: (self._history(db, turn.session_id, turn.position), self._steps(db, turn.query_id))
+        )
 
     async def history(self, session_id: str, before: int | None = None) -> list[dict[str, Any]]:
         """The last 50 exchanges of a session as clean user and assistant messages, oldest first.
 
         `before` is a position: only what was asked earlier counts.
         """
-        rows = await self._database.run(lambda db: self._exchanges(db, session_id, 2**62 if before is None else before))
-        return [
-            {"role": role, "content": text}
-            for row in reversed(rows)
-            for role, text in (("user", row["query"]), ("assistant", row["answer"]))
-        ]
+        return await self._database.run(lambda db: self._history(db, session_id, 2**62 if before is None else before))
 
     async def sessions(self) -> list[dict[str, Any]]:
         """Every session with its first query, number of turns and times, the most recent first."""
@@ -217,12 +217,21 @@ class ConversationService:
         row = db.execute(sql, (query_id, self._respondent_id)).fetchone()
         return None if row is None else _turn(row)
 
-    def _exchanges(self, db: sqlite3.Connection, session_id: str, before: int) -> list[sqlite3.Row]:
+    def _steps(self, db: sqlite3.Connection, query_id: str) -> list[str]:
+        sql = "SELECT body FROM steps WHERE query_id = ? AND respondent_id = ? ORDER BY number"
+        return [row["body"] for row in db.execute(sql, (query_id, self._respondent_id))]
+
+    def _history(self, db: sqlite3.Connection, session_id: str, before: int) -> list[dict[str, Any]]:
         sql = (
             "SELECT query, answer FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND in_history"
             " AND status IN ('answered', 'cancelled') AND answer != '' ORDER BY position DESC LIMIT ?"
         )
-        return db.execute(sql, (session_id, self._respondent_id, before, MAX_HISTORY_TURNS)).fetchall()
+        rows = db.execute(sql, (session_id, self._respondent_id, before, MAX_HISTORY_TURNS)).fetchall()
+        return [
+            {"role": role, "content": text}
+            for row in reversed(rows)
+            for role, text in (("user", row["query"]), ("assistant", row["answer"]))
+        ]
 
 
 def _turn(row: sqlite3.Row) -> StoredTurn:

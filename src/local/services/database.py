@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +16,18 @@ from typing import Any, Generic, Self, TypeVar
 
 from local.errors import StoreFailed
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 MAX_GROUP = 256
+COMPANY_SECONDS = 0.05
 
 
 @dataclass(slots=True)
 class _Job(Generic[T]):
     work: Callable[[sqlite3.Connection], T]
     future: asyncio.Future[T]
+    is_urgent: bool = True
 
 
 class Database:
@@ -53,11 +59,23 @@ class Database:
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do `work(connection)` in a transaction and return its value after the commit."""
+        return await self._put(work)
+
+    def note(self, work: Callable[[sqlite3.Connection], object]) -> asyncio.Future[object]:
+        """Have `work(connection)` done with the next job, or a twentieth of a second from now; in order all the same.
+
+        For what nobody waits for and a crash may undo: it costs no commit of its own. A failure is logged.
+        """
+        noted = self._put(work, is_urgent=False)
+        noted.add_done_callback(_log_failure)
+        return noted
+
+    def _put(self, work: Callable[[sqlite3.Connection], T], *, is_urgent: bool = True) -> asyncio.Future[T]:
         if self._closed:
             raise StoreFailed(f"{self._path}: is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._jobs.put(_Job(work, future))
-        return await future
+        self._jobs.put(_Job(work, future, is_urgent))
+        return future
 
     def _serve(self) -> None:
         try:
@@ -68,14 +86,28 @@ class Database:
         self._tell(self._opened, None, None)
         running = True
         while running:
-            group = [self._jobs.get()]
-            while len(group) < MAX_GROUP and not self._jobs.empty():
-                group.append(self._jobs.get())
+            group = self._gather()
             running = None not in group
             jobs = [job for job in group if job is not None]
             if jobs:
                 self._commit(connection, jobs)
         connection.close()
+
+    def _gather(self) -> list[_Job[Any] | None]:
+        """What is committed next: all that waits; while none of it is urgent, a little more is waited for."""
+        group: list[_Job[Any] | None] = []
+        job = self._jobs.get()
+        company_by = time.monotonic() + COMPANY_SECONDS
+        while True:
+            group.append(job)
+            if job is None or job.is_urgent:
+                company_by = 0.0
+            if len(group) == MAX_GROUP:
+                return group
+            try:
+                job = self._jobs.get(timeout=max(0.0, company_by - time.monotonic()))
+            except queue.Empty:
+                return group
 
     def _open(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -135,3 +167,8 @@ class Database:
 
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(settle)
+
+
+def _log_failure(noted: asyncio.Future[object]) -> None:
+    if not noted.cancelled() and (error := noted.exception()):
+        log.error("%s", error)

@@ -112,3 +112,9 @@ def test_the_model_is_remembered_while_the_generator_restarts(table: Participant
     table.heard(beat("generator", 11, details={"model": "gemma4:12b"}), 0)
     table.heard(beat("dice", 12, details={"model": "none"}), 60)
     assert table.model == "gemma4:12b"
+
+
+def test_a_child_that_calls_itself_otherwise_is_listed_once(table: ParticipantTable) -> None:
+    table.heard(supervisor(child("DiceTool", 7)), 0)
+    table.heard(beat("dice", 7), 0)
+    assert names(table) == ["DiceTool"]

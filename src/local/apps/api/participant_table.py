@@ -74,8 +74,7 @@ class ParticipantTable:
         rows = []
         for child in self._children:
             beat = self._beats.get(child.pid) if child.pid is not None else None
-            name = child.name if beat is None else beat.status.name
-            rows.append({**child.model_dump(), "name": name, **_said(beat)})
+            rows.append({**child.model_dump(), **_said(beat)})
         for beat in sorted(self._beats.values(), key=lambda beat: (beat.status.name, beat.status.pid)):
             if beat.by_hand:
                 status = beat.status

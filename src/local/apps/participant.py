@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ class Part:
     layers: tuple[Path, ...]
     python_path: tuple[Path, ...] = ()
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    ollama_debug: bool = False
 
 
 def run(lifeline: Lifeline, part: Part) -> None:
@@ -45,6 +47,8 @@ def run(lifeline: Lifeline, part: Part) -> None:
 
 
 async def _run(lifeline: Lifeline, part: Part) -> None:
+    if part.ollama_debug:
+        logging.getLogger("local.models").setLevel(logging.DEBUG)
     async with lifeline.serving() as stop:
         await serve(part, stop, lifeline.ready)
 

@@ -147,7 +147,8 @@ def _participant(plan: Plan, name: str, target: str, config: Mapping[str, Any]) 
         listener=plan.listener if is_api else None,
     )
     overrides = {**config, **(plan.flags.generator if name == "generator" else {})}
-    part = Part(target, plan.bus, resources, plan.layers, plan.system.python_path, overrides)
+    system = plan.system
+    part = Part(target, plan.bus, resources, plan.layers, system.python_path, overrides, system.ollama_debug)
     kind = "door" if is_api else "agent" if name == "generator" else "tool"
     return ChildSpec(name, kind, "local.apps.participant:run", (part,), log_level=plan.flags.log_level, required=False)
 

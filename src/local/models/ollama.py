@@ -6,6 +6,8 @@ The `ollama` package is not used here: its chat drops tool-call ids, strips nest
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +19,18 @@ from local.models.chat import Degraded, Delta, Json, ModelInfo
 from local.models.ollama_errors import bad_stream, explain
 from local.models.ollama_http import M, OllamaHttp
 from local.models.ollama_stream import ChatStreamDecoder, LineSplitter
+
+log = logging.getLogger(__name__)
+
+
+class _Shown:
+    """A request as JSON, made only if a log line really shows it."""
+
+    def __init__(self, body: Json) -> None:
+        self._body = body
+
+    def __str__(self) -> str:
+        return json.dumps(self._body, ensure_ascii=False)
 
 
 class OllamaModel:
@@ -60,6 +74,7 @@ class OllamaModel:
         body, notes = chat_request(info, messages, tools=tools, think=think, options=options)
         for note in notes:
             yield note
+        log.debug("/api/chat is sent: %s", _Shown(body))
         decoder = ChatStreamDecoder(model, self._http.server)
         try:
             async with self._http.stream(
@@ -67,6 +82,7 @@ class OllamaModel:
             ) as answer:
                 while not decoder.done:
                     data = await answer.read(self._between_tokens_seconds if decoder.started else None)
+                    log.debug("/api/chat has answered: %s", data)
                     for delta in decoder.feed(data) if data else decoder.end():
                         yield delta
                 await answer.drain()

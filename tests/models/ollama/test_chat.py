@@ -123,3 +123,12 @@ async def test_capabilities_are_asked_once_and_again_after_a_failure(server: Any
         await chat(model)
     assert (caught.value.kind, caught.value.status) == ("unsupported", 400)
     assert len(server.bodies("/api/show")) == 2
+
+
+async def test_every_request_and_answer_is_logged_when_debugging(server: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "local.models")
+    server.answers("/api/chat", said("Hällo"), DONE)
+    async with server.client() as model:
+        await chat(model)
+    assert '"content": "Hi"' in caplog.text
+    assert "has answered" in caplog.text

@@ -138,7 +138,7 @@ def test_a_fault_names_the_layer_it_stands_in(folder: Path, tmp_path: Path) -> N
 
 def test_a_bad_flag_is_not_blamed_on_a_file(folder: Path) -> None:
     write(folder, "num_ctx: 5\n")
-    with pytest.raises(ConfigError, match=r"^sample, from a flag or system\.yaml: num_ctx: expected a whole number"):
+    with pytest.raises(ConfigError, match=r"^a flag or system\.yaml, for sample: num_ctx: expected a whole number"):
         config.load("sample", Sample, [folder], {"num_ctx": "many"})
 
 

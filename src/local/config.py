@@ -226,7 +226,8 @@ def _fault(
     what = describe(first, model.model_fields) + (f" (and {len(others)} more)" if others else "")
     place = first["loc"]
     if place and place[0] in given:
-        return ConfigError(f"{name}, from a flag or system.yaml: {what}")
+        source = "a flag" if name == "system" else f"a flag or system.yaml, for {name}"
+        return ConfigError(f"{source}: {what}")
     for length in range(len(place), 0, -1):
         for file in reversed(files):
             if line := file.lines.get(place[:length]):

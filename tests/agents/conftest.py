@@ -12,9 +12,11 @@ from typing import Annotated, Any, TypeVar
 
 import pytest
 
-from local.agents.generator import GeneratorAgent, GeneratorConfig
+from local.agents.generator import GeneratorAgent
+from local.agents.generator_config import GeneratorConfig
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
+from local.errors import ModelError
 from local.models.chat import ContentDelta, Delta, Done, Json, ModelInfo, Usage
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import AgentTransition, Message, QueryCancel, QueryReceived, ToolSchema
@@ -47,6 +49,7 @@ class ScriptedModel:
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
+        self.problem: ModelError | None = None
         self.closed_early = asyncio.Event()
         self._scripts: defaultdict[str, deque[tuple[Item, ...]]] = defaultdict(deque)
 
@@ -85,7 +88,9 @@ class ScriptedModel:
         raise NotImplementedError
 
     async def show(self, model: str) -> ModelInfo:
-        raise NotImplementedError
+        if self.problem is not None:
+            raise self.problem
+        return ModelInfo(model, frozenset({"completion", "tools", "thinking"}))
 
     async def close(self) -> None:
         pass

@@ -11,9 +11,8 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, Self
 
-from pydantic import Field
-
 from local.agents.conversation_desk import ConversationDesk
+from local.agents.generator_config import GeneratorConfig
 from local.agents.outcome import publish_outcome, stored_outcome, trace_of
 from local.agents.prompt import compose
 from local.agents.steps import parse_step
@@ -22,8 +21,7 @@ from local.agents.turn import Question, Turn
 from local.agents.turn_runner import Means, TurnRunner
 from local.agents.turns import Turns
 from local.agents.waiting_line import WaitingLine
-from local.config import Settings
-from local.errors import LocalError
+from local.errors import LocalError, ModelError
 from local.models.chat import ChatModel
 from local.models.ollama import OllamaModel
 from local.protocol.envelope import Envelope
@@ -51,22 +49,6 @@ QUERIES_AT_ONCE = 64  # being stored; what is stored together costs one commit
 CANCELLED_EARLY = "the query was cancelled before its turn came"
 
 
-class GeneratorConfig(Settings):
-    """`generator.yaml`; the comments there say what each key means."""
-
-    agent_id: str = "GeneratorAgent"
-    model: str = "gemma4:12b"
-    num_ctx: int = Field(32_000, ge=512)
-    think: bool = True
-    temperature: float | None = Field(None, ge=0)
-    max_tool_iterations: int = Field(5, ge=0)
-    timeout_seconds: float = Field(120, gt=0)
-    tool_timeout_seconds: float = Field(30, gt=0)
-    max_concurrent_turns: int = Field(128, ge=1)
-    max_waiting_turns: int = Field(16, ge=0)
-    system_prompt: str = "You are LoCAL2, an assistant that runs on its user's own machine."
-
-
 class GeneratorAgent(Participant):
     """Answers queries. Knows tools by their schemas alone."""
 
@@ -75,9 +57,19 @@ class GeneratorAgent(Participant):
     Config = GeneratorConfig
     respondent_id = "A"
 
-    def __init__(self, config: GeneratorConfig, model: ChatModel, conversation: ConversationService) -> None:
+    def __init__(
+        self,
+        config: GeneratorConfig,
+        model: ChatModel,
+        conversation: ConversationService,
+        *,
+        answers_as: str | None = None,
+    ) -> None:
+        """`answers_as` is the name to sign with, where it is not the model's that was asked for."""
         super().__init__(config)
         self._settings = config
+        self._answers_as = answers_as
+        self._problem = ""
         self._model, self._conversation = model, conversation
         self._tools = ToolRegistry()
         self._line = WaitingLine(config.max_concurrent_turns, config.max_waiting_turns)
@@ -94,7 +86,9 @@ class GeneratorAgent(Participant):
             between_tokens_seconds=config.timeout_seconds,
             timeout_seconds=config.timeout_seconds,
         )
-        return cls(config, model, ConversationService(resources.data_dir / "conversation.db", cls.respondent_id))
+        conversation = ConversationService(resources.data_dir / "conversation.db", cls.respondent_id)
+        stand_in = resources.model_backend == "stand_in"  # it goes by any model's name, but users shall know it
+        return cls(config, model, conversation, answers_as="stand-in" if stand_in else None)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -103,10 +97,20 @@ class GeneratorAgent(Participant):
             stack.push_async_callback(self._model.close)
             await stack.enter_async_context(self._conversation)
             left_over = await self._conversation.unfinished()
+            look = asyncio.create_task(self._look_at_model(), name="look at the model")
+            stack.callback(look.cancel)
             await stack.enter_async_context(self._turns.are_open())
             for stored in left_over:
                 await self._resume(stored)
             yield
+
+    async def _look_at_model(self) -> None:
+        """Say at once what the first query would run into; what is learned is remembered for it."""
+        try:
+            await self._model.show(self._settings.model)
+        except ModelError as error:
+            self._problem = str(error)
+            log.warning("%s", error)
 
     async def announce(self) -> None:
         """Ask who the tools are, and publish every outcome that has not left."""
@@ -119,8 +123,9 @@ class GeneratorAgent(Participant):
         return self._turns.figures()
 
     def details(self) -> dict[str, str]:
-        """Which model answers."""
-        return {"model": self._settings.model}
+        """Which model answers, and what was wrong with it at the start."""
+        problem = {"problem": self._problem} if self._problem else {}
+        return {"model": self._answers_as or self._settings.model, **problem}
 
     @on(QueryReceived, concurrency=QUERIES_AT_ONCE)
     async def receive(self, message: QueryReceived, envelope: Envelope) -> QueryFailed | None:
@@ -254,6 +259,7 @@ class GeneratorAgent(Participant):
             tools=self._tools,
             agent_id=settings.agent_id,
             model_name=settings.model,
+            answers_as=self._answers_as,
             options=options,
             tool_timeout_seconds=settings.tool_timeout_seconds,
         )

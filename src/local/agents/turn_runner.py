@@ -47,6 +47,7 @@ class Means:
     model_name: str
     options: Mapping[str, Any]
     tool_timeout_seconds: float
+    answers_as: str | None = None
     clock: Callable[[], float] = field(default=time.monotonic)
 
 
@@ -82,6 +83,8 @@ class TurnRunner:
             self._turn.fail(_explained(error))
         self._tokens.flush()
         response = self._turn.response()
+        if self._means.answers_as is not None:
+            response = response.model_copy(update={"model": self._means.answers_as})
         await self._means.conversation.finish(
             self._query_id,
             TurnStatus(response.status),

@@ -85,11 +85,13 @@ class RunDirectory:
         part.replace(self._facts_file)
 
     def facts(self) -> Facts:
-        """What the running system has told. Raises `NotRunning`."""
+        """What the running system has told. Raises `NotRunning`, also when it was killed and could not take it back."""
         try:
-            return Facts(**json.loads(self._facts_file.read_text()))
+            facts = Facts(**json.loads(self._facts_file.read_text()))
+            os.kill(facts.pid, 0)
         except (OSError, ValueError, TypeError):
             raise NotRunning(f"no system runs on {self.data_dir}; start one with scripts/run_local.py") from None
+        return facts
 
     def running_bus(self) -> BusAddress:
         """The bus of the running system. Raises `NotRunning`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from local.agents.generator import GeneratorConfig
+from local.agents.generator_config import GeneratorConfig
 from local.apps.backend import DEFAULT_URL
 from local.apps.doctor.finding import Finding, fail, ok, warn
 from local.config import SystemConfig

@@ -97,6 +97,16 @@ class RequestTimeout(LocalError):
         self.subject, self.seconds = subject, seconds
 
 
+class NotConfirmed(LocalError):
+    """The journal did not confirm a message in time. It may yet be on record: the same id may be sent again."""
+
+    kind = "not_confirmed"
+
+    def __init__(self, subject: str, seconds: float) -> None:
+        super().__init__(f"{subject}: the journal did not confirm it within {seconds:g} s; it may yet be on record")
+        self.subject, self.seconds = subject, seconds
+
+
 # --- runtime --------------------------------------------------------------------------------------------------------
 
 
@@ -122,6 +132,18 @@ class StoreFailed(LocalError):
     kind = "store_failed"
 
 
+class StoreFull(StoreFailed):
+    """The disk has no room for what was to be written; nothing of it was. Works again once there is space."""
+
+    kind = "store_full"
+
+
+class StoreDamaged(StoreFailed):
+    """A row that does not match its checksum was met. Opening the store with a full check salvages what is sound."""
+
+    kind = "store_damaged"
+
+
 class NotOnRecord(LocalError):
     """No such session or query in the store."""
 
@@ -141,6 +163,16 @@ class UnknownParticipant(LocalError):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(f"there is no participant {name}; there are {', '.join(sorted(known))}")
+        self.name = name
+
+
+class UnknownConsumer(LocalError):
+    """A durable consumer that the journal does not know."""
+
+    kind = "unknown_consumer"
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no durable consumer {name}; there are {', '.join(sorted(known)) or 'none'}")
         self.name = name
 
 

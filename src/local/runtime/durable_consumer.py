@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ class Deaths(NamedTuple):
     alone: int = 0
 
     @property
-    def make_a_suspect(self) -> bool:
+    def of_a_suspect(self) -> bool:
         """Whether the message has to run alone."""
         return self.total >= SUSPECT_AFTER
 
@@ -57,6 +57,14 @@ class Died:
 
 
 @dataclass(frozen=True, slots=True)
+class Serving:
+    """To be stored: `instance` serves the consumer from now on, None if nobody does; all before it are fenced."""
+
+    consumer: str
+    instance: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Park:
     """Give message `number` to nobody any more. To be stored together with the dead letter that says so."""
 
@@ -73,16 +81,21 @@ class Fenced:
     instance: str
 
 
-ConsumerDecision = Deliver | Settled | Died | Park | Fenced
+ConsumerDecision = Deliver | Settled | Died | Serving | Park | Fenced
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerState:
-    """What has to outlive the journal's process: the `Settled` and `Died` of the past. Up to `floor` all is settled."""
+    """What has to outlive the journal's process: the past `Settled` (all up to `floor`, and some), `Died`, `Serving`.
+
+    With the instance known, a journal that was away gives it again what it had, and counts its death if it is gone.
+    """
 
     floor: int = 0
     settled: Collection[int] = frozenset()
     deaths: Mapping[int, Deaths] = field(default_factory=dict)
+    instance: str | None = None
+    fenced: Sequence[str] = ()  # the instances before it; the last 64 are enough
 
 
 @dataclass(slots=True)
@@ -109,12 +122,12 @@ class DurableConsumer:
     ) -> None:
         """`subjects` are whole ones and families ("tool.result.")."""
         self.name, self.ack_wait, self.max_deliver, self.max_in_hand = name, ack_wait, max_deliver, max_in_hand
-        self.instance: str | None = None
         self._subjects = frozenset(subjects)
         self._families = tuple(subject for subject in subjects if subject.endswith("."))
         self._past = state or ConsumerState()
         self._last = self._past.floor
-        self._fenced: deque[str] = deque(maxlen=MAX_FENCED)
+        self._instance = self._past.instance
+        self._fenced = deque(self._past.fenced, maxlen=MAX_FENCED)
         # What is settled leaves `_entries` at once and the three queues only when it comes to their front.
         self._entries: dict[int, _Entry] = {}
         self._order: deque[int] = deque()
@@ -160,24 +173,20 @@ class DurableConsumer:
 
         May be repeated. An instance that was replaced or said goodbye never comes back, or two would take turns.
         """
-        if instance == self.instance:
+        if instance == self._instance:
             return []
         if instance in self._fenced:
             return [Fenced(self.name, instance)]
-        decisions: list[ConsumerDecision] = []
-        if self.instance is not None:
-            self._fenced.append(self.instance)
-            decisions = [self._bury(entry) for entry in self._in_hand.values()]
-            self._take_back()
-        self.instance = instance
-        return decisions + self._give(now)
+        deaths = self._count_deaths()
+        self._change_to(instance)
+        return [Serving(self.name, instance), *deaths, *self._give(now)]
 
-    def detach(self, instance: str) -> None:
+    def detach(self, instance: str) -> list[ConsumerDecision]:
         """A process says goodbye and hands back what it holds: no death."""
-        if instance == self.instance:
-            self._fenced.append(instance)
-            self.instance = None
-            self._take_back()
+        if instance != self._instance:
+            return []
+        self._change_to(None)
+        return [Serving(self.name, None)]
 
     def ack(self, number: int, now: float) -> list[ConsumerDecision]:
         """The work is done. That is a fact whichever attempt or instance did it, so it is never too old to count."""
@@ -190,21 +199,20 @@ class DurableConsumer:
     def working(self, number: int, attempt: int, instance: str, now: float) -> None:
         """It is still being worked on; said of an older attempt or by an older instance, it means nothing."""
         entry = self._in_hand.get(number)
-        if entry is not None and entry.attempt == attempt and instance == self.instance:
+        if entry is not None and entry.attempt == attempt and instance == self._instance:
             entry.due = now + self.ack_wait
 
     def tick(self, now: float) -> list[ConsumerDecision]:
         """Give again what has been silent for too long: the delivery or its acknowledgement was lost."""
-        assert self.instance is not None or not self._in_hand
         return [self._deliver(entry, now) for entry in self._in_hand.values() if entry.due <= now]
 
     def _give(self, now: float) -> list[ConsumerDecision]:
         """Hand out by number. A suspect waits until nothing is in hand, and everything behind it waits with it."""
         given: list[ConsumerDecision] = []
-        while self.instance is not None and self._ready and len(self._in_hand) < self.max_in_hand:
+        while self._instance is not None and self._ready and len(self._in_hand) < self.max_in_hand:
             entry = self._entries.get(self._ready[0])
             if entry is not None:
-                if self._in_hand and (entry.deaths.make_a_suspect or self._runs_alone):
+                if self._in_hand and (entry.deaths.of_a_suspect or self._runs_alone):
                     break
                 self._in_hand[entry.number] = entry
                 given.append(self._deliver(entry, now))
@@ -213,17 +221,46 @@ class DurableConsumer:
 
     @property
     def _runs_alone(self) -> bool:
-        return next(iter(self._in_hand.values())).deaths.make_a_suspect
+        return next(iter(self._in_hand.values())).deaths.of_a_suspect
 
     def _deliver(self, entry: _Entry, now: float) -> Deliver:
-        assert self.instance is not None
+        assert self._instance is not None
         entry.attempt += 1
         entry.due = now + self.ack_wait
-        return Deliver(self.name, entry.number, entry.attempt, self.instance)
+        return Deliver(self.name, entry.number, entry.attempt, self._instance)
 
-    def _take_back(self) -> None:
+    def _change_to(self, instance: str | None) -> None:
+        if self._instance is not None:
+            self._fenced.append(self._instance)
+        self._instance = instance
         for number in self._in_hand:
             heapq.heappush(self._ready, number)
         self._in_hand.clear()
 
-    def _bury(self, entry: _Entry) -> ConsumerDecision: ...
+    def _count_deaths(self) -> list[ConsumerDecision]:
+        decisions: list[ConsumerDecision] = []
+        for entry in list(self._in_hand.values()):
+            total, alone = entry.deaths
+            entry.deaths = Deaths(total + 1, alone + entry.deaths.of_a_suspect)
+            if entry.deaths.alone < self.max_deliver:
+                decisions.append(Died(self.name, entry.number, entry.deaths))
+                continue
+            self._settle(entry)
+            reason = f"{total + 1} processes died with it in hand, {entry.deaths.alone} of them with nothing else"
+            decisions.append(Park(self.name, entry.number, reason))
+        return decisions
+
+    def _settle(self, entry: _Entry) -> None:
+        del self._entries[entry.number]
+        self._in_hand.pop(entry.number, None)
+        while self._order and self._order[0] not in self._entries:
+            self._order.popleft()
+        line = self._lanes[entry.lane]
+        if line[0] != entry.number:
+            return
+        while line and line[0] not in self._entries:
+            line.popleft()
+        if line:
+            heapq.heappush(self._ready, line[0])
+        else:
+            del self._lanes[entry.lane]

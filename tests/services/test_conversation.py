@@ -173,3 +173,15 @@ async def test_respondents_on_one_file_do_not_see_each_other(tmp_path: Path) -> 
         turn = await second.turn("q1")
         assert turn is not None
         assert (turn.status, await contents(second)) == ("open", [])
+
+
+async def test_a_new_turn_brings_its_history_along_unless_an_earlier_one_may_still_add_to_it(
+    conversation: ConversationService,
+) -> None:
+    first, _ = await conversation.accept(asked("q1", query="one"))
+    second, _ = await conversation.accept(asked("q2", query="two"))
+    assert (first.beginning, second.beginning) == ((), None)
+    for query_id in ("q1", "q2"):
+        await conversation.finish(query_id, TurnStatus.ANSWERED, "yes", "s", "{}")
+    third, _ = await conversation.accept(asked("q3", query="three"))
+    assert [message["content"] for message in third.beginning or ()] == ["one", "yes", "two", "yes"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import date
@@ -22,7 +22,7 @@ from local.agents.turn_runner import Means, TurnRunner
 from local.agents.turns import Turns
 from local.agents.waiting_line import WaitingLine
 from local.errors import LocalError, ModelError
-from local.models.chat import ChatModel
+from local.models.chat import ChatModel, Json
 from local.models.ollama import OllamaModel
 from local.protocol.envelope import Envelope
 from local.protocol.messages import (
@@ -223,9 +223,13 @@ class GeneratorAgent(Participant):
         if stored.attempt > 1:
             await self._conversation.next_attempt(stored.query_id)
             await self._tools_back(stored)
-        session_history, steps = await self._conversation.beginning(stored)
+        history: Sequence[Json] | None = stored.beginning
+        steps: list[str] = []
+        if history is None or stored.attempt > 1:
+            history, steps = await self._conversation.beginning(stored)
         given_history = QueryReceived.decode(stored.body.encode()).history
-        history = session_history if given_history is None else given_history
+        if given_history is not None:
+            history = given_history
         question = Question(
             query_id=stored.query_id,
             respondent_id=self.respondent_id,

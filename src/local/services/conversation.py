@@ -6,7 +6,7 @@ import asyncio
 import json
 import sqlite3
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -64,7 +64,8 @@ class TurnStatus(StrEnum):
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
     """One row. `body` is the query's message as JSON; `tools` the names of the tools there were when it was accepted;
-    `outcome` the message that ended it, on `outcome_subject`."""
+    `outcome` the message that ended it, on `outcome_subject`. `beginning` is no column but the history before the turn,
+    which `accept` looks up on the way where nothing can still be added to it."""
 
     position: int
     query_id: str
@@ -84,6 +85,7 @@ class StoredTurn:
     published: bool
     created_at: float
     finished_at: float | None
+    beginning: tuple[dict[str, Any], ...] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ class ConversationService:
             )  # fmt: skip
             stored = self._find(db, asked.query_id)
             assert stored is not None
-            return stored, True
+            return replace(stored, beginning=self._settled_history(db, stored)), True
 
         return await self._database.run(work)
 
@@ -220,6 +222,13 @@ class ConversationService:
     def _steps(self, db: sqlite3.Connection, query_id: str) -> list[str]:
         sql = "SELECT body FROM steps WHERE query_id = ? AND respondent_id = ? ORDER BY number"
         return [row["body"] for row in db.execute(sql, (query_id, self._respondent_id))]
+
+    def _settled_history(self, db: sqlite3.Connection, turn: StoredTurn) -> tuple[dict[str, Any], ...] | None:
+        """The history of a new turn, unless an earlier turn of its session may still add to it."""
+        sql = "SELECT 1 FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND status = 'open'"
+        if db.execute(sql, (turn.session_id, self._respondent_id, turn.position)).fetchone():
+            return None
+        return tuple(self._history(db, turn.session_id, turn.position))
 
     def _history(self, db: sqlite3.Connection, session_id: str, before: int) -> list[dict[str, Any]]:
         sql = (

@@ -123,7 +123,10 @@ def test_a_bad_system_file_leaves_the_other_checks_something_to_work_with(text: 
     assert situation.system.api_port == 8765
 
 
-def test_the_facts_of_a_system_that_was_killed_are_not_believed(tmp_path: Path) -> None:
+def test_the_facts_of_a_system_that_was_killed_are_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     directory = RunDirectory(tmp_path)
     alive = Facts(os.getpid(), "", "", False, "", "", None)
     directory.tell(alive)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -226,6 +227,7 @@ async def running_system(tmp_path: Path) -> AsyncIterator[tuple[Path, Bus]]:
             yield data_dir, sender
     finally:
         await asyncio.to_thread(proxy.close)
+        shutil.rmtree(directory.path)
 
 
 @asynccontextmanager

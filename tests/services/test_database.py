@@ -69,6 +69,19 @@ async def test_what_waits_together_is_committed_together(path: Path) -> None:
     assert 1 <= len(commits) <= 2
 
 
+async def test_a_cursor_that_a_job_returns_is_closed_in_the_owning_thread(path: Path) -> None:
+    closed_in: list[str] = []
+
+    class Watched(sqlite3.Cursor):
+        def close(self) -> None:
+            closed_in.append(threading.current_thread().name)
+            super().close()
+
+    async with Database(path, MIGRATIONS) as database:
+        await database.run(lambda db: db.cursor(Watched).execute("INSERT INTO notes VALUES ('one')"))
+    assert closed_in == ["database notes.db"]
+
+
 async def test_the_awaiter_goes_on_after_the_commit(path: Path) -> None:
     async with Database(path, MIGRATIONS) as database:
         await database.run(insert("one"))

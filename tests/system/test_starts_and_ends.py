@@ -46,6 +46,13 @@ def test_told_to_stop_it_ends_with_status_0_and_leaves_no_process(
         assert not [line for line in system.log if "Traceback" in line or " error " in line]
 
 
+def test_a_signal_to_the_whole_group_is_an_orderly_end(start, tmp_path: Path) -> None:
+    with start(tmp_path) as system:
+        os.killpg(system.process.pid, signal.SIGTERM)  # as systemd and timeout(1) send it
+        assert system.process.wait(20) == 0
+        assert not [line for line in system.log if "started again" in line or " error " in line]
+
+
 def test_when_the_supervisor_is_killed_nobody_outlives_it(start, processes, survivors, tmp_path: Path) -> None:
     with start(tmp_path) as system:
         everybody = processes(system.process.pid)

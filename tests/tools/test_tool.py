@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 
 from local.apps.participant import find_class
-from local.errors import ToolError
+from local.errors import ConfigError, ToolError
 from local.protocol.messages import ErrorInfo
 from local.runtime.participant import Settingless
 from local.tools.tool import CALLS_AT_ONCE, Tool, ToolOutput
@@ -41,6 +41,10 @@ class WeatherTool(Tool):
                 raise ZeroDivisionError("too many words")
             case "Utopia":
                 return 42  # type: ignore[return-value]
+            case "Sodom":
+                raise SystemExit(3)
+            case "Gomorrah":
+                raise KeyboardInterrupt
             case "Rome":
                 return ToolOutput("Sunny.", ("http://weather/rome",))
             case "slow":
@@ -79,6 +83,19 @@ async def test_a_call_may_name_its_sources(serve: Serve) -> None:
     assert (result.result, result.sources) == ("Sunny.", ("http://weather/rome",))
 
 
+def test_a_tool_whose_parameters_have_no_types_cannot_be_made() -> None:
+    class UntypedTool(Tool):
+        """Nobody knows what it takes."""
+
+        name = "untyped"
+
+        async def run(self, what) -> str:  # type: ignore[no-untyped-def]
+            return ""
+
+    with pytest.raises(ConfigError, match=r"the tool untyped cannot be offered: parameter what of .*run: expected"):
+        UntypedTool(Settingless())
+
+
 async def test_a_tool_hears_the_requests_for_itself_alone(serve: Serve) -> None:
     class OtherTool(WeatherTool):
         """Tells other weather."""
@@ -98,6 +115,8 @@ async def test_a_tool_hears_the_requests_for_itself_alone(serve: Serve) -> None:
         ({"city": "Atlantis"}, "unknown_city", "Atlantis is under water"),
         ({"city": "Babel"}, "internal", "weather failed: ZeroDivisionError: too many words"),
         ({"city": "Utopia"}, "internal", "weather failed: TypeError: run returned int, expected str or ToolOutput"),
+        ({"city": "Sodom"}, "internal", "weather failed: RuntimeError: run ended with SystemExit(3)"),
+        ({"city": "Gomorrah"}, "internal", "weather failed: RuntimeError: run ended with KeyboardInterrupt()"),
         ({}, "bad_arguments", "weather: bad arguments: city: Field required. Expected: city, days."),
         (
             {"city": "Oslo", "planet": "Mars"},
@@ -174,6 +193,20 @@ async def test_eight_calls_run_side_by_side_and_the_ninth_waits(serve: Serve) ->
     assert tool.started.locked()
     tool.gate.set()
     assert {result.result for result in await asyncio.gather(*calls)} == {"1 days of rain in slow"}
+
+
+async def test_a_call_that_waits_for_its_turn_is_not_begun_after_its_query_was_cancelled(serve: Serve) -> None:
+    tool = WeatherTool()
+    caller = await serve(tool)
+    running = [asyncio.create_task(caller.call({"city": "slow"}, f"q1:0:{n}")) for n in range(CALLS_AT_ONCE)]
+    for _ in running:
+        await asyncio.wait_for(tool.started.acquire(), 10)
+    waiting = asyncio.create_task(caller.call({"city": "slow"}, "q2:0:0", "q2"))
+    await asyncio.sleep(0)  # its request is on the bus before the word that it is not wanted any more
+    await caller.cancel("q2")
+    await caller.cancel("q1")
+    assert {(await call).error.kind for call in (*running, waiting)} == {"cancelled"}
+    assert tool.started.locked()
 
 
 DICE = '''

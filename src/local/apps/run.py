@@ -114,13 +114,25 @@ async def _supervise(plan: Plan, directory: RunDirectory) -> int:
                     return EXIT_CONFIG
                 directory.tell(_facts(plan))
                 _greet(plan)
-                await stop.wait()
+                await _until_asked_to_stop(stop, supervisor)
         except StartFailed as error:  # caught here, because it would leave the task group as an exception group
             log.error("%s", error)
             return EXIT_CONFIG
         finally:
             telling.cancel()
     return 0
+
+
+async def _until_asked_to_stop(stop: asyncio.Event, supervisor: Supervisor) -> None:
+    """A signal may go to the whole process group, as systemd sends it: then no child that dies is started again."""
+
+    def end() -> None:
+        supervisor.wind_down()
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, end)
+    await stop.wait()
 
 
 def stages(plan: Plan) -> list[ChildSpec | list[ChildSpec]]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TextIO
 
 from local.bus.address import BusAddress
 from local.bus.proxy import load_or_make_keys
@@ -38,7 +39,7 @@ class Facts:
 
 
 class RunDirectory:
-    """Sockets, lock and facts of the system on `data_dir`; short, because a socket's path holds 107 bytes at most."""
+    """Lock, sockets and facts of the system on `data_dir`; short, because a socket's path holds 107 bytes at most."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
@@ -52,12 +53,18 @@ class RunDirectory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Be the only system on this data directory. Raises `AlreadyRunning`."""
-        with (self.path / "lock").open("w") as file:
+        """Be the only system on this data directory. Raises `AlreadyRunning`, `ConfigError`.
+
+        The lock lies beside the data: what is in the temporary folder may be cleaned away, or be elsewhere for others.
+        """
+        with self._lock_file() as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise AlreadyRunning(self._who_runs()) from None
+                raise AlreadyRunning(self._who_runs(file.read())) from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
             try:
                 yield
             finally:
@@ -68,8 +75,7 @@ class RunDirectory:
         try:
             self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            what = f"{self.data_dir} cannot hold the data: {error.strerror}"
-            raise ConfigError(f"{what}; give another folder with --data-dir or LOCAL2_DATA_DIR") from None
+            raise self._unusable(error) from None
 
     def bus_address(self, system: SystemConfig) -> BusAddress:
         """Where the bus of this system is, keys included."""
@@ -103,9 +109,18 @@ class RunDirectory:
     def _facts_file(self) -> Path:
         return self.path / "facts.json"
 
-    def _who_runs(self) -> str:
+    def _lock_file(self) -> TextIO:
         try:
-            who = f"process {self.facts().pid}"
-        except NotRunning:
-            who = "another process that is still starting"
+            file = (self.data_dir / "lock").open("a+")
+        except OSError as error:
+            raise self._unusable(error) from None
+        file.seek(0)
+        return file
+
+    def _unusable(self, error: OSError) -> ConfigError:
+        what = f"{self.data_dir} cannot hold the data: {error.strerror}"
+        return ConfigError(f"{what}; give another folder with --data-dir or LOCAL2_DATA_DIR")
+
+    def _who_runs(self, pid: str) -> str:
+        who = f"process {pid}" if pid else "another process that is still starting"
         return f"a system runs on {self.data_dir} already ({who}); stop it, or give another --data-dir"

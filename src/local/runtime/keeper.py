@@ -91,6 +91,10 @@ class Keeper:
             self._task = asyncio.create_task(self._keep(), name=f"keep {self.spec.name}")
             self._set(State.STARTING, restarts=0)
 
+    def wind_down(self) -> None:
+        """Take a death from now on for a part of the end."""
+        self._stopping.set()
+
     async def stop(self, seconds: float) -> None:
         """Ask the child to stop, kill it after `seconds`; returns when it has ended. One given up stays given up."""
         if self._task is None or self._task.done():
@@ -128,7 +132,8 @@ class Keeper:
                 if not death.hopeless:  # else it has said itself what is wrong
                     log.error("%s is given up (%s); everything else keeps running", self.spec.name, death.detail)
                 return self._set(State.FAILED, pid=None, detail=death.detail)
-            log.warning("%s died (%s) and is started again in %g s", self.spec.name, death.detail, delay)
+            when = f"in {delay:g} s" if delay else "at once"
+            log.warning("%s died (%s) and is started again %s", self.spec.name, death.detail, when)
             self._set(State.RESTARTING, pid=None, detail=death.detail)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), delay)

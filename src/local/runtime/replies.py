@@ -10,7 +10,7 @@ MAX_REPLIES = 512
 
 
 class RecentReplies:
-    """Remembers request ids: in hand, or answered with what. The oldest are forgotten beyond 512."""
+    """Remembers request ids: in hand, or answered with what. Beyond 512 the oldest answered one is forgotten."""
 
     def __init__(self) -> None:
         self._replies: OrderedDict[str, Message | None] = OrderedDict()
@@ -20,8 +20,10 @@ class RecentReplies:
         if request_id in self._replies:
             return False
         self._replies[request_id] = None
-        while len(self._replies) > MAX_REPLIES:
-            self._replies.popitem(last=False)
+        if len(self._replies) > MAX_REPLIES:
+            answered = next((known for known, reply in self._replies.items() if reply is not None), None)
+            if answered is not None:
+                del self._replies[answered]
         return True
 
     def settle(self, request_id: str, reply: Message) -> None:

@@ -92,6 +92,12 @@ class Supervisor:
                     return child
             await self._changed.wait()
 
+    def wind_down(self) -> None:
+        """The end is near: whoever dies from now on is not started again. For the moment of a signal, which may have
+        gone to the children as well."""
+        for keeper in self._keepers.values():
+            keeper.wind_down()
+
     async def start(self, name: str) -> None:
         """Start a child that was stopped or given up; returns when it is ready or given up (see `children`)."""
         keeper = self._keeper(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import queue
 import sqlite3
@@ -14,13 +15,35 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from local.errors import StoreFailed
+from local.errors import StoreFailed, StoreFull
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 MAX_GROUP = 256
 COMPANY_SECONDS = 0.05
+# SQLITE_IOERR_SHMSIZE: the file beside the WAL could not grow, the one way of being full that has another name.
+_FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+
+
+def migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
+    """Bring a database to the latest schema. Raises `StoreFailed` for a schema that is newer than that."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > len(migrations):
+        raise StoreFailed(f"schema version {version} is newer than this program's {len(migrations)}")
+    for number, script in enumerate(migrations[version:], version + 1):
+        connection.executescript(f"BEGIN; {script}; PRAGMA user_version={number}; COMMIT")
+
+
+def store_failure(path: Path, error: sqlite3.Error | OSError) -> StoreFailed:
+    """The error for a person: `StoreFull` where space is what is missing."""
+    if isinstance(error, OSError):
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    else:
+        is_full = getattr(error, "sqlite_errorcode", None) in _FULL_CODES
+    if is_full:
+        return StoreFull(f"{path}: the disk is full; free some space and try again")
+    return StoreFailed(f"{path}: {error}")
 
 
 @dataclass(slots=True)
@@ -34,11 +57,18 @@ class Database:
     """Use as `async with`. `migrations` are SQL scripts; the file's `user_version` says how many it has had.
 
     Every job runs in the owning thread, inside a transaction that is on the disk (`synchronous=FULL`) when its awaiter
-    goes on. A job that raises leaves no trace and disturbs no other. Raises `StoreFailed` for what SQLite reports.
+    goes on. A job that raises leaves no trace and disturbs no other. Raises `StoreFailed` for what SQLite reports,
+    `StoreFull` where the disk is full. `committed(connection)` is called in the owning thread after each commit and
+    before its awaiters go on; what it raises of `sqlite3.Error`, `OSError` and `StoreFailed` they get.
     """
 
-    def __init__(self, path: Path, migrations: Sequence[str]) -> None:
-        self._path, self._migrations = path, migrations
+    def __init__(
+        self,
+        path: Path,
+        migrations: Sequence[str],
+        committed: Callable[[sqlite3.Connection], None] = lambda connection: None,
+    ) -> None:
+        self._path, self._migrations, self._committed = path, migrations, committed
         self._closed = False
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name=f"database {path.name}", daemon=True)
@@ -124,11 +154,8 @@ class Database:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version > len(self._migrations):
-            raise StoreFailed(f"schema version {version} is newer than this program's {len(self._migrations)}")
-        for number, script in enumerate(self._migrations[version:], version + 1):
-            connection.executescript(f"BEGIN; {script}; PRAGMA user_version={number}; COMMIT")
+        connection.execute("PRAGMA secure_delete=ON")  # what a user deletes is gone from the file
+        migrate(connection, self._migrations)
 
     def _commit(self, connection: sqlite3.Connection, group: Sequence[_Job[Any]]) -> None:
         outcomes: list[tuple[_Job[Any], Any, Exception | None]] = []
@@ -136,10 +163,11 @@ class Database:
             connection.execute("BEGIN IMMEDIATE")
             outcomes = [(job, *self._attempt(connection, job)) for job in group]
             connection.execute("COMMIT")
-        except sqlite3.Error as error:
+            self._committed(connection)
+        except (sqlite3.Error, OSError, StoreFailed) as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            failure = StoreFailed(f"{self._path}: {error}")
+            failure = error if isinstance(error, StoreFailed) else store_failure(self._path, error)
             outcomes = [(job, None, failure) for job in group]
         for job, value, failed in outcomes:
             self._tell(job.future, value, failed)
@@ -148,11 +176,14 @@ class Database:
         connection.execute("SAVEPOINT job")
         try:
             value = job.work(connection)
-        except Exception as error:  # noqa: BLE001 - it belongs to whoever awaits this job, and to nobody else
+            if isinstance(value, sqlite3.Cursor):
+                value.close()  # one that is collected in another thread resets a statement that this one is using
+        except Exception as error:
+            if isinstance(error, sqlite3.Error) and not connection.in_transaction:
+                raise  # SQLite itself has undone the whole group, as it does when the disk is full
             connection.execute("ROLLBACK TO job")
             connection.execute("RELEASE job")
-            failure = StoreFailed(f"{self._path}: {error}") if isinstance(error, sqlite3.Error) else error
-            return None, failure
+            return None, store_failure(self._path, error) if isinstance(error, sqlite3.Error) else error
         connection.execute("RELEASE job")
         return value, None
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections import defaultdict, deque
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from local.config import Settings
-from local.errors import ToolError
+from local.errors import ConfigError, ToolError
 from local.protocol.envelope import Envelope
 from local.protocol.messages import (
     ErrorInfo,
@@ -26,6 +26,7 @@ from local.runtime.participant import Kind, Participant, on
 from local.tools.arguments import Arguments
 
 CALLS_AT_ONCE = 8
+CANCELLED_KEPT = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Tool(Participant):
     Write `async def run(self, …) -> str | ToolOutput`. The model is told the class docstring and a JSON Schema of
     `run`'s parameters; the text in `Annotated[str, "…"]` describes one. Arguments are validated before `run` sees
     them. Raise `ToolError` for what the model should read; anything else it reads as an internal error.
+    The constructor raises `ConfigError` for a `run` that no schema can describe.
     """
 
     kind = Kind.TOOL
@@ -52,8 +54,12 @@ class Tool(Participant):
 
     def __init__(self, config: Settings) -> None:
         super().__init__(config)
-        self._arguments = Arguments(self.run)
+        try:
+            self._arguments = Arguments(self.run)
+        except TypeError as error:
+            raise ConfigError(f"the tool {self.name} cannot be offered: {error}") from None
         self._running: defaultdict[str, set[asyncio.Task[str | ToolOutput]]] = defaultdict(set)
+        self._cancelled: deque[str] = deque(maxlen=CANCELLED_KEPT)
 
     def schema(self) -> ToolSchema:
         """What the model and the generator are told."""
@@ -91,7 +97,8 @@ class Tool(Participant):
 
     @on(QueryCancel)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
-        """Stop every call of a cancelled query."""
+        """Stop every call of a cancelled query, and begin none of those that still wait."""
+        self._cancelled.append(message.query_id)
         for task in self._running.get(message.query_id, ()):
             task.cancel()
 
@@ -103,11 +110,13 @@ class Tool(Participant):
         return self._result(message, time.monotonic(), error=info)
 
     async def _run_within_limit(self, request: ToolRequest) -> ToolOutput:
+        if request.query_id in self._cancelled:
+            raise self._was_cancelled()
         try:
             arguments = self._arguments.validate(request.args)
         except ValueError as error:
             raise ToolError(f"{self.name}: bad arguments: {error}", kind="bad_arguments") from None
-        task = asyncio.create_task(self.run(**arguments), name=request.call_id)
+        task = asyncio.create_task(self._run(arguments), name=request.call_id)
         self._running[request.query_id].add(task)
         task.add_done_callback(lambda task: self._ended(request.query_id, task))
         try:
@@ -117,11 +126,20 @@ class Tool(Participant):
         if not done:
             raise ToolError(f"{self.name} did not finish within {self.timeout_seconds:g} s", kind="timeout")
         if task.cancelled():
-            raise ToolError(f"{self.name} was cancelled", kind="cancelled")
+            raise self._was_cancelled()
         output = task.result()
         if not isinstance(output, str | ToolOutput):
             raise TypeError(f"run returned {type(output).__name__}, expected str or ToolOutput")
         return ToolOutput(output) if isinstance(output, str) else output
+
+    async def _run(self, arguments: Mapping[str, Any]) -> str | ToolOutput:
+        try:
+            return await self.run(**arguments)
+        except (SystemExit, KeyboardInterrupt) as error:  # it would end this process and every other call in it
+            raise RuntimeError(f"run ended with {error!r}") from error
+
+    def _was_cancelled(self) -> ToolError:
+        return ToolError(f"{self.name} was cancelled", kind="cancelled")
 
     def _ended(self, query_id: str, task: asyncio.Task[str | ToolOutput]) -> None:
         self._running[query_id].discard(task)

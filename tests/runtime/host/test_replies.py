@@ -71,3 +71,12 @@ def test_recent_replies_forget_the_oldest() -> None:
     assert not replies.begin(f"r{MAX_REPLIES}")
     assert replies.answer(f"r{MAX_REPLIES}") is answer
     assert replies.answer("r0") is None
+
+
+def test_a_request_in_hand_is_never_forgotten() -> None:
+    replies = RecentReplies()
+    assert replies.begin("in hand")
+    for number in range(MAX_REPLIES + 10):
+        replies.begin(f"r{number}")
+        replies.settle(f"r{number}", ToolResult(query_id="q", call_id="q:0:0", tool="x"))
+    assert not replies.begin("in hand")

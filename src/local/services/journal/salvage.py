@@ -1,0 +1,104 @@
+"""What is done about a damaged journal: it is moved aside, whole, and what is sound in it goes into a fresh one.
+
+Any step can be the last before a crash. A folder `<journal>.damaged-<n>` without a report is work in hand, which the
+next start takes up; nothing fresh is in its place before the report is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from local.services.journal.build import build_journal
+from local.services.journal.high_water_mark import create_mark, read_mark, sync_folder
+
+_FRESH, _REPORT, _REASON = "salvaged.db", "report.json", "reason.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class DamageReport:
+    """What happened to a journal: where the broken one lies, why, and which numbers are in doubt: they were given out,
+    perhaps acknowledged, and are gone (ranges, both ends included).
+
+    `salvaged` entries are in the fresh file under their old numbers. With `consumers_in_doubt` durable consumers were
+    lost too; they get every entry again when they register. Payloads redacted later stay in the folder.
+    """
+
+    moved_to: Path
+    reason: str
+    in_doubt: tuple[tuple[int, int], ...]
+    salvaged: int
+    consumers_in_doubt: bool
+
+
+def mark_path(path: Path) -> Path:
+    """The high-water mark of the journal at `path`."""
+    return path.with_name(path.name + ".mark")
+
+
+def salvage(path: Path, reason: str) -> DamageReport:
+    """Move the journal at `path` aside and put a fresh one with all that is sound in its place.
+
+    Raises `OSError` and `sqlite3.Error` where that cannot be written; trying again goes on where it ended.
+    """
+    names = (path.with_name(f"{path.name}.damaged-{number}") for number in count(1))
+    folder = next(name for name in names if not name.exists())
+    folder.mkdir(mode=0o700)
+    _write(folder / _REASON, reason)
+    sync_folder(path.parent)
+    return _proceed(path, folder)
+
+
+def resume_salvage(path: Path) -> DamageReport | None:
+    """Finish what a crash interrupted; None when there is nothing of the kind."""
+    for folder in _folders(path):
+        is_begun = (folder / _REASON).exists()  # without it nothing has been moved yet
+        is_done = (folder / _REPORT).exists() and not (folder / _FRESH).exists()
+        if is_begun and not is_done:
+            return _proceed(path, folder)
+    return None
+
+
+def _folders(path: Path) -> list[Path]:
+    return list(path.parent.glob(f"{path.name}.damaged-*"))
+
+
+def _proceed(path: Path, folder: Path) -> DamageReport:
+    if not (folder / _REPORT).exists():
+        for name in (path.name, f"{path.name}-wal", f"{path.name}-shm", mark_path(path).name):
+            _move(path.parent / name, folder / name)
+        sync_folder(path.parent)
+        _salvage_in(folder, path.name)
+    _move(mark_path(folder / _FRESH), mark_path(path))
+    _move(folder / _FRESH, path)
+    sync_folder(path.parent)
+    content = json.loads((folder / _REPORT).read_text())
+    in_doubt = tuple((first, last) for first, last in content.pop("in_doubt"))
+    return DamageReport(folder, in_doubt=in_doubt, **content)
+
+
+def _salvage_in(folder: Path, name: str) -> None:
+    built = build_journal(folder / _FRESH, folder / name, read_mark(mark_path(folder / name)))
+    create_mark(mark_path(folder / _FRESH), built.state)
+    content: dict[str, str | int | Sequence[tuple[int, int]]] = {
+        "reason": (folder / _REASON).read_text(),
+        "in_doubt": built.lost,
+        "salvaged": built.salvaged,
+        "consumers_in_doubt": built.state.consumers_in_doubt,
+    }
+    _write(folder / _REPORT, json.dumps(content))
+
+
+def _move(source: Path, target: Path) -> None:
+    if source.exists():
+        source.replace(target)
+
+
+def _write(path: Path, text: str) -> None:
+    half_written = path.with_name(path.name + ".new")
+    half_written.write_text(text)
+    half_written.replace(path)
+    sync_folder(path.parent)

@@ -1,0 +1,186 @@
+"""The journal's store: every message under a number, in one SQLite file with a high-water mark beside it.
+
+What was acknowledged is on the disk twice over: the commit, and then the mark that says how far the commits went. A
+tail that went missing, a row or a page that changed, a file that was swapped are found when the store is opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from local.errors import StoreFailed
+from local.services.database import Database
+from local.services.journal import consumers, entries
+from local.services.journal.check import find_damage
+from local.services.journal.entry import Appended, ConsumerState, Deaths, Entry, Stored
+from local.services.journal.opening import open_soundly
+from local.services.journal.retention import remove_slice
+from local.services.journal.salvage import DamageReport
+from local.services.journal.schema import MIGRATIONS
+from local.services.journal.state import State, read_state
+
+FULL_CHECK_BYTES = 16 * 1024 * 1024  # a third of a second
+
+
+class JournalStore:
+    """Use as `async with`; one process has it open. Every coroutine returns after its commit.
+
+    Where opening finds damage, the broken file is moved aside and what is sound in it goes on in a fresh one; `damage`
+    then says what happened. A file above `full_check_bytes` is checked at its end only: `verify` it at leisure, and
+    open it again without that limit (None) where it finds anything. Raises `StoreFailed`; `StoreFull` while the disk is
+    full; `StoreDamaged` for a row that has changed since the check; `NotOnRecord` for an unknown consumer.
+    """
+
+    def __init__(
+        self, path: Path, *, clock: Callable[[], float] = time.time, full_check_bytes: int | None = FULL_CHECK_BYTES
+    ) -> None:
+        self._path, self._clock, self._full_check_bytes = path, clock, full_check_bytes
+        self._stack = AsyncExitStack()
+        self._reading = asyncio.Lock()  # a reader of the file keeps the WAL from being emptied
+        self._empties_wal = self._wal_is_read = False
+        self.damage: DamageReport | None = None
+
+    async def __aenter__(self) -> Self:
+        self._mark, self.damage = await asyncio.to_thread(open_soundly, self._path, self._full_check_bytes)
+        async with AsyncExitStack() as stack:
+            stack.enter_context(self._mark)
+            self._database = await stack.enter_async_context(Database(self._path, MIGRATIONS, self._committed))
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def append(self, new: Sequence[Entry]) -> list[Appended]:
+        """Number and store entries in one commit; one whose envelope id is known keeps its number."""
+        return await self._database.run(lambda db: entries.append(db, new, self._clock()))
+
+    async def read(
+        self,
+        *,
+        limit: int,
+        after: int = 0,
+        subjects: Sequence[str] = (),
+        session_id: str | None = None,
+        correlation_id: str | None = None,
+        sender: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[Stored]:
+        """At most `limit` entries with higher numbers than `after`, in order, that match everything given.
+
+        A subject that ends in a dot stands for its family. `since` (included) and `until` (not) are times of commit.
+        """
+        clause, parameters = consumers.subject_clause(subjects)
+        filters = {
+            f"number > ? AND {clause}": (after, *parameters),
+            "session_id = ?": (session_id,),
+            "correlation_id = ?": (correlation_id,),
+            "sender = ?": (sender,),
+            "committed_at >= ?": (since,),
+            "committed_at < ?": (until,),
+        }
+        used = {sql: values for sql, values in filters.items() if values != (None,)}
+        where = f"{' AND '.join(used)} ORDER BY number LIMIT ?"
+        arguments = [*(value for values in used.values() for value in values), limit]
+        return await self._database.run(lambda db: list(entries.read(db, where, arguments)))
+
+    async def state(self) -> State:
+        """How far it has come: first and last number, number of changes."""
+        return await self._database.run(read_state)
+
+    async def contiguous(self, sender: str, instance: str) -> dict[str, int]:
+        """For each subject the seq up to which everything of a sender's instance is stored."""
+        return await self._database.run(lambda db: entries.contiguous(db, sender, instance))
+
+    async def register(self, name: str, subjects: Sequence[str], *, floor: int | None = None) -> ConsumerState:
+        """Register a durable consumer for what comes above `floor`: 0 is from the beginning, None from now on.
+
+        One that is known keeps its floor; its subjects become these.
+        """
+
+        def work(db: sqlite3.Connection) -> ConsumerState:
+            above = read_state(db).last_number if floor is None else floor
+            return consumers.register(db, name, subjects, above)
+
+        return await self._database.run(work)
+
+    async def forget(self, name: str) -> None:
+        """Remove a durable consumer, and with it the claim on what it has not acknowledged."""
+        await self._database.run(lambda db: consumers.forget(db, name))
+
+    async def consumer(self, name: str) -> ConsumerState:
+        """What is known of a durable consumer."""
+        return await self._database.run(lambda db: consumers.consumer(db, name))
+
+    async def consumer_names(self) -> list[str]:
+        """All durable consumers."""
+        return await self._database.run(consumers.consumer_names)
+
+    async def acknowledge(self, name: str, numbers: Iterable[int]) -> None:
+        """A consumer has dealt with these. Waits a moment for a commit to share: losing it means one more delivery."""
+        settled = list(numbers)
+        await self._database.note(lambda db: consumers.acknowledge(db, name, settled))
+
+    async def note_deaths(self, name: str, deaths: Mapping[int, Deaths]) -> None:
+        """Remember how often messages were in hand when a consumer's process died: totals, not increments."""
+        await self._database.run(lambda db: consumers.note_deaths(db, name, deaths))
+
+    async def park(self, name: str, number: int, reason: str) -> None:
+        """Give a message that cannot be handled to this consumer no more."""
+        await self._database.run(lambda db: consumers.park(db, name, number, reason))
+
+    async def redact_session(self, session_id: str) -> int:
+        """Remove the payloads of a session from the file for good, headers stay; returns how many there were."""
+        return await self._redact(entries.SESSION, [session_id])
+
+    async def redact_envelopes(self, envelope_ids: Sequence[str]) -> int:
+        """The same for single messages. One that comes only later is stored without its payload."""
+        return await self._redact(entries.ENVELOPE, envelope_ids)
+
+    async def retain(self, max_age_seconds: float, max_bytes: int) -> int:
+        """Remove the oldest entries that are older, or that make the file's used part larger; returns how many.
+
+        Stops at the first entry that a registered consumer has neither acknowledged nor had parked.
+        """
+        oldest = self._clock() - max_age_seconds
+        removed = 0
+        while count := await self._database.run(lambda db: remove_slice(db, oldest, max_bytes)):
+            removed += count
+        return removed
+
+    async def verify(self) -> str | None:
+        """Check all of the file beside the running work: what is wrong with it in words, None when it is sound."""
+        async with self._reading:
+            return await asyncio.to_thread(find_damage, self._path, self._mark.state, in_full=True)
+
+    async def _redact(self, kind: str, identifiers: Sequence[str]) -> int:
+        def work(db: sqlite3.Connection) -> int:
+            self._empties_wal = True
+            return sum(entries.redact(db, kind, each) for each in identifiers)
+
+        async with self._reading:
+            count = await self._database.run(work)
+            if self._wal_is_read:
+                raise StoreFailed(
+                    f"{self._path}: redacted, but another program reads the file and keeps the old WAL;"
+                    " redact once more when it has ended"
+                )
+            return count
+
+    def _committed(self, db: sqlite3.Connection) -> None:
+        state = read_state(db)
+        if state != self._mark.state:
+            self._mark.advance(state)
+        if self._empties_wal:
+            self._empties_wal = False
+            self._wal_is_read = bool(db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])

@@ -100,7 +100,7 @@ async def test_a_second_tool_of_the_same_name_is_refused_aloud(stage: Any, dice:
     rival = type("Rival", (type(dice),), {"__doc__": "Roll another dice."})()
     await stage.tool(rival, sender="rival")
     dead = await stage.door.hears(BusDead)
-    assert (dead.error.kind, dead.dead_subject) == ("duplicate_tool", "tool.schema")
+    assert (dead.error.kind, dead.dead_subject) == ("refused_tool", "tool.schema")
     assert dead.error.message == "tool dice of rival is refused: dice offers one of that name"
 
 

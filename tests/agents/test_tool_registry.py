@@ -1,6 +1,6 @@
 """Which tools there are, learned from what tools say of themselves."""
 
-from local.agents.tool_registry import SILENT_SECONDS, ToolRegistry, as_function
+from local.agents.tool_registry import MAX_SCHEMA_BYTES, SILENT_SECONDS, ToolRegistry, as_function
 from local.protocol.messages import ToolSchema
 
 
@@ -52,6 +52,17 @@ def test_a_tool_is_withdrawn_after_ten_seconds_of_silence_and_back_with_the_next
 
 def test_whoever_has_announced_nothing_should_be_asked() -> None:
     assert not ToolRegistry().heard("dice", now=0)
+
+
+def test_a_tool_too_long_to_tell_the_model_of_is_refused_and_not_asked_again_and_again() -> None:
+    registry = ToolRegistry()
+    endless = schema().model_copy(update={"description": "x" * MAX_SCHEMA_BYTES})
+    refusal = registry.announce(endless, "dice", "i1", now=0)
+    assert refusal is not None and "dice" in refusal and "16384" in refusal
+    assert registry.offered(now=0) == {}
+    assert registry.heard("dice", now=1)
+    assert registry.announce(schema(), "dice", "i2", now=2) is None
+    assert "dice" in registry.offered(now=2)
 
 
 def test_goodbye_withdraws_the_tool() -> None:

@@ -164,7 +164,7 @@ class GeneratorAgent(Participant):
             self._news.set()
             return None
         log.warning("%s", refusal)
-        error = ErrorInfo(kind="duplicate_tool", message=refusal)
+        error = ErrorInfo(kind="refused_tool", message=refusal)
         return BusDead(participant=self.name, envelope_id=envelope.id, dead_subject=envelope.subject, error=error)
 
     @on(ParticipantStatus)

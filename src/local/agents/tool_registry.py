@@ -8,6 +8,7 @@ from local.models.chat import Json
 from local.protocol.messages import ToolSchema
 
 SILENT_SECONDS = 10.0
+MAX_SCHEMA_BYTES = 16 * 1024  # it is a part of every call of the model
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +23,21 @@ class Offer:
 
 class ToolRegistry:
     """Times are seconds of one monotonic clock. A tool is offered until its participant says goodbye or is silent for
-    ten seconds; a participant that restarted takes its own tool over, another one of the same name is refused."""
+    ten seconds; a participant that restarted takes its own tool over. Another one of the same name is refused, and so
+    is one whose schema is too long to tell the model."""
 
     def __init__(self) -> None:
         self._offers: dict[str, Offer] = {}
         self._refused: dict[str, str] = {}  # sender -> the tool that it may not offer
+        self._oversized: set[str] = set()  # senders of tools that no model could be told of
 
     def announce(self, schema: ToolSchema, sender: str, instance: str, now: float) -> str | None:
         """A tool says what it is. Returns why it is refused, or None."""
+        size = len(schema.encode())
+        if size > MAX_SCHEMA_BYTES:
+            self._oversized.add(sender)
+            return f"tool {schema.tool} of {sender} is refused: its schema has {size} bytes, at most {MAX_SCHEMA_BYTES}"
+        self._oversized.discard(sender)
         owner = self._offers.get(schema.tool)
         if owner is not None and owner.sender != sender and self._is_alive(owner, now):
             self._refused[sender] = schema.tool
@@ -44,7 +52,8 @@ class ToolRegistry:
         for name in known:
             self._offers[name] = replace(self._offers[name], heard_at=now)
         rival = self._offers.get(self._refused.get(sender, ""))
-        return bool(known) or (rival is not None and self._is_alive(rival, now))
+        is_refused = sender in self._oversized or (rival is not None and self._is_alive(rival, now))
+        return bool(known) or is_refused
 
     def left(self, sender: str, instance: str) -> None:
         """A tool's participant says goodbye; its successor, if it is here already, stays."""

@@ -58,6 +58,15 @@ async def obey(pipe: Pipe, talker: Talker) -> None:
             pipe.send([await _time(talker) for _ in range(asks)])
 
 
+async def until_answered(talker: Talker) -> None:
+    """Ask until an answer comes: nothing else tells these ends that they are heard and hear."""
+    while True:
+        try:
+            return await asyncio.wait_for(talker.ask(), 0.1)
+        except TimeoutError:
+            continue
+
+
 async def _time(talker: Talker) -> float:
     started = time.perf_counter()
     await talker.ask()

@@ -16,7 +16,7 @@ import zmq.asyncio
 from pydantic import BaseModel
 
 from benchmarks.peer import Pipe
-from benchmarks.talk import TRACE, Meter, note, obey, request, result
+from benchmarks.talk import TRACE, Meter, note, obey, request, result, until_answered
 from local.bus.address import BusAddress
 from local.protocol.envelope import VERSION
 from local.protocol.messages import AnswerDialog, ToolRequest, ToolResult
@@ -105,12 +105,7 @@ class _Talker:
 
 async def _talk(pipe: Pipe, address: BusAddress) -> None:
     talker = _Talker(PlainEnd(address, RESULT))
-    while True:  # a PUB cannot know when it is heard
-        try:
-            await asyncio.wait_for(talker.ask(), 0.1)
-            break
-        except TimeoutError:
-            continue
+    await until_answered(talker)
     await obey(pipe, talker)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from benchmarks.peer import Pipe
-from benchmarks.talk import Meter, obey
+from benchmarks.talk import Meter, obey, until_answered
 from local.bus.address import BusAddress
 from local.bus.zeromq import ZeroMQTransport
 
@@ -44,12 +44,7 @@ class _Talker:
 async def _talk(pipe: Pipe, address: BusAddress) -> None:
     talker = _Talker(address)
     await talker.linked.wait()
-    while True:  # our subscription is in place when an answer comes back
-        try:
-            await asyncio.wait_for(talker.ask(), 0.1)
-            break
-        except TimeoutError:
-            continue
+    await until_answered(talker)
     await obey(pipe, talker)
 
 

@@ -130,7 +130,7 @@ async def test_a_tool_that_does_not_say_how_long_it_may_take_gets_what_is_config
     await stage.door.bus.publish(SilentSchema())
     waited: list[float] = []
 
-    async def request(message: Message, reply: type[Message], timeout: float, trace: Trace) -> Message:
+    async def request(message: Message, reply: type[Message], timeout: float, trace: Trace, **_: Any) -> Message:
         waited.append(timeout)
         raise RequestTimeout(message.routing_key, timeout)
 

@@ -136,15 +136,25 @@ class TurnRunner:
     async def _call_tools(self) -> Next:
         turn = self._turn
         calls, settled = turn.calls_to_make(self._offered)
+        unsent = {call.call_id for call in calls}
+
+        def left(call: PlannedCall) -> None:
+            unsent.discard(call.call_id)
+            if not unsent and turn.state is State.DISPATCHING_TOOL:
+                turn.requests_sent()
+
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._call_tool(call), name=call.call_id) for call in calls]
-            await asyncio.sleep(0)  # every task sends its request now
+            tasks = [group.create_task(self._call_tool(call, left), name=call.call_id) for call in calls]
+        if not calls:
             turn.requests_sent()
         made = (task.result() for task in tasks)
         return turn.tools_settled(settled | {record.call_id: record for record in made})
 
-    async def _call_tool(self, call: PlannedCall) -> ToolCallRecord:
-        """The result, or what kept us from one: whatever goes wrong here is for the model to read."""
+    async def _call_tool(self, call: PlannedCall, left: Callable[[PlannedCall], None]) -> ToolCallRecord:
+        """The result, or what kept us from one: whatever goes wrong here is for the model to read.
+
+        `left` is told when the request is on its way, or that none will be.
+        """
         means = self._means
         seconds = self._seconds_for(self._offered[call.tool])
         request = ToolRequest(
@@ -157,8 +167,9 @@ class TurnRunner:
         record = ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args)
         started = means.clock()
         try:
-            settled = await means.bus.request(request, ToolResult, seconds, self._trace)
+            settled = await means.bus.request(request, ToolResult, seconds, self._trace, on_sent=lambda: left(call))
         except LocalError as failure:
+            left(call)
             late = isinstance(failure, RequestTimeout)
             message = f"did not answer within {seconds:g} s" if late else f"gave no answer: {failure}"
             error = ErrorInfo(kind=failure.kind, message=f"{call.tool} {message}")

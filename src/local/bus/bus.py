@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from local.bus.blobs import BlobStore, is_packed, needs_packing
-from local.bus.gaps import GapTracker
 from local.bus.handshake import Handshake
+from local.bus.losses import Losses
 from local.bus.outbox import Outbox
 from local.bus.rejects import RejectLog
 from local.bus.requests import Requests
@@ -25,7 +25,6 @@ M = TypeVar("M", bound=Message)
 
 READY_SECONDS = 10.0
 PUBLISH_SECONDS = 5.0
-MAX_SENDERS = 4096
 
 
 class Bus:
@@ -47,9 +46,7 @@ class Bus:
         self._rejects, self._blobs = rejects, blobs
         self._routes = Routes()
         self._fresh: list[str] = []  # subscribed to since the last ready()
-        self._gaps = GapTracker(self._note_gap)
-        self._senders: dict[str, str] = {}
-        self._unreported: Counter[tuple[str, str]] = Counter()
+        self._losses = Losses(sender, self.counters)
         self._requests = Requests(self._send_again)
         self._hears_replies: dict[str, bool] = {}  # by subject: subscribed to, and whether the subscription is in place
         self._handshake = Handshake(self._send_probe, self._reconnected)
@@ -103,23 +100,11 @@ class Bus:
 
     def overflowed(self, envelope: Envelope) -> None:
         """A consumer had no room for this envelope: count it as missed, as a loss on the way would be."""
-        self.counters["overflow"] += 1
-        self._note_gap(envelope.instance, envelope.subject, 1)
+        self._losses.overflowed(envelope)
 
     def take_gaps(self) -> list[BusGap]:
         """The losses noticed since the last call, as messages to publish."""
-        gaps = [
-            BusGap(
-                observer=self.sender,
-                sender=self._senders.get(instance, "unknown"),
-                instance=instance,
-                missed_subject=subject,
-                missed=missed,
-            )
-            for (instance, subject), missed in self._unreported.items()
-        ]
-        self._unreported.clear()
-        return gaps
+        return self._losses.take()
 
     async def unpack(self, envelope: Envelope) -> bytes:
         """The payload of an envelope, with the large fields that travel outside it. Raises `MalformedFrame`."""
@@ -176,9 +161,18 @@ class Bus:
             self.counters["dropped"] += 1
         return sent
 
-    async def request(self, message: Message, reply: type[M], timeout: float, trace: Trace | None = None) -> M:
+    async def request(
+        self,
+        message: Message,
+        reply: type[M],
+        timeout: float,
+        trace: Trace | None = None,
+        *,
+        on_sent: Callable[[], object] = lambda: None,
+    ) -> M:
         """Publish a request and wait `timeout` seconds at most for its answer; on silence the same envelope goes again.
 
+        `on_sent` is called once, when the request has left for the first time.
         Raises `RequestTimeout`, also when there was no connection all the while; otherwise as `publish`, and
         `MalformedFrame` for an answer that is none. An answer that comes later is counted and dropped.
         """
@@ -196,6 +190,7 @@ class Bus:
                 if not self._outbox.try_send(frame):
                     await self._outbox.send(frame, subject, timeout)
                 self._requests.left(envelope.id, frame)
+                on_sent()
                 return reply.decode(await self.unpack(await answer))
             finally:
                 self._requests.end(envelope.id)
@@ -237,7 +232,9 @@ class Bus:
         try:
             envelope = decode(frame)
             if envelope.subject == PARTICIPANT_STATUS:
-                self._gaps.beat(envelope.instance, ParticipantStatus.decode(envelope.payload).last_seq, self._is_wanted)
+                self._losses.gaps.beat(
+                    envelope.instance, ParticipantStatus.decode(envelope.payload).last_seq, self._is_wanted
+                )
         except MalformedFrame as error:
             self.reject(str(error), frame)
             return
@@ -246,10 +243,8 @@ class Bus:
             if envelope.instance == self.instance:
                 self._handshake.returned(envelope.seq)
             return
-        if not self._gaps.observe(envelope.instance, envelope.subject, envelope.seq):
+        if not self._losses.observe(envelope):
             self.counters["repeated"] += 1
-        if envelope.instance not in self._senders:
-            self._note_sender(envelope)
         if envelope.in_reply_to is not None and not self._requests.settle(envelope.in_reply_to, envelope):
             self.counters["late_replies"] += 1
         routes = self._routes.find(envelope.subject)
@@ -259,21 +254,12 @@ class Bus:
             if receive(envelope) is False:
                 self.overflowed(envelope)
 
-    def _note_sender(self, envelope: Envelope) -> None:
-        if len(self._senders) >= MAX_SENDERS:
-            self._senders.clear()
-        self._senders[envelope.instance] = envelope.sender
-
     def _is_wanted(self, subject: str) -> bool:
         return bool(self._routes.find(subject))
 
     def _forget(self, subject: str) -> None:
         """A subscription begins: what went by before is not our loss."""
-        self._gaps.forget(lambda known: covers(subject, known))
-
-    def _note_gap(self, instance: str, subject: str, missed: int) -> None:
-        self.counters["missed"] += missed
-        self._unreported[instance, subject] += missed
+        self._losses.gaps.forget(lambda known: covers(subject, known))
 
     def _send_probe(self, number: int) -> None:
         """Probes have numbers of their own: they are no messages that anybody could miss."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 
-class View(Generic[T]):
+class View(ABC, Generic[T]):
     """Base of all views. `now` is in seconds on the printer's monotonic clock."""
 
+    @abstractmethod
     def lines(self, item: T, now: float) -> Iterable[str]:
         """The lines to print for an item, and for what it ends."""
-        raise NotImplementedError
 
     def due(self, now: float) -> Iterable[str]:
         """Lines of earlier items that have been held back long enough."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class LocalError(Exception):
     """Base of all our errors. `str()` of it is a sentence for a person; `kind` is the word for a program."""
 
     kind = "error"
-
-
-# --- protocol -------------------------------------------------------------------------------------------------------
 
 
 class MalformedFrame(LocalError):
@@ -44,9 +41,6 @@ class UnsendableMessage(LocalError):
     """A message that no frame can carry: a subject that is none, or text that is no Unicode."""
 
     kind = "unsendable"
-
-
-# --- bus ------------------------------------------------------------------------------------------------------------
 
 
 class BusNotReady(LocalError):
@@ -107,7 +101,26 @@ class NotConfirmed(LocalError):
         self.subject, self.seconds = subject, seconds
 
 
-# --- runtime --------------------------------------------------------------------------------------------------------
+class NoJournal(LocalError):
+    """A durable consumer on a bus without a journal."""
+
+    kind = "no_journal"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the durable consumer {name} needs a journal, and this bus has none")
+        self.name = name
+
+
+class JournalFull(LocalError):
+    """The disk has no room for new work; what was accepted before goes on when there is space."""
+
+    kind = "journal_full"
+
+
+class HandedBack(LocalError):
+    """Work that was begun and is left to whoever serves next, as when a participant is asked to stop."""
+
+    kind = "handed_back"
 
 
 class IllegalTransition(LocalError):
@@ -138,16 +151,53 @@ class StoreFull(StoreFailed):
     kind = "store_full"
 
 
+class StoreFenced(LocalError):
+    """A newer process has taken over the store; this one must not act on it any more."""
+
+    kind = "fenced"
+
+
 class StoreDamaged(StoreFailed):
     """A row that does not match its checksum was met. Opening the store with a full check salvages what is sound."""
 
     kind = "store_damaged"
 
 
+class UntrustedFact(LocalError):
+    """A fact about the user that is not the user's own word."""
+
+    kind = "untrusted_fact"
+
+    def __init__(self, slot: str, origin: str) -> None:
+        super().__init__(f"{slot}: what comes from {origin} is no fact about the user; only the user's own word is")
+        self.slot, self.origin = slot, origin
+
+
+class IndexBroken(LocalError):
+    """A vector index that cannot be opened, read or written. It is rebuilt; until then words alone are searched."""
+
+    kind = "index_broken"
+
+
 class NotOnRecord(LocalError):
     """No such session or query in the store."""
 
     kind = "not_found"
+
+
+class SessionInUse(LocalError):
+    """A session that cannot be deleted yet."""
+
+    kind = "conflict"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"a query of session {session_id} is open; wait for its end or cancel it, then delete")
+
+
+class RecordNotRedacted(LocalError):
+    """The journal could not remove what was to be deleted; nothing else was removed either."""
+
+    kind = "unavailable"
 
 
 class AlreadyRunning(LocalError):
@@ -186,9 +236,6 @@ class StartFailed(LocalError):
         self.name, self.detail = name, detail
 
 
-# --- tools ----------------------------------------------------------------------------------------------------------
-
-
 class ToolError(LocalError):
     """A tool could not do what it was asked; the text is for the model, `kind` for programs."""
 
@@ -215,9 +262,6 @@ class SearchUnavailable(ToolError):
         self.provider, self.reason, self.retry_after = provider, reason, retry_after
 
 
-# --- models ---------------------------------------------------------------------------------------------------------
-
-
 class ModelError(LocalError):
     """The model server failed or cannot do what was asked; the text says what to do about it."""
 
@@ -226,3 +270,23 @@ class ModelError(LocalError):
     def __init__(self, message: str, *, kind: str = "model_error", status: int | None = None) -> None:
         super().__init__(message)
         self.kind, self.status = kind, status
+
+
+class ModelBusy(ModelError):
+    """The model server wants to be asked later: after `retry_after` seconds, None if it does not say."""
+
+    def __init__(self, message: str, *, kind: str, status: int | None, retry_after: float | None) -> None:
+        super().__init__(message, kind=kind, status=status)
+        self.retry_after = retry_after
+
+
+class ContextTooLarge(LocalError):
+    """What must be in a prompt does not fit into the model's context. `parts` are tokens by part, estimated."""
+
+    kind = "context_overflow"
+
+    def __init__(self, limit: int, parts: Mapping[str, int]) -> None:
+        numbers = ", ".join(f"{part} {tokens:,}" for part, tokens in parts.items())
+        found = f"too large for the context of {limit:,} tokens: {numbers}"
+        super().__init__(f"{found}; shorten the question, offer fewer tools or raise num_ctx")
+        self.limit, self.parts = limit, dict(parts)

@@ -6,7 +6,6 @@ The `ollama` package is not used here: its chat drops tool-call ids, strips nest
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
@@ -16,21 +15,12 @@ from pydantic import BaseModel
 
 from local.errors import ModelError
 from local.models.chat import Degraded, Delta, Json, ModelInfo
-from local.models.ollama_errors import bad_stream, explain
-from local.models.ollama_http import M, OllamaHttp
-from local.models.ollama_stream import ChatStreamDecoder, LineSplitter
+from local.models.json_lines import LineBuffer, json_object
+from local.models.model_http import M, ModelHttp, Shown, StreamedAnswer
+from local.models.ollama_errors import ollama_errors
+from local.models.ollama_stream import ChatStreamDecoder
 
 log = logging.getLogger(__name__)
-
-
-class _Shown:
-    """A request as JSON, made only if a log line really shows it."""
-
-    def __init__(self, body: Json) -> None:
-        self._body = body
-
-    def __str__(self) -> str:
-        return json.dumps(self._body, ensure_ascii=False)
 
 
 class OllamaModel:
@@ -53,7 +43,9 @@ class OllamaModel:
         keep_alive: str | int | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._http = OllamaHttp(base_url, transport=transport)
+        self._errors = ollama_errors(base_url)
+        self._http = ModelHttp(self._errors, headers={"Accept": "application/x-ndjson"}, transport=transport)
+        self._server = base_url
         self._first_token_seconds = first_token_seconds
         self._between_tokens_seconds = between_tokens_seconds
         self._timeout_seconds = timeout_seconds
@@ -74,17 +66,20 @@ class OllamaModel:
         body, notes = chat_request(info, messages, tools=tools, think=think, options=options)
         for note in notes:
             yield note
-        log.debug("/api/chat is sent: %s", _Shown(body))
-        decoder = ChatStreamDecoder(model, self._http.server)
+        log.debug("/api/chat is sent: %s", Shown(body))
+        decoder = ChatStreamDecoder(model, self._server)
         try:
             async with self._http.stream(
                 "/api/chat", body | self._keep_alive, model=model, first_seconds=self._first_token_seconds
             ) as answer:
+                self._check_type(answer)
                 while not decoder.done:
-                    data = await answer.read(self._between_tokens_seconds if decoder.started else None)
+                    data = await answer.read()
                     log.debug("/api/chat has answered: %s", data)
                     for delta in decoder.feed(data) if data else decoder.end():
                         yield delta
+                    if decoder.started:
+                        answer.allow(self._between_tokens_seconds)
                 await answer.drain()
         except ModelError:
             # The model may have been removed or replaced by one with other capabilities.
@@ -98,7 +93,7 @@ class OllamaModel:
         body = {"model": model, "input": list(texts)} | self._keep_alive
         vectors = (await self._call("POST", "/api/embed", _Embeddings, body)).embeddings
         if len(vectors) != len(texts):
-            raise bad_stream(self._http.server, f"{len(vectors)} vectors for {len(texts)} texts")
+            raise self._errors.bad_stream(f"{len(vectors)} vectors for {len(texts)} texts")
         return vectors
 
     async def show(self, model: str) -> ModelInfo:
@@ -119,23 +114,29 @@ class OllamaModel:
 
     async def pull(self, model: str) -> AsyncGenerator[Json, None]:
         """Pull a model; yields Ollama's progress: {"status": str, "digest"?: str, "total"?: bytes, "completed"?}."""
-        lines = LineSplitter(self._http.server)
+        lines = LineBuffer(self._errors)
         async with self._http.stream(
             "/api/pull", {"model": model}, model=model, first_seconds=self._first_token_seconds
         ) as answer:
+            self._check_type(answer)
             status = ""
-            while data := await answer.read(self._between_tokens_seconds):
-                for progress in lines.feed(data):
+            while data := await answer.read():
+                for progress in (json_object(line, self._errors) for line in lines.feed(data) if line.strip()):
                     if "error" in progress:
-                        raise explain(progress["error"], status=None, model=model, server=self._http.server)
+                        raise self._errors.explain(progress["error"], status=None, model=model)
                     status = progress.get("status", "")
                     yield progress
+                answer.allow(self._between_tokens_seconds)
         if status != "success":
             raise ModelError(f"pulling {model} stopped at {status!r}; start it again", kind="stream_cut")
 
     async def close(self) -> None:
         """Close every connection."""
         await self._http.close()
+
+    def _check_type(self, answer: StreamedAnswer) -> None:
+        if "json" not in answer.content_type:
+            raise self._errors.bad_stream(f"{answer.content_type} instead of a JSON stream")
 
     async def _call(self, method: str, path: str, answer: type[M], body: Json | None = None) -> M:
         model = str((body or {}).get("model", ""))

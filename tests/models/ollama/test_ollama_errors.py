@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from local.models.ollama_errors import error_text, explain
+from local.models.model_errors import error_text
+from local.models.ollama_errors import ollama_errors
 
 LLAMA_SERVER = json.dumps(
     {"error": {"code": 400, "message": "request (2622 tokens) exceeds the available context size (512 tokens)"}}
@@ -35,14 +36,15 @@ BODIES = [
 
 @pytest.mark.parametrize(("status", "text", "kind"), BODIES)
 def test_each_failure_has_its_kind_and_keeps_its_text(status: int | None, text: str, kind: str) -> None:
-    error = explain({"error": text}, status=status, model="gemma4:12b", server="http://host:1")
+    error = ollama_errors("http://host:1").explain({"error": text}, status=status, model="gemma4:12b")
     assert (error.kind, error.status) == (kind, status)
     if kind != "model_missing":
         assert error_text(text) in str(error)
 
 
 def test_a_missing_model_says_how_to_get_it() -> None:
-    error = explain(b'{"error":"model \'gemma4:12b\' not found"}', status=404, model="gemma4:12b", server="http://h:1")
+    body = b'{"error":"model \'gemma4:12b\' not found"}'
+    error = ollama_errors("http://h:1").explain(body, status=404, model="gemma4:12b")
     assert str(error) == "model gemma4:12b is not pulled: ollama pull gemma4:12b"
 
 

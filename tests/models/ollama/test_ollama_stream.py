@@ -9,7 +9,8 @@ import pytest
 
 from local.errors import ModelError
 from local.models.chat import ContentDelta, Delta, Done, ThinkingDelta, ToolCall, Usage
-from local.models.ollama_stream import MAX_LINE_BYTES, ChatStreamDecoder
+from local.models.json_lines import MAX_LINE_BYTES
+from local.models.ollama_stream import ChatStreamDecoder
 
 SERVER = "http://host:1"
 

@@ -1,11 +1,11 @@
-"""HTTP to one Ollama server: whole and streamed answers, every failure a `ModelError`."""
+"""HTTP to one model server: whole and streamed answers, every failure a `ModelError`."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from typing import TypeVar
 
 import httpx
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from local.errors import ModelError
 from local.models.chat import Json
-from local.models.ollama_errors import bad_stream, explain, from_transport, silent
+from local.models.model_errors import ServerErrors, retry_after_seconds
 from local.models.ollama_host import is_loopback
 
 CONNECT_SECONDS = 5.0
@@ -24,17 +24,35 @@ _DRAIN_SECONDS = 0.1
 # httpx knows one read timeout, but a first token takes longer than the next: we limit each wait ourselves.
 _TIMEOUT = httpx.Timeout(None, connect=CONNECT_SECONDS)
 _TIMEOUTS = {"timeout": _TIMEOUT.as_dict()}
-_HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity", "Accept": "application/x-ndjson"}
+_HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 
-class OllamaHttp:
-    """The connections to one server. `server` is its base address, as `normalise_host` makes it."""
+class Shown:
+    """A request as JSON, made only if a log line really shows it."""
 
-    def __init__(self, server: str, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self.server = server
+    def __init__(self, body: Json) -> None:
+        self._body = body
+
+    def __str__(self) -> str:
+        return json.dumps(self._body, ensure_ascii=False)
+
+
+class ModelHttp:
+    """The connections to one server, at the base address `errors.server`. `headers` go with every request."""
+
+    def __init__(
+        self,
+        errors: ServerErrors,
+        *,
+        headers: Mapping[str, str],
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.errors = errors
+        server = self._server = errors.server
+        self._headers = {**_HEADERS, **headers}
         # Loading certificates takes 25 ms, and plain http has no use for them.
         verify = server.startswith("https:")
         # A larger keep-alive pool costs quadratic work; how many are in use at once is the caller's to bound.
@@ -49,7 +67,7 @@ class OllamaHttp:
             limits=limits,
             verify=verify,
             trust_env=not local,
-            headers=_HEADERS,
+            headers=self._headers,
         )
         self._direct = transport if local else None
         self._urls: dict[str, httpx.URL] = {}
@@ -62,15 +80,15 @@ class OllamaHttp:
         self, method: str, path: str, answer: type[M], body: Json | None = None, *, model: str = "", seconds: float
     ) -> M:
         """What one request is answered with, within `seconds`."""
-        wait = _Wait(self.server, path, seconds)
+        wait = _Wait(self.errors, path, seconds)
         response = await wait.until(self._client.send(self._request(method, path, body)))
-        if response.is_error:
-            raise explain(response.content, status=response.status_code, model=model, server=self.server)
+        if not response.is_success:
+            raise self._explained(response, model)
         try:
             return answer.model_validate_json(response.content)
         except ValidationError as error:
             found = f"an unexpected answer to {path} ({error.errors()[0]['msg']}): {response.content[:80]!r}"
-            raise bad_stream(self.server, found) from error
+            raise self.errors.bad_stream(found) from error
 
     @contextlib.asynccontextmanager
     async def stream(self, path: str, body: Json, *, model: str, first_seconds: float) -> AsyncIterator[StreamedAnswer]:
@@ -78,15 +96,12 @@ class OllamaHttp:
 
         Leaving the context closes the connection unless the answer was read to its end; the server then stops.
         """
-        wait = _Wait(self.server, path, first_seconds)
+        wait = _Wait(self.errors, path, first_seconds)
         response = await wait.until(self._begin(path, body))
         try:
-            if response.is_error:
-                explanation = await wait.until(response.aread())
-                raise explain(explanation, status=response.status_code, model=model, server=self.server)
-            content_type = response.headers.get("Content-Type", "no content type")
-            if "json" not in content_type:
-                raise bad_stream(self.server, f"{content_type} instead of a JSON stream")
+            if not response.is_success:
+                await wait.until(response.aread())
+                raise self._explained(response, model)
             yield StreamedAnswer(response, wait)
         finally:
             await response.aclose()
@@ -97,9 +112,13 @@ class OllamaHttp:
             return await self._client.send(self._request("POST", path, body), stream=True)
         # Without the client's redirects, cookies and hooks, of which a local server has none, and with an address that
         # is parsed once, a turn takes a tenth less.
-        url = self._urls.setdefault(path, httpx.URL(self.server + path))
-        request = httpx.Request("POST", url, headers=_HEADERS, content=_encoded(body), extensions=_TIMEOUTS)
+        url = self._urls.setdefault(path, httpx.URL(self._server + path))
+        request = httpx.Request("POST", url, headers=self._headers, content=_encoded(body), extensions=_TIMEOUTS)
         return await self._direct.handle_async_request(request)
+
+    def _explained(self, response: httpx.Response, model: str) -> ModelError:
+        wish = retry_after_seconds(response.headers)
+        return self.errors.explain(response.content, status=response.status_code, model=model, retry_after=wish)
 
     def _request(self, method: str, path: str, body: Json | None) -> httpx.Request:
         return self._client.build_request(method, path, content=None if body is None else _encoded(body))
@@ -114,34 +133,50 @@ class StreamedAnswer:
     """The body of one answer while it comes."""
 
     def __init__(self, response: httpx.Response, wait: _Wait) -> None:
+        self.content_type: str = response.headers.get("Content-Type", "no content type")
         self._reads = response.aiter_bytes()
         self._wait = wait
 
-    async def read(self, seconds: float | None = None) -> bytes:
-        """The next bytes, b"" at the end. Waits `seconds`, or by default as long as the beginning may take."""
-        return await self._wait.until(anext(self._reads, b""), seconds)
+    def allow(self, seconds: float) -> None:
+        """Whatever is read from now on may take `seconds`, counted from now; until then the beginning's limit holds."""
+        self._wait.allow(seconds)
+
+    async def read(self) -> bytes:
+        """The next bytes, b"" at the end."""
+        return await self._wait.until(anext(self._reads, b""))
+
+    async def rest(self) -> bytes:
+        """The next bytes of a body that has said all it must; a failure is its end."""
+        try:
+            return await self.read()
+        except ModelError:
+            return b""
 
     async def drain(self) -> None:
         """Read the end of a body that has nothing more to say, so that its connection can be used again."""
         # If there is no end, that costs one new connection.
-        with contextlib.suppress(ModelError):
-            await self.read(_DRAIN_SECONDS)
+        self.allow(_DRAIN_SECONDS)
+        await self.rest()
 
 
 class _Wait:
-    """Waiting for one answer: its beginning has one deadline, whatever comes later its own."""
+    """Waiting for one answer, with one deadline at a time."""
 
-    def __init__(self, server: str, path: str, first_seconds: float) -> None:
-        self._server, self._path, self._first_seconds = server, path, first_seconds
+    def __init__(self, errors: ServerErrors, path: str, seconds: float) -> None:
+        self._errors, self._path = errors, path
         self._time = asyncio.get_running_loop().time
-        self._deadline = self._time() + first_seconds
+        self.allow(seconds)
 
-    async def until(self, step: Awaitable[T], seconds: float | None = None) -> T:
-        """The outcome of one step, awaited until the first deadline or for `seconds`. Raises `ModelError`."""
+    def allow(self, seconds: float) -> None:
+        """Set the deadline."""
+        self._seconds, self._deadline = seconds, self._time() + seconds
+
+    async def until(self, step: Awaitable[T]) -> T:
+        """The outcome of one step, awaited until the deadline. Raises `ModelError`."""
         try:
-            async with asyncio.timeout_at(self._deadline if seconds is None else self._time() + seconds):
+            async with asyncio.timeout_at(self._deadline):
                 return await step
         except TimeoutError as error:
-            raise silent(self._server, self._path, self._first_seconds if seconds is None else seconds) from error
+            raise self._errors.silent(self._path, self._seconds) from error
         except httpx.HTTPError as error:
-            raise from_transport(error, server=self._server) from error
+            raise self._errors.from_transport(error) from error

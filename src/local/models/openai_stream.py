@@ -1,0 +1,171 @@
+"""The body of a streamed /v1/chat/completions, bytes in and deltas out. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from local.models.chat import Delta, Done, Json, ThinkingDelta, Usage
+from local.models.json_lines import LineBuffer, items, json_object, text
+from local.models.model_errors import ServerErrors, error_object
+from local.models.openai_calls import CallAssembler
+from local.models.think_tags import ThinkTagSplitter
+from local.models.tool_call import unclear
+
+_END = b"[DONE]"
+_FIELDS_WITHOUT_MEANING = (b"event", b"id", b"retry")
+_FILTERED = frozenset({"content_filter", "safety", "prohibited_content"})
+_MILLISECONDS = 1e3
+
+
+class ChatStreamDecoder:
+    """One assistant message, as server-sent events or, from a server that does not stream, as one JSON body.
+
+    `heard` counts the chunks that said something; `finished` once the model has told why it stopped, after which only
+    the usage may follow; `done` once `Done` was given.
+    """
+
+    def __init__(self, model: str, errors: ServerErrors, content_type: str) -> None:
+        self.heard = 0
+        self.finished = False
+        self.done = False
+        self._model, self._errors = model, errors
+        self._whole = _is_whole(content_type, errors)
+        self._lines = LineBuffer(errors)
+        self._body: list[bytes] = []
+        self._tags = ThinkTagSplitter()
+        self._calls = CallAssembler(model)
+        self._usage: Json = {}
+        self._timings: Json = {}
+        self._reason = ""
+        self._answers_as = ""
+
+    def feed(self, data: bytes) -> Iterator[Delta]:
+        """The deltas completed by `data`; what precedes a failure is yielded before it is raised.
+
+        Raises `ModelError`: bad_stream for what is not OpenAI's format, bad_call for a call that cannot be understood,
+        filtered for an answer that the server suppressed, and the kind that fits for an error told in the stream.
+        """
+        for line in self._lines.feed(data):
+            if self._whole:
+                self._body.append(line)
+            elif payload := self._payload(line.strip()):
+                yield from self._finish() if payload == _END else self._deltas(json_object(payload, self._errors))
+            if self.done:
+                return
+
+    def end(self) -> Iterator[Delta]:
+        """The stream has ended. Raises `ModelError(kind="stream_cut")` unless the model had finished."""
+        if not self.finished:
+            yield from self.feed(b"\n")
+        if self._whole:
+            yield from self._deltas(_first(b"\n".join(self._body), self._errors))
+        if not self.finished:
+            raise self._errors.cut(self._model)
+        if not self.done:
+            yield from self._finish()
+
+    def _payload(self, line: bytes) -> bytes:
+        """What an event says, empty for a line that says nothing. Each line is an event: JSON needs no second one."""
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            return value.strip()
+        if name == b"error":
+            # llama-server before September 2025.
+            return b'{"error":%s}' % value
+        if line.startswith(b"{"):
+            # An error passed on without its framing.
+            return line
+        if name and name not in _FIELDS_WITHOUT_MEANING:
+            raise self._errors.bad_stream(f"a line that is no server-sent event: {line[:80]!r}")
+        return b""
+
+    def _deltas(self, chunk: Json) -> Iterator[Delta]:
+        self._check(chunk)
+        self._answers_as = str(chunk.get("model") or self._answers_as)
+        self._usage = _dict(chunk, "usage") or self._usage
+        self._timings = _dict(chunk, "timings") or self._timings
+        for choice in items(chunk, "choices", self._errors)[:1]:
+            if not isinstance(choice, dict):
+                raise self._errors.bad_stream(f"a choice that is not an object: {choice!r:.80}")
+            self._check(choice)
+            yield from self._message(choice.get("delta") or choice.get("message") or {})
+            if reason := choice.get("finish_reason"):
+                self._stop(str(reason))
+
+    def _message(self, message: Any) -> Iterator[Delta]:
+        if not isinstance(message, dict):
+            raise self._errors.bad_stream(f"a message that is not an object: {message!r:.80}")
+        # Servers that have renamed the field send both.
+        if thinking := self._text(message, "reasoning_content", "reasoning"):
+            self.heard += 1
+            yield ThinkingDelta(thinking)
+        if content := self._text(message, "content", "refusal"):
+            self.heard += 1
+            yield from self._tags.feed(content)
+        for fragment in items(message, "tool_calls", self._errors):
+            self.heard += 1
+            self._calls.add(fragment)
+
+    def _stop(self, reason: str) -> None:
+        self.heard += 1
+        self.finished, self._reason = True, reason
+        if reason.lower() in _FILTERED:
+            raise self._errors.explain(f"content_filter: {reason}", status=None, model=self._model)
+        if "malformed_function_call" in reason.lower():
+            raise unclear(f"{self._model} made a tool call that its server could not read")
+        if reason == "error":
+            raise self._errors.explain("the model stopped with an error", status=None, model=self._model)
+
+    def _finish(self) -> Iterator[Delta]:
+        self.finished = self.done = True
+        yield from self._tags.close()
+        yield from self._calls.calls(self._reason)
+        usage = Usage(
+            _number(self._usage, "prompt_tokens"), _number(self._usage, "completion_tokens"), self._durations()
+        )
+        yield Done(usage, reason=self._reason or "stop", model=self._answers_as)
+
+    def _durations(self) -> dict[str, float]:
+        """Seconds by Ollama's names; only llama-server tells them."""
+        names = {"prompt_eval": "prompt_ms", "eval": "predicted_ms"}
+        told = {ours: self._timings[theirs] for ours, theirs in names.items() if theirs in self._timings}
+        return {name: value / _MILLISECONDS for name, value in told.items() if isinstance(value, int | float)}
+
+    def _text(self, message: Json, *keys: str) -> str:
+        """The first of these texts that is not empty."""
+        for key in keys:
+            if found := text(message, key, self._errors):
+                return found
+        return ""
+
+    def _check(self, part: Json) -> None:
+        """Raise the error that a chunk or choice tells; vLLM once sent it without an envelope."""
+        if not part.get("error") and part.get("object") != "error":
+            return
+        code = error_object(part).get("code")
+        status = code if isinstance(code, int) and 400 <= code < 600 else None
+        raise self._errors.explain(part, status=status, model=self._model)
+
+
+def _is_whole(content_type: str, errors: ServerErrors) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind not in ("text/event-stream", "application/json"):
+        raise errors.bad_stream(f"{content_type} instead of server-sent events")
+    return kind == "application/json"
+
+
+def _first(body: bytes, errors: ServerErrors) -> Json:
+    """The object of a whole body; Google wraps an error in a list."""
+    body = body.strip()
+    return json_object(body[1:-1] if body.startswith(b"[") else body, errors)
+
+
+def _dict(body: Json, key: str) -> Json:
+    value = body.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _number(body: Json, key: str) -> int:
+    value = body.get(key)
+    return value if isinstance(value, int) else 0

@@ -222,7 +222,7 @@ def test_a_participant_is_a_built_in_name_or_a_class_with_or_without_settings(fo
             "bus_pub_address: tcp://10.0.0.1:1\nbus_sub_address: tcp://10.0.0.1:2\nbus_security: none",
             ": bus_security: none is only for loopback",
         ),
-        ("backend: olama", ":1: backend: expected 'auto', 'ollama' or 'stand_in', found 'olama'"),
+        ("backend: olama", ":1: backend: expected 'auto', 'ollama'"),
         ("api_port: 99999", ":1: api_port: expected at most 65535, found 99999"),
     ],
 )

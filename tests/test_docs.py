@@ -26,7 +26,7 @@ from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.proxy import Proxy
 from local.bus.zeromq import ZeroMQTransport
-from local.protocol import messages
+from local.protocol import journal_messages, messages
 from local.protocol.envelope import Envelope
 from local.protocol.messages import GenerationToken, Message, QueryReceived, ResponseGeneration
 from local.tools.tool import Tool
@@ -34,8 +34,8 @@ from local.tools.tool import Tool
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [README, *ROOT.glob("docs/*.md"), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
-ARCHITECTURE, PROTOCOL, HTTP = (
-    (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("architecture", "protocol", "http")
+ARCHITECTURE, DELIVERY, PROTOCOL, HTTP = (
+    (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("architecture", "delivery", "protocol", "http")
 )
 MAX_WIDTH = 120
 MAX_README_LINES = 180
@@ -58,7 +58,7 @@ def code_blocks(page: str, language: str) -> list[str]:
 
 
 def message_classes() -> Iterator[type[Message]]:
-    for value in vars(messages).values():
+    for value in [*vars(messages).values(), *vars(journal_messages).values()]:
         if isinstance(value, type) and issubclass(value, Message) and value is not Message:
             yield value
 
@@ -180,6 +180,20 @@ def test_no_line_is_too_wide_but_for_rows_of_tables(page: Path) -> None:
 
 def test_the_readme_stays_short() -> None:
     assert len(README.read_text("utf-8").splitlines()) < MAX_README_LINES
+
+
+def test_every_promise_of_delivery_names_a_test_that_there_is() -> None:
+    promises = re.findall(r"^\| (?!promise|---)(.+) \| (.+) \|$", DELIVERY, re.M)
+    assert len(promises) > 20
+    assert [promise for promise, shown_by in promises if "::" not in shown_by] == []
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", DELIVERY)
+    assert len(named) == DELIVERY.count("::")
+    assert [test for file, test in named if not re.search(rf"^(async )?def {test}\(", _text(file), re.M)] == []
+
+
+def _text(file: str) -> str:
+    path = ROOT / file
+    return path.read_text("utf-8") if path.exists() else ""
 
 
 def test_the_examples_of_json_are_json_where_nothing_is_left_out() -> None:

@@ -14,7 +14,8 @@ import psutil
 
 from benchmarks.figure import BenchmarkFailed, Figure, table
 
-NAMES = ("start", "turn", "tokens", "sessions", "bus", "burst")
+NAMES = ("start", "turn", "tokens", "sessions", "bus", "burst", "journal", "recovery", "frozen")
+CHAOS = "chaos"  # takes minutes, so it has to be asked for
 CORES = 2
 BUSY_PERCENT = 10
 
@@ -22,8 +23,11 @@ BUSY_PERCENT = 10
 def main(arguments: Sequence[str]) -> int:
     """Run the benchmarks that are named; 1 if a limit is missed, 2 if one could not be carried out."""
     parser = argparse.ArgumentParser(prog="bench.py", description="Measure LoCAL2 beside its baselines on two cores.")
-    parser.add_argument("names", nargs="*", default=["all"], choices=[*NAMES, "all"], metavar="|".join(NAMES))
+    parser.add_argument(
+        "names", nargs="*", default=["all"], choices=[*NAMES, CHAOS, "all"], metavar="|".join([*NAMES, CHAOS])
+    )
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    _add_chaos(parser.add_argument_group(CHAOS))
     options = parser.parse_args(arguments)
     names = NAMES if "all" in options.names else options.names
     _settle()
@@ -33,13 +37,22 @@ def main(arguments: Sequence[str]) -> int:
         conditions[name] = _conditions()
         print(f"{name}: {conditions[name]}", file=sys.stderr)
         try:
-            figures += asyncio.run(importlib.import_module(f"benchmarks.{name}").run())
+            module = importlib.import_module(f"benchmarks.{name}")
+            figures += asyncio.run(module.run(options) if name == CHAOS else module.run())
         except BenchmarkFailed as error:
             print(f"bench: {name}: {error}", file=sys.stderr)
             return 2
     record = {"conditions": conditions, "figures": [figure.record() for figure in figures]}
     print(json.dumps(record, indent=2) if options.json else table(figures))
     return 1 if any(figure.met is False for figure in figures) else 0
+
+
+def _add_chaos(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--seed", type=int, default=1, help="whom it hits, and how")
+    group.add_argument("--sessions", type=int, default=200)
+    group.add_argument("--queries", type=int, default=10_000, help="in all sessions together")
+    group.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="between two faults")
+    group.add_argument("--cells", action="store_true", help="the matrix of failpoints instead of the random run")
 
 
 def _settle() -> None:

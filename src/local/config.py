@@ -87,7 +87,7 @@ class SystemConfig(Settings):
     bus_pub_address: str | None = None
     bus_sub_address: str | None = None
     bus_security: Literal["curve", "none"] = "curve"
-    backend: Literal["auto", "ollama", "stand_in"] = "auto"
+    backend: Literal["auto", "ollama", "openai", "llama_server", "stand_in"] = "auto"
     ollama_url: str | None = None
     ollama_debug: bool = False
     hang_seconds: float = Field(5.0, gt=0)
@@ -133,6 +133,7 @@ class Environment:
     api_token: str | None = field(default=None, repr=False)
     config_dir: Path | None = None
     data_dir: Path | None = None
+    failpoints: str = ""
 
 
 def environment(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -145,7 +146,21 @@ def environment(variables: Mapping[str, str] = os.environ) -> Environment:
         api_token=variables.get("LOCAL2_API_TOKEN") or None,
         config_dir=Path(config_dir) if config_dir else None,
         data_dir=Path(data_dir) if data_dir else None,
+        failpoints=variables.get("LOCAL2_FAILPOINTS", ""),
     )
+
+
+def secret(variable: str) -> str:
+    """The value of the environment variable that a setting names. Raises ConfigError if it is unset or empty."""
+    value = os.environ.get(variable, "")
+    if not value:
+        raise ConfigError(f"the environment variable {variable} is not set, and models.yaml says that it holds a key")
+    return value
+
+
+def environment_with(additions: Mapping[str, str]) -> dict[str, str]:
+    """The environment of this process, for a program that it starts, with some variables set."""
+    return {**os.environ, **additions}
 
 
 def layers_for(config_dir: Path | None) -> list[Path]:

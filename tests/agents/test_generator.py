@@ -23,9 +23,10 @@ async def test_a_plain_question_is_answered_and_everything_is_on_the_bus_in_orde
     response = await stage.door.hears(ResponseGeneration)
     await stage.door.hears(AgentTransition, to_state="IDLE")
     assert (response.status, response.answer, response.thinking) == ("answered", "Forty-two", "Easy.")
-    assert stage.door.subjects("q1") == [
+    told = stage.door.subjects("q1")
+    told.remove("query.accepted")  # beside the turn, which does not wait for it
+    assert told == [
         "query.received",
-        "query.accepted",
         "-> RECEIVING",
         "-> GENERATING",
         "generation.thinking",

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from local.bus import bus as bus_module
-from local.errors import ModelError, PublishTimeout
+from local.errors import ModelError
 from local.models.chat import Degraded, ThinkingDelta
-from local.protocol.envelope import Envelope
-from local.protocol.messages import AnswerDialog, QueryFailed, ResponseGeneration
+from local.protocol.messages import AnswerDialog, ParticipantStatus, QueryAccepted, ResponseGeneration
+from local.services.journal.store import JournalStore
 
 
 async def test_a_model_error_is_the_end_with_its_kind_and_what_was_said(stage: Any) -> None:
@@ -90,30 +89,57 @@ async def test_an_answer_that_could_not_leave_is_published_after_the_reconnectio
 ) -> None:
     served = await stage.generator()
     conversation = served.participant._conversation
-    stored, publish = conversation.finish, served.bus.publish
-    lost = asyncio.Event()
+    finish, lost = conversation.finish, asyncio.Event()
 
     async def finish_and_lose_the_bus(*record: Any) -> None:
-        await stored(*record)
+        await finish(*record)
         stage.hub.down()
-
-    async def publish_or_tell(*arguments: Any, **options: Any) -> Envelope:
-        try:
-            envelope: Envelope = await publish(*arguments, **options)
-            return envelope
-        except PublishTimeout:
-            lost.set()
-            raise
+        lost.set()
 
     monkeypatch.setattr(conversation, "finish", finish_and_lose_the_bus)
-    monkeypatch.setattr(served.bus, "publish", publish_or_tell)
-    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", 0.01)
     stage.model.will_say("Yes.")
     await stage.door.ask("Well?", "q1")
     await asyncio.wait_for(lost.wait(), 10)
     assert stage.door.of(ResponseGeneration) == []
-    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", 5.0)
     stage.hub.up()
-    assert (await stage.door.hears(ResponseGeneration)).answer == "Yes."
+    assert (await stage.end_of("q1")).answer == "Yes."
     assert (await stage.door.hears(AnswerDialog)).answer == "Yes."
-    assert stage.door.of(QueryFailed) == []
+
+
+async def test_a_journal_that_ends_while_it_commits_tells_what_it_has_committed_and_keeps_no_generator_from_stopping(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, told = JournalStore.commit, asyncio.Event()
+
+    async def commit_slowly(store: JournalStore, new: Any, *changes: Any) -> Any:
+        appended = await commit(store, new, *changes)
+        if any(entry.subject == QueryAccepted.subject for entry in new):
+            await told.wait()
+        return appended
+
+    monkeypatch.setattr(JournalStore, "commit", commit_slowly)
+    served = await stage.generator()
+    stage.model.will_say("Yes.")
+    await stage.door.ask("Well?", "q1")
+    await stage.door.hears(ResponseGeneration)
+    ending = asyncio.create_task(stage.no_journal())
+    await stage.door.hears(ParticipantStatus, 2, name="journal", state="stopping")
+    told.set()
+    await ending
+    async with asyncio.timeout(5):
+        await served.stop()
+
+
+async def test_an_answer_that_the_journal_did_not_live_to_store_is_stored_by_the_next_one(stage: Any) -> None:
+    await stage.generator()
+    slow = asyncio.Event()
+    stage.model.will_say(slow, "Yes.")
+    await stage.door.ask("Well?", "q1")
+    await stage.no_journal()
+    slow.set()
+    await stage.door.hears(ResponseGeneration)
+    assert stage.acknowledged() == set()
+    await stage.journal()
+    assert (await stage.end_of("q1")).answer == "Yes."
+    assert (await stage.door.hears(AnswerDialog)).answer == "Yes."
+    assert len(stage.model.asked) == 1

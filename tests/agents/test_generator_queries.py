@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from local.errors import PublishTimeout, StoreFailed
+from local.protocol.envelope import Envelope
+from local.protocol.journal_messages import JournalAck, JournalConfirmed, JournalDeliver
 from local.protocol.messages import (
     AgentTransition,
     BusDead,
@@ -19,27 +20,79 @@ from local.protocol.messages import (
 )
 
 
-async def test_a_query_seen_again_while_it_runs_is_accepted_again_and_not_started_twice(stage: Any) -> None:
+async def test_a_query_seen_again_while_it_runs_waits_for_the_same_end_and_is_not_started_twice(stage: Any) -> None:
     await stage.generator()
     slow = asyncio.Event()
     stage.model.will_say(slow, "Yes.")
-    await stage.door.ask("Well?", "q1")
-    await stage.door.hears(QueryAccepted)
-    again = await stage.door.ask("Well?", "q1")
-    await stage.door.hears(QueryAccepted, 2)
+    for _ in range(2):
+        await stage.door.ask("Well?", "q1")
+    first, second = (entry.number for entry in await stage.on_record("q1", QueryReceived))
+    await stage.door.hears(JournalDeliver, number=second)
+    assert stage.acknowledged() == set()
     slow.set()
-    await stage.door.hears(ResponseGeneration)
-    assert stage.door.envelopes(QueryAccepted)[1].cause_id == again.id
+    assert (await stage.end_of("q1")).answer == "Yes."
+    await stage.door.until(lambda: stage.acknowledged() == {first, second})
     assert len(stage.model.asked) == 1
+
+
+async def test_a_query_that_a_door_publishes_again_under_its_envelope_id_is_delivered_once(stage: Any) -> None:
+    await stage.generator()
+    slow = asyncio.Event()
+    stage.model.will_say(slow, "Yes.")
+    for _ in range(2):
+        await stage.door.ask("Well?", "q1", envelope_id="e1")
+    slow.set()
+    await stage.end_of("q1")
+    await stage.door.ask("Well?", "q1", envelope_id="e1")
+    assert len(await stage.on_record("q1", QueryReceived)) == 1
+    assert len(stage.door.of(JournalDeliver, consumer="generator")) == 1
 
 
 async def test_two_copies_that_arrive_together_are_one_turn(stage: Any) -> None:
     await stage.generator()
     stage.model.will_say("Yes.")
     await asyncio.gather(stage.door.ask("Well?", "q1"), stage.door.ask("Well?", "q1"))
-    await stage.door.hears(QueryAccepted, 2)
-    await stage.door.hears(ResponseGeneration)
+    await stage.end_of("q1")
     assert len(stage.model.asked) == 1
+
+
+async def test_a_query_is_acknowledged_when_its_outcome_is_on_record(stage: Any) -> None:
+    await stage.generator()
+    stage.model.will_say("Yes.")
+    await stage.door.ask("Well?", "q1")
+    await stage.end_of("q1")
+    [outcome] = stage.door.envelopes(ResponseGeneration)
+    said = [envelope.subject.split(".")[1] for envelope in stage.door.heard if names_the_end(envelope, outcome.id)]
+    assert said == ["generation", "confirmed", "ack"]
+
+
+async def test_a_query_is_acknowledged_when_its_acceptance_is_on_record_too(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = await stage.generator()
+    publish, may_be_told = served.bus.publish, asyncio.Event()
+
+    async def publish_the_acceptance_late(message: Message, *arguments: Any, **options: Any) -> Any:
+        if isinstance(message, QueryAccepted):
+            await may_be_told.wait()
+        return await publish(message, *arguments, **options)
+
+    monkeypatch.setattr(served.bus, "publish", publish_the_acceptance_late)
+    stage.model.will_say("Yes.")
+    await stage.door.ask("Well?", "q1")
+    await stage.door.hears(AgentTransition, to_state="IDLE")
+    assert len(await stage.on_record("q1", ResponseGeneration)) == 1
+    assert stage.acknowledged() == set()
+    may_be_told.set()
+    await stage.end_of("q1")
+    assert len(await stage.on_record("q1", QueryAccepted)) == 1
+
+
+def names_the_end(envelope: Envelope, outcome_id: str) -> bool:
+    """Whether it is the outcome, its confirmation, or the acknowledgement of a query."""
+    if envelope.subject.startswith(JournalConfirmed.subject):
+        return outcome_id in JournalConfirmed.decode(envelope.payload).ids
+    return envelope.id == outcome_id or envelope.subject == JournalAck.subject
 
 
 async def test_an_answered_query_is_answered_again_from_the_record_under_the_same_envelope_id(stage: Any) -> None:
@@ -59,18 +112,31 @@ async def test_the_id_of_another_query_is_a_conflict_caused_by_the_one_who_took_
     slow = asyncio.Event()
     stage.model.will_say(slow, "Yes.")
     await stage.door.ask("Well?", "q1")
-    await stage.door.hears(QueryAccepted)
     mistaken = [await stage.door.ask("Something else?", "q1")]
-    await stage.door.hears(QueryFailed)
+    await stage.door.hears(BusDead)
     slow.set()
-    await stage.door.hears(ResponseGeneration)
+    await stage.end_of("q1")
     mistaken.append(await stage.door.ask("Something else?", "q1"))
-    await stage.door.hears(QueryFailed, 2)
-    assert [failed.error.kind for failed in stage.door.of(QueryFailed)] == ["conflict", "conflict"]
-    assert [envelope.cause_id for envelope in stage.door.envelopes(QueryFailed)] == [asked.id for asked in mistaken]
+    await stage.door.hears(BusDead, 2)
+    letters = stage.door.of(BusDead)
+    assert [(dead.error.kind, dead.dead_subject) for dead in letters] == [("conflict", "query.received")] * 2
+    assert [dead.envelope_id for dead in letters] == [asked.id for asked in mistaken]
+    assert [envelope.cause_id for envelope in stage.door.envelopes(BusDead)] == [asked.id for asked in mistaken]
 
 
-async def test_over_the_bound_a_query_is_refused_and_may_come_again(stage: Any) -> None:
+async def test_a_conflict_leaves_the_query_that_had_the_id_first_as_it_is(stage: Any) -> None:
+    await stage.generator()
+    slow = asyncio.Event()
+    stage.model.will_say(slow, "Yes.")
+    await stage.door.ask("Well?", "q1")
+    await stage.door.ask("Something else?", "q1")
+    await stage.door.until(lambda: len(stage.acknowledged()) == 2)  # the other query and the letter that names it dead
+    slow.set()
+    assert (await stage.end_of("q1")).answer == "Yes."
+    assert [asked.query for asked in stage.model.asked] == ["Well?"]
+
+
+async def test_over_the_bound_a_query_is_refused_for_good_and_another_may_be_asked(stage: Any) -> None:
     await stage.generator(max_waiting_turns=1)
     slow = asyncio.Event()
     stage.model.will_say(slow, "one", to="first")
@@ -81,9 +147,12 @@ async def test_over_the_bound_a_query_is_refused_and_may_come_again(stage: Any) 
     refused = await stage.door.hears(QueryFailed)
     assert (refused.query_id, refused.error.kind) == ("q3", "busy")
     slow.set()
-    await stage.door.hears(ResponseGeneration, 2)
+    await stage.end_of("q2")
     await stage.door.ask("third", "q3")
-    assert (await stage.door.hears(ResponseGeneration, query_id="q3")).answer == "three"
+    assert await stage.door.hears(QueryFailed, 2) == refused
+    assert await stage.end_of("q3") == refused
+    await stage.door.ask("third", "q4")
+    assert (await stage.end_of("q4")).answer == "three"
 
 
 async def test_an_answered_query_is_answered_again_even_when_its_session_has_no_room(stage: Any) -> None:
@@ -96,68 +165,6 @@ async def test_an_answered_query_is_answered_again_even_when_its_session_has_no_
     await stage.door.hears(QueryAccepted, query_id="q2")
     await stage.door.ask("first", "q1")
     await stage.door.hears(ResponseGeneration, 2, query_id="q1")
-
-
-async def test_a_query_that_cannot_be_stored_is_told_so_and_can_be_asked_again(
-    stage: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    served = await stage.generator()
-    conversation = served.participant._conversation
-    works = conversation.accept
-
-    async def fails(asked: object) -> object:
-        raise StoreFailed("conversation.db: disk is full")
-
-    monkeypatch.setattr(conversation, "accept", fails)
-    await stage.door.ask("Well?", "q1")
-    failed = await stage.door.hears(QueryFailed)
-    assert (failed.error.kind, failed.error.message) == ("store_failed", "conversation.db: disk is full")
-    monkeypatch.setattr(conversation, "accept", works)
-    stage.model.will_say("Yes.")
-    await stage.door.ask("Well?", "q1")
-    assert (await stage.door.hears(ResponseGeneration)).answer == "Yes."
-
-
-async def test_a_turn_whose_end_cannot_be_stored_is_told_and_asked_again_it_ends(
-    stage: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    served = await stage.generator()
-    conversation = served.participant._conversation
-    works = conversation.finish
-
-    async def fails(*record: object) -> None:
-        raise StoreFailed("conversation.db: disk is full")
-
-    monkeypatch.setattr(conversation, "finish", fails)
-    stage.model.will_say("Yes.")
-    await stage.door.ask("Well?", "q1")
-    assert (await stage.door.hears(QueryFailed)).error.kind == "store_failed"
-    assert stage.door.of(ResponseGeneration) == []
-    monkeypatch.setattr(conversation, "finish", works)
-    stage.model.will_say("Yes.")
-    await stage.door.ask("Well?", "q1")
-    assert (await stage.door.hears(ResponseGeneration)).answer == "Yes."
-
-
-async def test_a_query_whose_acceptance_could_not_be_told_is_answered_and_never_called_failed(
-    stage: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    served = await stage.generator()
-    publish = served.bus.publish
-
-    async def publish_no_acceptance(message: Message, *arguments: Any, **options: Any) -> Any:
-        if isinstance(message, QueryAccepted):
-            raise PublishTimeout(message.subject, 5.0)
-        return await publish(message, *arguments, **options)
-
-    monkeypatch.setattr(served.bus, "publish", publish_no_acceptance)
-    slow = asyncio.Event()
-    stage.model.will_say(slow, "Yes.")
-    await stage.door.ask("Well?", "q1")
-    assert (await stage.door.hears(BusDead)).error.kind == "publish_timeout"
-    slow.set()
-    assert (await stage.door.hears(ResponseGeneration)).answer == "Yes."
-    assert stage.door.of(QueryFailed) == []
 
 
 async def test_the_record_is_shown_to_whoever_asks(stage: Any) -> None:

@@ -94,6 +94,27 @@ async def test_a_tool_that_was_killed_and_restarted_is_used_again(stage: Any, di
     assert (await call_dice(stage)).result == "a 5 of 6"
 
 
+async def test_a_call_that_a_restarted_generator_repeats_is_known_to_its_living_tool_and_runs_once(
+    stage: Any, dice: Any
+) -> None:
+    first = await stage.generator()
+    await stage.tool(dice)
+    dice.may_fall.clear()
+    stage.model.will_say(ToolCall("dice", {}))
+    await stage.door.ask("Roll!", "q1")
+    await asyncio.wait_for(dice.started.wait(), 10)
+    await first.kill()
+    stage.model.will_say("A five.")
+    await stage.generator()
+    await stage.door.hears(ToolRequest, 2)
+    dice.may_fall.set()
+    [record] = (await stage.door.hears(ResponseGeneration)).tool_calls
+    assert record.result == "a 5 of 6"
+    assert dice.rolls == [6]
+    one, two = stage.door.envelopes(ToolRequest)
+    assert one.id == two.id
+
+
 async def test_a_second_tool_of_the_same_name_is_refused_aloud(stage: Any, dice: Any) -> None:
     await stage.generator()
     await stage.tool(dice)

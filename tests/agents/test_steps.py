@@ -2,7 +2,17 @@
 
 import pytest
 
-from local.agents.steps import ModelStep, NudgeStep, PlannedCall, ShortenStep, Step, ToolStep, parse_step, told
+from local.agents.steps import (
+    ModelStep,
+    NudgeStep,
+    PlannedCall,
+    ShortenStep,
+    Step,
+    ToolStep,
+    parse_record,
+    parse_step,
+    told,
+)
 from local.errors import StoreFailed
 from local.protocol.messages import ErrorInfo, ToolCallRecord
 
@@ -28,6 +38,12 @@ def test_a_stored_step_reads_as_the_same_step(step: Step) -> None:
 def test_what_is_no_step_is_refused(text: str) -> None:
     with pytest.raises(StoreFailed, match="a stored step cannot be read: "):
         parse_step(text)
+
+
+def test_a_result_stored_by_itself_reads_as_the_same_result_and_anything_else_is_refused() -> None:
+    assert parse_record(RECORD.model_dump_json()) == RECORD
+    with pytest.raises(StoreFailed, match="a stored tool result cannot be read: call_id: Field required"):
+        parse_record('{"tool": "roll"}')
 
 
 def test_an_empty_message_of_the_model_is_not_sent_back() -> None:

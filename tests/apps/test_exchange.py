@@ -154,6 +154,12 @@ async def test_a_refusal_reaches_whoever_waits_and_the_stream(exchange: Exchange
     assert exchange.refused and exchange.response is None
 
 
+async def test_the_answer_to_another_query_under_the_same_id_is_a_conflict(exchange: Exchange) -> None:
+    tell(exchange, ResponseGeneration(query_id=Q, status="answered", query="really?", answer="Yes."))
+    with pytest.raises(QueryRefused, match="used for another query"):
+        await exchange.outcome()
+
+
 async def test_watchers_are_told_of_each_change(exchange: Exchange) -> None:
     with exchange.watched() as changed:
         assert not changed.is_set()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from local.errors import MalformedFrame, UnsendableMessage
-from local.protocol import messages, subjects
+from local.protocol import journal_messages, messages, subjects
 from local.protocol.message import Delivery, Message
 from local.protocol.messages import AgentTransition, GenerationToken, ParticipantStatus, QueryReceived, ToolRequest
 
@@ -49,13 +49,18 @@ TABLE: dict[str, tuple[Delivery, set[str]]] = {
     "participant.status": (EPHEMERAL, {"pid", "instance", "state", "inflight", "counters", "last_seq"}),
     "bus.gap": (RECORDED, {"missed"}),
     "bus.dead": (RECORDED, {"error"}),
+    "journal.confirmed.": (EPHEMERAL, {"ids", "recorded", "refused"}),
+    "journal.deliver.": (EPHEMERAL, {"number", "attempt", "frame"}),
+    "journal.ack": (EPHEMERAL, {"numbers"}),
+    "journal.working": (EPHEMERAL, {"attempts"}),
+    "journal.read": (EPHEMERAL, {"after", "limit"}),
 }
 
 
 def all_messages(base: type[Message] = Message) -> Iterator[type[Message]]:
     """Every message class."""
     for kind in base.__subclasses__():
-        if kind.__module__ == messages.__name__:
+        if kind.__module__ in (messages.__name__, journal_messages.__name__):
             yield kind
         yield from all_messages(kind)
 

@@ -244,3 +244,14 @@ def calls_for_each_acknowledgement(waiting: int) -> float:
 
 def test_the_price_of_an_event_does_not_grow_with_what_waits() -> None:
     assert calls_for_each_acknowledgement(10_000) < 2 * calls_for_each_acknowledgement(200)
+
+
+def test_a_process_that_says_nothing_any_more_is_given_nothing_again_until_it_is_heard() -> None:
+    it = filled("a")
+    it.attach("one", now=0)
+    assert given(it.tick(now=10)) == [(1, 2)]
+
+    assert it.tick(now=100) == []
+
+    assert it.attach("one", now=101) == []
+    assert given(it.tick(now=101)) == [(1, 3)]

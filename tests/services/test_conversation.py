@@ -185,3 +185,26 @@ async def test_a_new_turn_brings_its_history_along_unless_an_earlier_one_may_sti
         await conversation.finish(query_id, TurnStatus.ANSWERED, "yes", "s", "{}")
     third, _ = await conversation.accept(asked("q3", query="three"))
     assert [message["content"] for message in third.beginning or ()] == ["one", "yes", "two", "yes"]
+
+
+async def test_single_results_are_kept_until_the_step_that_tells_of_all_of_them_is_stored(tmp_path: Path) -> None:
+    async with ConversationService(tmp_path / "c.db") as killed:
+        await killed.accept(asked("q1"))
+        await killed.keep_result("q1", "q1:0:1", "second")
+        await killed.keep_result("q1", "q1:0:0", "first")
+        await killed.keep_result("q1", "q1:0:0", "first again")
+        async with ConversationService(tmp_path / "c.db") as service:
+            assert await service.results("q1") == ["first", "second"]
+            assert await service.results("q2") == []
+            await service.add_steps("q1", 1, ["both"])
+            assert await service.results("q1") == []
+
+
+async def test_the_end_of_a_turn_drops_its_single_results_and_none_comes_after_it(
+    conversation: ConversationService,
+) -> None:
+    await conversation.accept(asked("q1"))
+    await conversation.keep_result("q1", "q1:0:0", "first")
+    await end(conversation, "q1", "answer")
+    await conversation.keep_result("q1", "q1:0:1", "late")
+    assert await conversation.results("q1") == []

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for the package `simulated` be
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Only there when this folder is named on the command line."""
-    parser.addoption("--seeds", type=int, default=2000, help="how many schedules the simulator runs")
+    parser.addoption("--seeds", type=int, default=2500, help="how many schedules the simulator runs")
     parser.addoption("--first-seed", type=int, default=0, help="the seed of the first one")
 
 
@@ -18,4 +18,4 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def seeds(request: pytest.FixtureRequest) -> range:
     """The seeds to run."""
     first: int = request.config.getoption("--first-seed", 0)
-    return range(first, first + request.config.getoption("--seeds", 2000))
+    return range(first, first + request.config.getoption("--seeds", 2500))

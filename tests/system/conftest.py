@@ -20,6 +20,7 @@ import pytest
 from local.apps.local_web import LocalWeb, load_pages
 from local.apps.stories import STORIES
 from local.apps.temporary_system import TemporarySystem, write_settings
+from local.services.journal.view import JournalView
 
 Json = dict[str, Any]
 Event = tuple[str, Json]
@@ -96,6 +97,11 @@ class Live:
         """Control the stand-in."""
         url = f"{self.system.facts.model_url}/stand_in/{what}"
         httpx.request(method, url, timeout=SECONDS, trust_env=False, **request).raise_for_status()
+
+    def on_record(self, subject: str, query_id: str) -> int:
+        """How many messages the journal has."""
+        with JournalView(self.system.data_dir / "journal.db") as journal:
+            return len(journal.read(limit=10, subjects=[subject], correlation_id=query_id))
 
     def kill(self, name: str) -> None:
         """kill -9, and wait for the end."""

@@ -31,7 +31,7 @@ FRAMES = 1000
 def test_health_is_ok_with_every_participant(live) -> None:
     live.wait_until(lambda: live.health()["status"] == "ok")
     participants = {known["name"]: known["state"] for known in live.health()["participants"]}
-    everybody = {"proxy", "stand_in", "generator", "web_search", "web_fetch", "api"}
+    everybody = {"proxy", "journal", "stand_in", "generator", "web_search", "web_fetch", "api"}
     assert everybody <= participants.keys()
     assert {participants[name] for name in everybody} == {"ready"}
 
@@ -54,13 +54,15 @@ def test_after_the_proxy_was_killed_the_next_query_is_answered(live) -> None:
 def test_a_turn_goes_on_in_the_next_generator_and_the_waiting_client_gets_its_answer(live) -> None:
     live.stand_in("DELETE", "log")
     live.stand_in("POST", "fault", json={"kind": "first_token_delay", "seconds": 300})
-    with live.stream("POST", "/query", json={"query": "What is the capital of Italy?"}) as events:
+    body = {"query": "What is the capital of Italy?", "query_id": "goes-on"}
+    with live.stream("POST", "/query", json=body) as events:
         live.stand_in("GET", "log", params={"begun": 1})
         live.kill("generator")
         seen = list(events)
     [response] = [data for kind, data in seen if kind == "response"]
     assert "Rome" in response["answer"]
     assert {data["attempt"] for kind, data in seen if kind == "token"} == {2}
+    live.wait_until(lambda: live.on_record("response.generation", "goes-on") == 1)
 
 
 def test_after_the_api_was_killed_the_same_query_id_gets_the_same_answer(live) -> None:

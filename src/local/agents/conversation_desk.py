@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from datetime import date
 from typing import Any
 
@@ -13,10 +14,16 @@ from local.services.conversation import ConversationService, StoredTurn
 
 
 class ConversationDesk:
-    """Reads (and, on request, deletes from) a `ConversationService` in the words of the protocol."""
+    """Reads a `ConversationService` in the words of the protocol, and has sessions deleted."""
 
-    def __init__(self, conversation: ConversationService, system_prompt: str) -> None:
-        self._conversation, self._system_prompt = conversation, system_prompt
+    def __init__(
+        self,
+        conversation: ConversationService,
+        system_prompt: str,
+        delete: Callable[[str], Awaitable[tuple[int, int]]],
+    ) -> None:
+        """`delete(session_id)` gives the numbers of turns and of messages on record that it has emptied."""
+        self._conversation, self._system_prompt, self._delete_session = conversation, system_prompt, delete
 
     async def answer(self, request: ConversationRequest) -> ConversationResult:
         """The record asked for, or an error that says why there is none."""
@@ -46,10 +53,8 @@ class ConversationDesk:
         }
 
     async def _delete(self, session_id: str) -> dict[str, Any]:
-        deleted = await self._conversation.delete_session(session_id)
-        if not deleted:
-            raise NotOnRecord(f"there is no ended turn of a session {session_id}")
-        return {"session_id": session_id, "deleted_turns": deleted}
+        turns, messages = await self._delete_session(session_id)
+        return {"session_id": session_id, "deleted_turns": turns, "redacted_messages": messages}
 
     async def _query(self, query_id: str) -> dict[str, Any]:
         turn = await self._conversation.turn(query_id)

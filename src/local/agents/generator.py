@@ -7,23 +7,25 @@ import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import replace
 from datetime import date
 from typing import Any, Self
 
+from local import failpoints
+from local.agents.acceptance import CANCELLED_EARLY, Acceptance
 from local.agents.conversation_desk import ConversationDesk
 from local.agents.generator_config import GeneratorConfig
-from local.agents.outcome import publish_outcome, stored_outcome, trace_of
+from local.agents.outcome import Outcomes, trace_of
 from local.agents.prompt import compose
+from local.agents.session_deletion import SessionDeletion
 from local.agents.steps import parse_step
 from local.agents.tool_registry import SILENT_SECONDS, ToolRegistry
 from local.agents.turn import Question, Turn
 from local.agents.turn_runner import Means, TurnRunner
 from local.agents.turns import Turns
 from local.agents.waiting_line import WaitingLine
-from local.errors import LocalError, ModelError
+from local.errors import ConfigError, ModelError
+from local.models.backends import connect
 from local.models.chat import ChatModel, Json
-from local.models.ollama import OllamaModel
 from local.protocol.envelope import Envelope
 from local.protocol.messages import (
     BusDead,
@@ -40,13 +42,14 @@ from local.protocol.messages import (
     ToolSchemaRequest,
 )
 from local.runtime.participant import Kind, Participant, Resources, on
-from local.services.conversation import Asked, ConversationService, StoredTurn, TurnStatus
+from local.services.conversation import ConversationService, StoredTurn, TurnStatus
 
 log = logging.getLogger(__name__)
 
-MAX_ATTEMPTS = 4
-QUERIES_AT_ONCE = 64  # being stored; what is stored together costs one commit
-CANCELLED_EARLY = "the query was cancelled before its turn came"
+CONSUMER, CANCELS = "generator", "generator_cancels"  # a cancellation does not wait behind the query it is for
+QUERIES_AT_ONCE = 1024  # waiting and running
+LOOK_UPS_AT_ONCE = 8
+LANE_WIDTH = 32  # of one session: more than may wait, so that what is too much is refused and not left waiting
 
 
 class GeneratorAgent(Participant):
@@ -74,34 +77,35 @@ class GeneratorAgent(Participant):
         self._tools = ToolRegistry()
         self._line = WaitingLine(config.max_concurrent_turns, config.max_waiting_turns)
         self._turns = Turns(self._line, self._prepare, self._abandon)
-        self._desk = ConversationDesk(conversation, config.system_prompt)
         self._news = asyncio.Event()  # a tool has come, or a query was cancelled
 
     @classmethod
     def build(cls, config: GeneratorConfig, resources: Resources) -> Self:
-        """With Ollama, or whatever speaks its API, at the model address; the conversation is one file."""
-        model = OllamaModel(
-            resources.model_url,
-            first_token_seconds=config.timeout_seconds,
-            between_tokens_seconds=config.timeout_seconds,
-            timeout_seconds=config.timeout_seconds,
-        )
+        """With the models of the role chat; the conversation is one file. Raises `ConfigError`."""
+        if resources.routing is None:
+            raise ConfigError("the generator needs a model server, and none is known here")
+        name = resources.routing.first("chat", config.model)
+        model = connect(resources.routing, "chat", name, timeout_seconds=config.timeout_seconds)
         conversation = ConversationService(resources.data_dir / "conversation.db", cls.respondent_id)
         stand_in = resources.model_backend == "stand_in"  # it goes by any model's name, but users shall know it
+        config = config.model_copy(update={"model": name})
         return cls(config, model, conversation, answers_as="stand-in" if stand_in else None)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Open the record, go on with what an earlier process left, serve; at the end hand back what is running."""
+        """Open the record, serve, and at the end hand back what is running."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._model.close)
             await stack.enter_async_context(self._conversation)
-            left_over = await self._conversation.unfinished()
+            self._outcomes = Outcomes(self.bus, self._conversation)
+            self._acceptance = Acceptance(self._conversation, self._line, self._turns, self._outcomes)
+            deletion = SessionDeletion(self.bus, self._conversation, self._outcomes)
+            self._desk = ConversationDesk(self._conversation, self._settings.system_prompt, deletion.delete)
             look = asyncio.create_task(self._look_at_model(), name="look at the model")
             stack.callback(look.cancel)
             await stack.enter_async_context(self._turns.are_open())
-            for stored in left_over:
-                await self._resume(stored)
+            handing_in = asyncio.create_task(self._outcomes.hand_in_what_is_open(), name="hand in what is open")
+            stack.callback(handing_in.cancel)
             yield
 
     async def _look_at_model(self) -> None:
@@ -113,10 +117,12 @@ class GeneratorAgent(Participant):
             log.warning("%s", error)
 
     async def announce(self) -> None:
-        """Ask who the tools are, and publish every outcome that has not left."""
+        """Ask who the tools are."""
         await self.bus.publish(ToolSchemaRequest())
-        for stored in await self._conversation.unfinished():
-            await self._publish_outcome(stored)
+
+    def hand_back(self) -> None:
+        """Leave the turns to the next process."""
+        self._turns.hand_back()
 
     def figures(self) -> dict[str, int]:
         """How many turns run and how many wait."""
@@ -127,34 +133,49 @@ class GeneratorAgent(Participant):
         problem = {"problem": self._problem} if self._problem else {}
         return {"model": self._answers_as or self._settings.model, **problem}
 
-    @on(QueryReceived, concurrency=QUERIES_AT_ONCE)
-    async def receive(self, message: QueryReceived, envelope: Envelope) -> QueryFailed | None:
-        """A query: accepted, refused, known already or answered before; it is never ignored."""
-        query_id = message.query_id
-        stored = self._turns.get(query_id) or await self._store(message, envelope)
-        if stored is None:
-            return _failed(query_id, "busy", "too many queries of this session wait already; try again later")
+    @on(QueryReceived, durable=CONSUMER, concurrency=QUERIES_AT_ONCE, lane_width=LANE_WIDTH)
+    async def receive(self, message: QueryReceived, envelope: Envelope) -> BusDead | None:
+        """A query, until it has ended: answered, refused, known already; it is never ignored."""
+        failpoints.reach("generator.delivered")
+        stored = self._turns.get(message.query_id) or await self._acceptance.store(
+            message, envelope, self._tools.offered(time.monotonic())
+        )
         if stored.query != message.query:
-            return _failed(query_id, "conflict", f"query_id {query_id} was used for another query; take a new one")
+            return self._dead(envelope, "conflict", f"query_id {stored.query_id} was used for another query")
         if stored.outcome is not None:
-            await self._publish_outcome(stored)
+            await self._outcomes.publish(stored)
             return None
-        if self._turns.get(query_id) is None:
-            if self._turns.is_cancelled(query_id):
-                await self._end_unbegun(stored, TurnStatus.CANCELLED, "cancelled", CANCELLED_EARLY)
-                return None
-            self._turns.enter(stored)
-        trace = envelope.trace()._replace(session_id=stored.session_id)  # a repeat need not name its session
-        await self.bus.publish(QueryAccepted(query_id=query_id, attempt=stored.attempt), trace)
+        failpoints.reach("turn.accepted")
+        telling = asyncio.create_task(self._tell_acceptance(stored), name=f"accept {stored.query_id}")
+        try:
+            await self._turns.run(stored)
+            await telling
+        finally:
+            telling.cancel()
         return None
 
-    @on(QueryCancel)
+    @on(QueryCancel, durable=CANCELS, concurrency=QUERIES_AT_ONCE)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
         """End a query early: with what was said so far, or as failed if it has not begun."""
+        await self._conversation.cancel(message.query_id)
         unbegun = self._turns.cancel(message.query_id)
         self._news.set()
         if unbegun is not None:
-            await self._end_unbegun(unbegun, TurnStatus.CANCELLED, "cancelled", CANCELLED_EARLY)
+            with self._turns.leaving(message.query_id):
+                await self._outcomes.end(unbegun, TurnStatus.CANCELLED, "cancelled", CANCELLED_EARLY)
+
+    @on(BusDead, durable=CONSUMER)
+    async def give_up(self, dead: BusDead, envelope: Envelope) -> None:
+        """The journal gives a query, or the letter that says so, to nobody any more, because processes died of it."""
+        if dead.participant != CONSUMER or dead.error.kind != "gave_up":
+            return
+        stored = await self._conversation.turn(envelope.correlation_id)
+        if stored is None:
+            await self._outcomes.fail_unstored(envelope.trace(), dead.error)
+        elif stored.outcome is not None:
+            await self._outcomes.publish(stored)
+        else:
+            await self._outcomes.end(stored, TurnStatus.FAILED, dead.error.kind, dead.error.message)
 
     @on(ToolSchema)
     async def learn(self, schema: ToolSchema, envelope: Envelope) -> BusDead | None:
@@ -164,8 +185,7 @@ class GeneratorAgent(Participant):
             self._news.set()
             return None
         log.warning("%s", refusal)
-        error = ErrorInfo(kind="refused_tool", message=refusal)
-        return BusDead(participant=self.name, envelope_id=envelope.id, dead_subject=envelope.subject, error=error)
+        return self._dead(envelope, "refused_tool", refusal)
 
     @on(ParticipantStatus)
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> ToolSchemaRequest | None:
@@ -178,7 +198,7 @@ class GeneratorAgent(Participant):
         known = self._tools.heard(envelope.sender, time.monotonic())
         return None if known else ToolSchemaRequest()
 
-    @on(ConversationRequest)
+    @on(ConversationRequest, concurrency=LOOK_UPS_AT_ONCE)
     async def look_up(self, request: ConversationRequest, envelope: Envelope) -> ConversationResult:
         """Somebody wants to see the record."""
         return await self._desk.answer(request)
@@ -186,37 +206,14 @@ class GeneratorAgent(Participant):
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """What the door is told when a query could not be taken or the record not be read."""
         info = ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)
-        if isinstance(message, QueryReceived) and self._turns.get(message.query_id) is None:
+        if isinstance(message, QueryReceived):
             return QueryFailed(query_id=message.query_id, error=info)
         if isinstance(message, ConversationRequest):
             return ConversationResult(verb=message.verb, error=info)
         return None
 
-    async def _store(self, message: QueryReceived, envelope: Envelope) -> StoredTurn | None:
-        """The record of a query, made now unless there is one; None if its session has no room for another."""
-        query_id, session_id = message.query_id, envelope.session_id or message.query_id
-        if not self._line.expect(query_id, session_id):
-            return await self._conversation.turn(query_id)
-        asked = Asked(
-            query_id, session_id, envelope.user_id, envelope.id, message.query, message.encode().decode(),
-            in_history=message.history is None, tools=tuple(self._tools.offered(time.monotonic())),
-        )  # fmt: skip
-        try:
-            stored, _ = await self._conversation.accept(asked)
-            return stored
-        finally:
-            self._line.expect_no_more(query_id)
-
-    async def _resume(self, stored: StoredTurn) -> None:
-        """Put an interrupted turn back in line, unless it has ended its process too often."""
-        if stored.outcome is not None:
-            return
-        if stored.attempt >= MAX_ATTEMPTS:
-            text = f"the process that worked on it ended {stored.attempt} times"
-            log.error("query %s is given up: %s", stored.query_id, text)
-            await self._end_unbegun(stored, TurnStatus.FAILED, "gave_up", text)
-        else:
-            self._turns.enter(replace(stored, attempt=stored.attempt + 1))
+    async def _tell_acceptance(self, stored: StoredTurn) -> None:
+        await self.bus.publish(QueryAccepted(query_id=stored.query_id, attempt=stored.attempt), trace_of(stored))
 
     async def _prepare(self, stored: StoredTurn) -> TurnRunner:
         settings = self._settings
@@ -268,26 +265,12 @@ class GeneratorAgent(Participant):
             tool_timeout_seconds=settings.tool_timeout_seconds,
         )
 
-    async def _end_unbegun(self, stored: StoredTurn, status: TurnStatus, kind: str, message: str) -> None:
-        failed = _failed(stored.query_id, kind, message)
-        await self._conversation.finish(stored.query_id, status, None, failed.routing_key, failed.encode().decode())
-        await publish_outcome(self.bus, self._conversation, failed, trace_of(stored))
-
-    async def _publish_outcome(self, stored: StoredTurn) -> None:
-        """Publish the stored end of a turn, again or for the first time; nothing if it has not ended."""
-        outcome = stored_outcome(stored)
-        if outcome is not None:
-            await publish_outcome(self.bus, self._conversation, outcome, trace_of(stored))
-
     async def _abandon(self, stored: StoredTurn, error: Exception) -> None:
-        """Tell that a turn got no stored end; it is tried again when it is asked again, or by the next process."""
-        log.error("the turn is left open: %s: %s", type(error).__name__, error)
-        failed = _failed(stored.query_id, getattr(error, "kind", "internal"), str(error) or type(error).__name__)
-        try:
-            await self.bus.publish(failed, trace_of(stored))
-        except LocalError as unheard:
-            log.error("nobody could be told: %s", unheard)
+        """A turn can neither end nor go on by itself."""
+        log.error("the turn is given up: %s: %s", type(error).__name__, error)
+        kind = getattr(error, "kind", "internal")
+        await self._outcomes.end(stored, TurnStatus.FAILED, kind, str(error) or type(error).__name__)
 
-
-def _failed(query_id: str, kind: str, message: str) -> QueryFailed:
-    return QueryFailed(query_id=query_id, error=ErrorInfo(kind=kind, message=message))
+    def _dead(self, envelope: Envelope, kind: str, message: str) -> BusDead:
+        error = ErrorInfo(kind=kind, message=message)
+        return BusDead(participant=self.name, envelope_id=envelope.id, dead_subject=envelope.subject, error=error)

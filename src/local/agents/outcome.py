@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 import uuid
+from dataclasses import replace
 
+from local import failpoints
 from local.bus.bus import Bus
-from local.errors import LocalError
+from local.errors import JournalFull
 from local.protocol.envelope import Trace
-from local.protocol.messages import AnswerDialog, QueryFailed, ResponseGeneration
-from local.services.conversation import ConversationService, StoredTurn
+from local.protocol.messages import AnswerDialog, ErrorInfo, QueryFailed, QueryReceived, ResponseGeneration
+from local.services.conversation import ConversationService, StoredTurn, TurnStatus
 
 log = logging.getLogger(__name__)
 
+RETRY_SECONDS = 1.0
 Outcome = ResponseGeneration | QueryFailed
 _NAMESPACE = uuid.UUID("5f4f3c1e-6a60-4bb4-9a0c-3d2a8d0f3b51")
 
@@ -36,14 +41,64 @@ def stored_outcome(stored: StoredTurn) -> Outcome | None:
 
 
 async def publish_outcome(bus: Bus, conversation: ConversationService, outcome: Outcome, trace: Trace) -> None:
-    """Publish how a query ended and note that it is out; what cannot leave now is left for the next reconnection."""
+    """Publish how a query ended, until it is on record, and note that it is out. Raises `BusClosed`."""
     query_id, respondent_id = outcome.query_id, outcome.respondent_id
-    try:
-        await bus.publish(outcome, trace, envelope_id=response_id(query_id, respondent_id))
-        if isinstance(outcome, ResponseGeneration) and outcome.status == "answered" and respondent_id == "A":
-            dialog = AnswerDialog(query_id=query_id, query=outcome.query, answer=outcome.answer)
-            dialog_id = response_id(query_id, respondent_id, dialog.subject)
-            await bus.publish(dialog, trace, envelope_id=dialog_id)
-        conversation.published(query_id)
-    except LocalError as error:
-        log.error("the outcome is stored and waits for the bus: %s", error)
+    await bus.publish(outcome, trace, envelope_id=response_id(query_id, respondent_id), seconds=math.inf)
+    if isinstance(outcome, ResponseGeneration) and outcome.status == "answered" and respondent_id == "A":
+        dialog = AnswerDialog(query_id=query_id, query=outcome.query, answer=outcome.answer)
+        await bus.publish(dialog, trace, envelope_id=response_id(query_id, respondent_id, dialog.subject))
+    conversation.published(query_id)
+    failpoints.reach("turn.published")
+
+
+def failed(query_id: str, kind: str, message: str) -> QueryFailed:
+    """The message that says that a query got no answer."""
+    return QueryFailed(query_id=query_id, error=ErrorInfo(kind=kind, message=message))
+
+
+class Outcomes:
+    """The ends that a generator gives to turns, stored before they are published. Raises `StoreFailed`, `BusClosed`."""
+
+    def __init__(self, bus: Bus, conversation: ConversationService) -> None:
+        self._bus, self._conversation = bus, conversation
+
+    async def store(self, stored: StoredTurn, status: TurnStatus, kind: str, message: str) -> StoredTurn:
+        """Give a turn an end without an answer. Returns it with that."""
+        failure = failed(stored.query_id, kind, message)
+        subject, outcome = failure.routing_key, failure.encode().decode()
+        await self._conversation.finish(stored.query_id, status, None, subject, outcome)
+        return replace(stored, status=status, outcome_subject=subject, outcome=outcome)
+
+    async def publish(self, stored: StoredTurn) -> None:
+        """Publish the stored end of a turn, again or for the first time; nothing if it has not ended."""
+        outcome = stored_outcome(stored)
+        if outcome is not None:
+            await publish_outcome(self._bus, self._conversation, outcome, trace_of(stored))
+
+    async def end(self, stored: StoredTurn, status: TurnStatus, kind: str, message: str) -> None:
+        """`store` and `publish`."""
+        await self.publish(await self.store(stored, status, kind, message))
+
+    async def fail_unstored(self, trace: Trace, error: ErrorInfo) -> None:
+        """Publish the end of a query that never got onto this record."""
+        query_id = trace.correlation_id
+        failure = failed(query_id, error.kind, error.message)
+        await self._bus.publish(
+            failure, trace, envelope_id=response_id(query_id, failure.respondent_id), seconds=math.inf
+        )
+
+    async def hand_in_what_is_open(self) -> None:
+        """Have the journal deliver whatever has no published end. It knows these queries, unless it was damaged."""
+        for stored in await self._conversation.unfinished():
+            query = QueryReceived.decode(stored.body.encode())
+            asked_by = Trace(stored.query_id, None, stored.session_id, stored.user_id)
+            await self._hand_in(query, asked_by, stored.envelope_id)
+
+    async def _hand_in(self, query: QueryReceived, asked_by: Trace, envelope_id: str) -> None:
+        while True:
+            try:
+                await self._bus.publish(query, asked_by, envelope_id=envelope_id, seconds=math.inf)
+                return
+            except JournalFull as error:
+                log.error("query %s is open and cannot be handed in: %s", query.query_id, error)
+                await asyncio.sleep(RETRY_SECONDS)

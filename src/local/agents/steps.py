@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from local.errors import StoreFailed
+from local.errors import StoreDamaged
 from local.models.chat import Json
 from local.protocol.messages import Data, ToolCallRecord, UsageInfo
 
@@ -102,10 +102,22 @@ def told(record: ToolCallRecord) -> str:
 
 
 def parse_step(text: str) -> Step:
-    """A stored step. Raises `StoreFailed` if it is none."""
+    """A stored step. Raises `StoreDamaged` if it is none."""
     try:
         return _STEP.validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the whole"
-        raise StoreFailed(f"a stored step cannot be read: {where}: {first['msg']}") from None
+        raise StoreDamaged(f"a stored step cannot be read: {_first_fault(error)}") from None
+
+
+def parse_record(text: str) -> ToolCallRecord:
+    """A tool result that was stored by itself. Raises `StoreDamaged` if it is none."""
+    try:
+        return ToolCallRecord.model_validate_json(text)
+    except ValidationError as error:
+        raise StoreDamaged(f"a stored tool result cannot be read: {_first_fault(error)}") from None
+
+
+def _first_fault(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "the whole"
+    return f"{where}: {first['msg']}"

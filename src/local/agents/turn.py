@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import Literal
 
 from local.agents.call_rules import settle_here, under_id
@@ -141,17 +142,25 @@ class Turn:
 
     # What the tools do
 
-    def calls_to_make(self, offered: Mapping[str, ToolSchema]) -> tuple[list[PlannedCall], dict[str, ToolCallRecord]]:
-        """The calls of the last message that a tool has to answer, and those already settled, by call_id."""
+    def calls_to_make(
+        self, offered: Mapping[str, ToolSchema], kept: Mapping[str, ToolCallRecord] = MappingProxyType({})
+    ) -> tuple[list[PlannedCall], dict[str, ToolCallRecord]]:
+        """The calls of the last message that a tool has to answer, and those already settled, by call_id. `kept` are
+        results that an earlier process got of them."""
         self._machine.advance(Action.DISPATCH_TOOL)
-        settled: dict[str, ToolCallRecord] = {}
+        calls = self._last_calls()
+        settled = {call.call_id: kept[call.call_id] for call in calls if call.call_id in kept}
+        made = {call.signature for call in calls if call.call_id in kept}
         open_calls: list[PlannedCall] = []
-        for index, call in enumerate(self._last_calls()):
+        for index, call in enumerate(calls):
+            if call.call_id in kept:
+                continue
             record = settle_here(call, index, offered, self.steps)
             if record is not None:
                 settled[call.call_id] = record
-            elif offered[call.tool].repeatable or call.signature not in {other.signature for other in open_calls}:
+            elif offered[call.tool].repeatable or call.signature not in made:
                 open_calls.append(call)
+                made.add(call.signature)
         return open_calls, settled
 
     def requests_sent(self) -> None:

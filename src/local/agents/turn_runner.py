@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from local import failpoints
 from local.agents.outcome import publish_outcome
-from local.agents.steps import PlannedCall
+from local.agents.steps import PlannedCall, parse_record
 from local.agents.token_stream import TokenStream
 from local.agents.tool_registry import ToolRegistry, as_function
 from local.agents.turn import Next, Turn
 from local.agents.turn_table import Action, State
 from local.bus.bus import Bus
-from local.errors import LocalError, ModelError, RequestTimeout
+from local.errors import LocalError, MalformedFrame, ModelError, RequestTimeout, StoreFailed, StoreFenced
 from local.models.chat import ChatModel
 from local.models.text_calls import find_text_call
 from local.protocol.envelope import Trace
@@ -33,6 +35,13 @@ from local.protocol.messages import (
 from local.services.conversation import ConversationService, TurnStatus
 
 log = logging.getLogger(__name__)
+
+_NAMESPACE = uuid.UUID("0d3f6b7e-58d7-4c52-8a8e-9b1f1c6c2e4d")
+
+
+def request_id(call_id: str, respondent_id: str) -> str:
+    """The id of the envelope that makes a call: always the same, so that a tool knows a call that is made again."""
+    return uuid.uuid5(_NAMESPACE, f"{call_id}\n{respondent_id}").hex
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +71,19 @@ class TurnRunner:
         self._tokens = TokenStream(means.bus, trace, self._query_id, self._respondent_id, attempt)
         self._stored = len(turn.steps)
         self._offered: dict[str, ToolSchema] = {}
+        self._kept: dict[str, ToolCallRecord] = {}  # results that an earlier process got
+        self._unsent: set[str] = set()  # call_ids of the calls under way
+        self._unsettled: set[str] = set()
         self._work: asyncio.Task[None] | None = None
         self._cancelled = False
         turn.on_change = self._tell_change
 
     async def run(self) -> ResponseGeneration:
-        """From the first model call, or the last stored step, to the stored response. Raises `StoreFailed`."""
+        """From the first model call, or the last stored step, to the stored response.
+
+        Raises `StoreFailed` for what could not be stored, `StoreFenced` in a process that was replaced: the turn has no
+        end then, and goes on from its last step when it is run again.
+        """
         self._work = asyncio.create_task(self._generate(self._turn.begin()), name=f"turn {self._query_id}")
         if self._cancelled:
             self._work.cancel()
@@ -79,6 +95,8 @@ class TurnRunner:
         error = asyncio.CancelledError() if self._work.cancelled() else self._work.exception()
         if self._cancelled:
             self._turn.cancel()
+        elif isinstance(error, StoreFailed | StoreFenced):
+            raise error
         elif error is not None:
             self._turn.fail(_explained(error))
         self._tokens.flush()
@@ -92,6 +110,7 @@ class TurnRunner:
             response.routing_key,
             response.encode().decode(),
         )
+        failpoints.reach("turn.end_stored")
         return response
 
     async def publish(self, response: ResponseGeneration) -> None:
@@ -107,7 +126,10 @@ class TurnRunner:
                 self._work.cancel()
 
     async def _generate(self, following: Next) -> None:
-        self._offered = self._means.tools.offered(self._means.clock())  # for calls that an earlier process left
+        if following is Next.CALL_TOOLS:  # an earlier process began that
+            self._offered = self._means.tools.offered(self._means.clock())
+            records = [parse_record(body) for body in await self._means.conversation.results(self._query_id)]
+            self._kept = {record.call_id: record for record in records}
         while following is not Next.PUBLISH:
             following = await (self._call_model() if following is Next.CALL_MODEL else self._call_tools())
             if following is not Next.PUBLISH:
@@ -135,28 +157,40 @@ class TurnRunner:
 
     async def _call_tools(self) -> Next:
         turn = self._turn
-        calls, settled = turn.calls_to_make(self._offered)
-        unsent = {call.call_id for call in calls}
-
-        def left(call: PlannedCall) -> None:
-            unsent.discard(call.call_id)
-            if not unsent and turn.state is State.DISPATCHING_TOOL:
-                turn.requests_sent()
-
+        calls, settled = turn.calls_to_make(self._offered, self._kept)
+        self._unsent = {call.call_id for call in calls}
+        self._unsettled = set(self._unsent)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._call_tool(call, left), name=call.call_id) for call in calls]
+            tasks = [group.create_task(self._call_tool(call), name=call.call_id) for call in calls]
         if not calls:
             turn.requests_sent()
+        failpoints.reach("turn.results_in")
         made = (task.result() for task in tasks)
         return turn.tools_settled(settled | {record.call_id: record for record in made})
 
-    async def _call_tool(self, call: PlannedCall, left: Callable[[PlannedCall], None]) -> ToolCallRecord:
-        """The result, or what kept us from one: whatever goes wrong here is for the model to read.
-
-        `left` is told when the request is on its way, or that none will be.
-        """
+    async def _call_tool(self, call: PlannedCall) -> ToolCallRecord:
+        """The result, or what kept us from one: whatever goes wrong here is for the model to read."""
         means = self._means
         seconds = self._seconds_for(self._offered[call.tool])
+        record = ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args)
+        started = means.clock()
+        try:
+            settled = await self._request(call, seconds)
+        except LocalError as failure:
+            self._left(call)
+            late = isinstance(failure, RequestTimeout)
+            message = f"did not answer within {seconds:g} s" if late else f"gave no answer: {failure}"
+            error = ErrorInfo(kind=failure.kind, message=f"{call.tool} {message}")
+            duration_ms = round((means.clock() - started) * 1000, 3)
+            return record.model_copy(update={"error": error, "duration_ms": duration_ms})
+        fields = ("result", "error", "sources", "duration_ms")
+        record = record.model_copy(update={name: getattr(settled, name) for name in fields})
+        if self._unsettled:  # the last one is stored with the step
+            means.conversation.keep_result(self._query_id, call.call_id, record.model_dump_json())
+        return record
+
+    async def _request(self, call: PlannedCall, seconds: float) -> ToolResult:
+        bus = self._means.bus
         request = ToolRequest(
             query_id=self._query_id,
             respondent_id=self._respondent_id,
@@ -164,20 +198,24 @@ class TurnRunner:
             tool=call.tool,
             args=call.args,
         )
-        record = ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args)
-        started = means.clock()
+        envelope_id = request_id(call.call_id, self._respondent_id)
         try:
-            settled = await means.bus.request(request, ToolResult, seconds, self._trace, on_sent=lambda: left(call))
-        except LocalError as failure:
-            left(call)
-            late = isinstance(failure, RequestTimeout)
-            message = f"did not answer within {seconds:g} s" if late else f"gave no answer: {failure}"
-            error = ErrorInfo(kind=failure.kind, message=f"{call.tool} {message}")
-            duration_ms = round((means.clock() - started) * 1000, 3)
-            return record.model_copy(update={"error": error, "duration_ms": duration_ms})
-        return record.model_copy(
-            update={name: getattr(settled, name) for name in ("result", "error", "sources", "duration_ms")}
-        )
+            result = await bus.request(
+                request, ToolResult, seconds, self._trace, envelope_id=envelope_id, on_sent=lambda: self._left(call)
+            )
+        finally:
+            self._unsettled.discard(call.call_id)
+        if result.call_id != call.call_id:
+            fault = f"the answer to call {call.call_id} is a result of call {result.call_id}"
+            bus.reject(fault, result.encode())
+            raise MalformedFrame(fault)
+        return result
+
+    def _left(self, call: PlannedCall) -> None:
+        """A request is on its way, or none will be."""
+        self._unsent.discard(call.call_id)
+        if not self._unsent and self._turn.state is State.DISPATCHING_TOOL:
+            self._turn.requests_sent()
 
     def _seconds_for(self, schema: ToolSchema) -> float:
         """A second more than the tool gives itself, so that its own words about being late come first."""
@@ -188,6 +226,7 @@ class TurnRunner:
         new = self._turn.steps[self._stored :]
         await self._means.conversation.add_steps(self._query_id, self._stored, [step.model_dump_json() for step in new])
         self._stored += len(new)
+        failpoints.reach("turn.step_stored")
 
     def _tell_change(self, before: State, action: Action, after: State) -> None:
         transition = AgentTransition(

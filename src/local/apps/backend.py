@@ -1,50 +1,143 @@
-"""Which model server is used, and how the user is told."""
+"""Which model servers are used, which of them we run ourselves, and how the user is told."""
 
 from __future__ import annotations
 
 import http.client
 import logging
+import shutil
 import socket
 import urllib.request
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from local.apps.listener import listen
-from local.config import SystemConfig
-from local.models.ollama_host import normalise_host
+from local.config import SystemConfig, secret
+from local.config_address import is_cloud
+from local.config_models import OPT_IN, Endpoint, ModelsConfig, Provider, Routing
+from local.errors import ConfigError
+from local.models.ollama_host import is_loopback, normalise_host
+from local.models.openai_address import normalise_base_url
+from local.models.servers.spec import ServerSpec, llama_server_spec, ollama_spec, require_model
 
 log = logging.getLogger(__name__)
 
 DEFAULT_URL = "http://127.0.0.1:11434"
 PROBE_SECONDS = 2.0
+STAND_IN = "stand_in"
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """The model server: "ollama" or "stand_in", and where. `listener` is the stand-in's own socket."""
+    """The model servers. `servers` are those that we run, `listener` is the socket of the stand-in, if that is used."""
 
-    name: str
-    url: str
+    routing: Routing
+    servers: tuple[ServerSpec, ...] = ()
     listener: socket.socket | None = None
 
+    @property
+    def name(self) -> str:
+        """The default provider, "stand_in" for the stand-in."""
+        return self.routing.default
 
-def choose_backend(system: SystemConfig) -> Backend:
-    """What `backend` in system.yaml asks for; `auto` is Ollama if it answers, else the stand-in, said loudly."""
-    url = normalise_host(system.ollama_url) if system.ollama_url else DEFAULT_URL
-    if system.backend == "stand_in":
+    @property
+    def url(self) -> str:
+        """Where the default provider is."""
+        return self.routing.endpoints[self.name].url
+
+
+def choose_backend(system: SystemConfig, models: ModelsConfig) -> Backend:
+    """What `backend` in system.yaml and the chains in models.yaml ask for.
+
+    `auto` is the provider of the first model for chat, if models.yaml names one; else Ollama if it answers or can be
+    started; else the stand-in, said loudly. Raises `ConfigError` for a server that cannot be used.
+    """
+    if system.backend == STAND_IN:
         return _stand_in()
-    if system.backend == "ollama" or _answers(url):
-        return Backend("ollama", url)
-    log.warning(
-        "NO MODEL SERVER answers at %s. Going on with the stand-in, which is no language model: it follows plain rules."
-        " For a real one install Ollama (https://ollama.com), run 'ollama pull gemma4:12b', and start again.",
-        url,
-    )
-    return _stand_in()
+    chained = [name.partition("/")[0] for name in models.roles.all()]
+    first = next((name.partition("/")[0] for name in models.roles.chat), None)
+    default = (first or "ollama") if system.backend == "auto" else system.backend
+    found = [_find(name, system, models) for name in _used(default, chained)]
+    may_stand_in = system.backend == "auto" and first is None
+    if may_stand_in and not found[0].there:
+        log.warning(
+            "NO MODEL SERVER answers at %s. Going on with the stand-in, which is no language model: it follows plain "
+            "rules. For a real one install Ollama (https://ollama.com), run 'ollama pull gemma4:12b', and start again.",
+            found[0].endpoint.url,
+        )
+        return _stand_in()
+    endpoints = {server.name: server.endpoint for server in found}
+    routing = Routing(config=models, endpoints=endpoints | _others(models, endpoints), default=default)
+    return Backend(routing, tuple(server.spec for server in found if server.spec))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A provider that is used. `there`: somebody answers, or will when `spec` runs."""
+
+    name: str
+    endpoint: Endpoint
+    spec: ServerSpec | None = None
+    there: bool = True
+
+
+def ollama_url(system: SystemConfig, models: ModelsConfig, name: str = "ollama") -> str:
+    """Where a provider of kind ollama listens. Raises `ConfigError`."""
+    provider = models.providers[name]
+    url = provider.url or (system.ollama_url if name == "ollama" else None) or DEFAULT_URL
+    if is_cloud(url) and not provider.allow_cloud:
+        raise ConfigError(f"{url} is on the internet: {OPT_IN}, under providers: {name}: in models.yaml")
+    return normalise_host(url)
+
+
+def _used(default: str, chained: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys([default, *chained]))
+
+
+def _find(name: str, system: SystemConfig, models: ModelsConfig) -> _Found:
+    provider = models.providers[name]
+    match provider.kind:
+        case "ollama":
+            return _ollama(name, provider, ollama_url(system, models, name))
+        case "llama_server":
+            spec, model = llama_server_spec(name, provider), require_model(name, provider)
+            return _Found(name, Endpoint(kind="openai", url=f"{spec.url}/v1", only_model=model.stem), spec)
+        case "openai":
+            if provider.api_key_variable:
+                secret(provider.api_key_variable)
+            return _Found(name, openai_endpoint(name, provider))
+
+
+def _ollama(name: str, provider: Provider, url: str) -> _Found:
+    endpoint = Endpoint(kind="ollama", url=url, allow_cloud=provider.allow_cloud)
+    if _answers(url):
+        return _Found(name, endpoint)
+    program = shutil.which(provider.program or "ollama")
+    if program is None or not provider.start or not is_loopback(url):
+        return _Found(name, endpoint, there=False)
+    log.info("Ollama does not run, and is started: %s serve", program)
+    return _Found(name, endpoint, ollama_spec(name, program, url))
+
+
+def openai_endpoint(name: str, provider: Provider) -> Endpoint:
+    """A server that speaks OpenAI's API. Raises `ConfigError` for an address that is none."""
+    if not provider.url:
+        raise ConfigError(f"where is the model server? Write its address as providers.{name}.url in models.yaml")
+    return Endpoint(kind="openai", url=normalise_base_url(provider.url), api_key_variable=provider.api_key_variable)
+
+
+def _others(models: ModelsConfig, used: Iterable[str]) -> dict[str, Endpoint]:
+    """What `provider/model` in generator.yaml may name besides: servers that others run, and that have an address."""
+    return {
+        name: openai_endpoint(name, provider)
+        for name, provider in models.providers.items()
+        if provider.kind == "openai" and provider.url and name not in used
+    }
 
 
 def _stand_in() -> Backend:
     listener = listen("127.0.0.1", 0)
-    return Backend("stand_in", f"http://127.0.0.1:{listener.getsockname()[1]}", listener)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    return Backend(Routing.to_one(STAND_IN, Endpoint(kind="ollama", url=url)), listener=listener)
 
 
 def _answers(url: str) -> bool:

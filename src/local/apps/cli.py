@@ -1,4 +1,4 @@
-"""The command line: `local2 run | stories | tap | doctor`."""
+"""The command line: `local2 run | stories | tap | journal | doctor`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(
     api_host: Annotated[str | None, typer.Option(help="Where the API listens (127.0.0.1).")] = None,
     api_port: Annotated[int | None, typer.Option(help="Its port (8765); 0 takes a free one.", min=0, max=65535)] = None,
     model: Annotated[str | None, typer.Option(help="The model that answers (gemma4:12b).")] = None,
-    backend: Annotated[str | None, typer.Option(help="auto, ollama or stand_in.")] = None,
+    backend: Annotated[str | None, typer.Option(help="auto, ollama, openai, llama_server or stand_in.")] = None,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
@@ -94,8 +94,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments[:1] == ["run"]:
         _warm_up()
     else:
+        from local.apps.journal import journal_app
         from local.apps.tap import tap_app
 
+        app.add_typer(journal_app, name="journal")
         app.add_typer(tap_app, name="tap")
     try:
         sys.exit(app(args=arguments or ["--help"], prog_name="local2", standalone_mode=False))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from local.errors import LocalError
-from local.protocol.envelope import Envelope, new_id
+from local.protocol.envelope import Envelope
 from local.protocol.messages import (
     AgentTransition,
     CritiqueResult,
@@ -50,6 +50,11 @@ class QueryRefused(LocalError):
         self.kind = kind
 
 
+def id_of_another(query_id: str) -> QueryRefused:
+    """The refusal of a query under the id of one with another text."""
+    return QueryRefused("conflict", f"query_id {query_id} was used for another query; take a new one")
+
+
 class Event(NamedTuple):
     """Something that happened. `number` counts from 1 within the exchange, `t` is seconds since the query was sent."""
 
@@ -77,7 +82,6 @@ class Exchange:
 
     def __init__(self, query_id: str, session_id: str, query: str, clock: Callable[[], float]) -> None:
         self.query_id, self.session_id, self.query = query_id, session_id, query
-        self.envelope_id = new_id()  # of our query.received
         self.log: list[LogLine] = []
         self._clock, self._started = clock, clock()
         self.heard_at = self._started
@@ -108,11 +112,11 @@ class Exchange:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether a generator has it safely in its store, or it has ended."""
+        """Whether it is on record, or has ended."""
         return self._accepted.is_set()
 
     async def accepted(self) -> None:
-        """Wait until a generator has it safely in its store. Raises what `refuse` was given."""
+        """Wait until it is on record. Raises what `refuse` was given."""
         await self._accepted.wait()
         if self.refused:
             self._outcome.result()
@@ -127,6 +131,10 @@ class Exchange:
         return self.ended
 
     # What happens
+
+    def accept(self) -> None:
+        """It is on record: from now on it will be answered, whatever happens."""
+        self._accepted.set()
 
     def note(self, subject: str) -> None:
         """Write a subject on the log."""
@@ -145,6 +153,8 @@ class Exchange:
         if isinstance(message, QueryAccepted):
             self._add("accepted", to_json({**message.model_dump(), "session_id": self.session_id}))
             self._accepted.set()
+        elif isinstance(message, ResponseGeneration) and message.query != self.query:
+            self.refuse(id_of_another(self.query_id))
         elif isinstance(message, ResponseGeneration):
             self.session_id = envelope.session_id or self.session_id
             self._end("response", message.encode(), lambda: self._outcome.set_result(message))
@@ -202,8 +212,8 @@ class Exchange:
             return False
         if self.ended:
             return isinstance(message, CritiqueResult)
-        if isinstance(message, QueryAccepted):  # repeated for each repeat of the query
-            return not self.is_accepted or message.attempt > self._attempt
+        if isinstance(message, QueryAccepted):
+            return message.attempt > self._attempt
         return not isinstance(message, GenerationThinking) or message.attempt >= self._attempt
 
     def _begin_attempt(self, message: Message) -> None:

@@ -56,16 +56,18 @@ async def _run(lifeline: Lifeline, part: Part) -> None:
 async def serve(part: Part, stop: asyncio.Event, on_ready: Callable[[], object]) -> None:
     """Make the participant and serve it until `stop` is set."""
     participant = make(part)
-    await Host(participant, open_bus(participant.name, part.bus, part.resources.data_dir)).run(stop, on_ready)
+    bus = open_bus(participant.name, part.bus, part.resources.data_dir, journaled=participant.journaled)
+    await Host(participant, bus).run(stop, on_ready)
 
 
-def open_bus(sender: str, address: BusAddress, data_dir: Path) -> Bus:
+def open_bus(sender: str, address: BusAddress, data_dir: Path, *, journaled: bool = False) -> Bus:
     """A ZeroMQ bus with the data directory's blob store and file of refused frames."""
     return Bus(
         sender,
         ZeroMQTransport(address),
         rejects=RejectLog(data_dir / "rejected.jsonl"),
         blobs=BlobStore(data_dir / "blobs"),
+        journaled=journaled,
     )
 
 

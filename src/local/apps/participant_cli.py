@@ -14,11 +14,13 @@ from typing import NoReturn
 
 from setproctitle import setproctitle
 
+from local.apps.backend import ollama_url
 from local.apps.participant import Part, find_class, open_bus, serve
 from local.apps.run_directory import NotRunning, RunDirectory
 from local.bus.address import BusAddress
 from local.config import BUILT_IN, SystemConfig, data_dir, environment, layers_for, load_system
 from local.config_fault import suggestion
+from local.config_models import Endpoint, Routing, load_models
 from local.errors import ConfigError, LocalError, MalformedFrame
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ParticipantStatus
@@ -77,11 +79,12 @@ def _part(given: argparse.Namespace) -> Part:
     bus = _bus(given.bus, directory, system)
     try:
         facts = directory.facts()
-        resources = Resources(directory.data_dir, facts.model_url, facts.model_backend)
+        resources = Resources(directory.data_dir, Routing.model_validate(facts.routing), facts.model_backend)
     except NotRunning:
         if given.bus is None:
             raise
-        resources = Resources(directory.data_dir, system.ollama_url or "", "ollama")
+        url = ollama_url(system, load_models(layers))
+        resources = Resources(directory.data_dir, Routing.to_one("ollama", Endpoint(kind="ollama", url=url)), "ollama")
     target = BUILT_IN.get(given.target, given.target)
     if ":" not in target:
         known = suggestion(target, [*BUILT_IN, "package.module:Class"])

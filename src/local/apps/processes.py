@@ -1,4 +1,4 @@
-"""The children of the supervisor that are no participants: the proxy and the stand-in model server."""
+"""The children of the supervisor that are no participants: the proxy and model servers, the stand-in among them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import asyncio
 import signal
 import socket
 from contextlib import suppress
+from pathlib import Path
 
 from local.bus.address import BusAddress
 from local.bus.proxy import Proxy
+from local.models.servers import serving
+from local.models.servers.spec import ServerSpec
 from local.models.stand_in.server import serve
 from local.models.stand_in.settings import StandInSettings
 from local.runtime.supervisor import Lifeline
@@ -43,3 +46,13 @@ async def _run_stand_in(lifeline: Lifeline, settings: StandInSettings, listener:
     async with lifeline.serving() as stop:
         lifeline.ready()  # the socket listens already; who connects now is served in a moment
         await serve(settings, listener, stop)
+
+
+def run_model_server(lifeline: Lifeline, spec: ServerSpec, log_dir: Path) -> None:
+    """Run a model server until SIGTERM; it ends with this process, however that ends."""
+    asyncio.run(_run_model_server(lifeline, spec, log_dir))
+
+
+async def _run_model_server(lifeline: Lifeline, spec: ServerSpec, log_dir: Path) -> None:
+    async with lifeline.serving() as stop:
+        await serving.serve(spec, log_dir, stop, lifeline.ready)

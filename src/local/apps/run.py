@@ -22,7 +22,9 @@ from local.apps.run_directory import Facts, RunDirectory
 from local.apps.warm_up import PRELOAD
 from local.bus.address import BusAddress
 from local.config import SystemConfig, data_dir, environment, layers_for, load_system
+from local.config_models import load_models
 from local.errors import StartFailed
+from local.models.servers.spec import ServerSpec
 from local.models.stand_in.settings import StandInSettings
 from local.runtime.participant import Resources
 from local.runtime.supervisor import ChildSpec, Supervisor
@@ -31,7 +33,9 @@ log = logging.getLogger(__name__)
 
 
 API = "local.apps.api.door:ApiDoor"
+JOURNAL = "local.runtime.journal:Journal"
 EXIT_CONFIG = 2
+SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, and says why
 MISCONFIGURED = f"exit status {EXIT_CONFIG}"
 
 
@@ -46,6 +50,11 @@ class Flags:
     log_level: str = "info"
     system: Mapping[str, Any] = field(default_factory=dict)  # overrides of system.yaml
     generator: Mapping[str, Any] = field(default_factory=dict)  # overrides of generator.yaml
+
+    @property
+    def models(self) -> Mapping[str, Any]:
+        """Overrides of models.yaml: a model that is named here answers, and no chain of others."""
+        return {"roles": {"chat": []}} if "model" in self.generator else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,7 @@ def run(flags: Flags) -> int:
     """Run the system until Ctrl-C or SIGTERM. Returns the exit status; raises `LocalError` for what kept it from it."""
     layers = layers_for(flags.config_dir)
     system = load_system(layers, flags.system, environment())
+    models = load_models(layers, flags.models)
     directory = RunDirectory(data_dir(flags.data_dir))
     directory.make_data_dir()
     with directory.lock():
@@ -84,7 +94,7 @@ def run(flags: Flags) -> int:
             system=system,
             layers=tuple(layers),
             bus=bus,
-            backend=choose_backend(system),
+            backend=choose_backend(system, models),
             data_dir=directory.data_dir,
             listener=listener,
         )
@@ -136,10 +146,15 @@ async def _until_asked_to_stop(stop: asyncio.Event, supervisor: Supervisor) -> N
 
 
 def stages(plan: Plan) -> list[ChildSpec | list[ChildSpec]]:
-    """The children in start order: the proxy first, then everything that only needs the bus, side by side."""
+    """The children in start order: the proxy first, then the model servers that we run, then everything that only needs
+    the bus, side by side.
+
+    What is published before the journal listens is sent again until it does.
+    """
     level = plan.flags.log_level
     proxy = ChildSpec("proxy", "proxy", "local.apps.processes:run_proxy", (plan.bus,), log_level=level)
-    beside: list[ChildSpec] = []
+    servers = [_model_server(plan, spec) for spec in plan.backend.servers]
+    beside: list[ChildSpec] = [_participant(plan, "journal", JOURNAL, {})]
     if plan.backend.listener is not None:
         args = (StandInSettings(), plan.backend.listener)
         beside.append(ChildSpec("stand_in", "model", "local.apps.processes:run_stand_in", args, log_level=level))
@@ -147,21 +162,33 @@ def stages(plan: Plan) -> list[ChildSpec | list[ChildSpec]]:
         beside.append(_participant(plan, entry.name, entry.target, entry.config))
     if plan.listener is not None:
         beside.append(_participant(plan, "api", API, {}))
-    return [proxy, beside]
+    return [proxy, *([servers] if servers else []), beside]
+
+
+def _model_server(plan: Plan, spec: ServerSpec) -> ChildSpec:
+    return ChildSpec(
+        spec.name,
+        "model",
+        "local.apps.processes:run_model_server",
+        (spec, plan.data_dir / "logs"),
+        ready_seconds=spec.start_seconds + SERVER_MARGIN_SECONDS,
+        required=False,
+        log_level=plan.flags.log_level,
+    )
 
 
 def _participant(plan: Plan, name: str, target: str, config: Mapping[str, Any]) -> ChildSpec:
     is_api = target == API
     resources = Resources(
         data_dir=plan.data_dir,
-        model_url=plan.backend.url,
+        routing=plan.backend.routing,
         model_backend=plan.backend.name,
         listener=plan.listener if is_api else None,
     )
     overrides = {**config, **(plan.flags.generator if name == "generator" else {})}
     system = plan.system
     part = Part(target, plan.bus, resources, plan.layers, system.python_path, overrides, system.ollama_debug)
-    kind = "door" if is_api else "agent" if name == "generator" else "tool"
+    kind = {"api": "door", "journal": "service", "generator": "agent"}.get(name, "tool")
     return ChildSpec(name, kind, "local.apps.participant:run", (part,), log_level=plan.flags.log_level, required=False)
 
 
@@ -174,6 +201,7 @@ def _facts(plan: Plan) -> Facts:
         model_url=plan.backend.url,
         model_backend=plan.backend.name,
         api_url=plan.api_url,
+        routing=plan.backend.routing.model_dump(mode="json", exclude_unset=True),
     )
 
 

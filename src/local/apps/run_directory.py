@@ -7,11 +7,11 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from local.bus.address import BusAddress
 from local.bus.proxy import load_or_make_keys
@@ -27,7 +27,10 @@ class NotRunning(LocalError):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a running system tells those who come later: its process, its model server, its HTTP address."""
+    """What a running system tells those who come later: its process, its model servers, its HTTP address.
+
+    `routing` is `Routing` as JSON. Holds no secret.
+    """
 
     pid: int
     publish_to: str
@@ -36,6 +39,7 @@ class Facts:
     model_url: str
     model_backend: str
     api_url: str | None
+    routing: Mapping[str, Any] = field(default_factory=dict)
 
 
 class RunDirectory:

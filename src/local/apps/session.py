@@ -10,28 +10,44 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from local.apps.exchange import KINDS, Exchange, QueryRefused
+from local import failpoints
+from local.apps.exchange import KINDS, Exchange, QueryRefused, id_of_another
+from local.apps.record import RecordUnreadable, query_envelope_id, read_query
 from local.bus.bus import Bus
 from local.bus.inbox import Inbox
-from local.errors import LocalError, MalformedFrame, PublishTimeout
+from local.errors import LocalError, MalformedFrame, NotConfirmed, RequestTimeout
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.messages import (
     ConversationRequest,
     ConversationResult,
     Message,
     QueryCancel,
-    QueryFailed,
     QueryReceived,
+    ResponseGeneration,
 )
 
 MAX_OPEN = 10_000
 KEPT_ENDED = 128
+DELETE_SECONDS = 15.0  # longer than the generator waits for the journal, so that its reason is heard
 
 
 class NotAccepted(LocalError):
-    """No generator took a query in time, or the one that took it has fallen silent."""
+    """The journal did not confirm a query in time."""
+
+    kind = "not_confirmed"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the query was not confirmed within {seconds:g} s; ask again with the same query_id")
+
+
+class GeneratorSilent(LocalError):
+    """Nothing was heard for long of a generator that has a query to answer."""
 
     kind = "unavailable"
+
+    def __init__(self, seconds: float) -> None:
+        text = "the query is on record and goes on when it is back: ask again with the same query_id"
+        super().__init__(f"nothing was heard of the generator for {seconds:g} s; {text}")
 
 
 class DoorStopping(LocalError):
@@ -45,10 +61,10 @@ class DoorStopping(LocalError):
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds: the first and the longest silence before a query is sent again, and when no more is hoped for."""
+    """Seconds: the first and the longest silence before the record is looked at, and when no more is hoped for."""
 
-    first_resend: float = 0.5
-    last_resend: float = 5.0
+    first_look: float = 0.5
+    last_look: float = 5.0
     until_accepted: float = 10.0
     while_silent: float = 60.0
 
@@ -57,8 +73,8 @@ class LoCALSession:
     """One door's hold on the bus. Make it before `bus.ready()`, since it subscribes to whatever belongs to queries, and
     use it as `async with`; leaving it stops asking, and what was accepted goes on without us.
 
-    A query is sent again until a generator has accepted it, and again after each silence until it has ended: the
-    generator knows it by its id, so that repeats cost nothing and a lost answer is told once more.
+    A query is accepted when it is on record. An answer that was lost on its way to this door, or was given before it
+    asked, is found on record, too.
     """
 
     def __init__(
@@ -105,11 +121,11 @@ class LoCALSession:
 
         Raises `QueryRefused` for the id of another query (conflict) or one too many (busy), and `DoorStopping`.
         """
-        query_id = query_id or new_id()
+        may_be_known, query_id = query_id is not None, query_id or new_id()
         known = self.exchange(query_id)
         if known is not None and not known.refused:
             if known.query != query:
-                raise QueryRefused("conflict", f"query_id {query_id} was used for another query; take a new one")
+                raise id_of_another(query_id)
             return known
         if self._stopping:
             raise DoorStopping
@@ -119,7 +135,8 @@ class LoCALSession:
         self._open[query_id] = exchange
         message = QueryReceived(query_id=query_id, query=query, history=None if history is None else tuple(history))
         trace = Trace(query_id, None, exchange.session_id, user_id)
-        asker = asyncio.create_task(self._keep_asking(exchange, message, trace), name=f"ask {query_id}")
+        asking = self._see_through(exchange, message, trace, may_be_known=may_be_known)
+        asker = asyncio.create_task(asking, name=f"ask {query_id}")
         self._askers.add(asker)
         asker.add_done_callback(self._askers.discard)
         return exchange
@@ -129,7 +146,7 @@ class LoCALSession:
         return self._open.get(query_id) or self._ended.get(query_id)
 
     async def cancel(self, query_id: str) -> None:
-        """Ask for the end of a query. Raises `PublishTimeout`."""
+        """Ask for the end of a query, on record. Raises `NotConfirmed`."""
         await self._bus.publish(QueryCancel(query_id=query_id), Trace(query_id))
 
     async def look_up(self, verb: str, key: str = "", seconds: float = 5.0) -> dict[str, Any]:
@@ -140,37 +157,83 @@ class LoCALSession:
             raise QueryRefused(result.error.kind, result.error.message)
         return result.value or {}
 
-    async def _keep_asking(self, exchange: Exchange, message: QueryReceived, trace: Trace) -> None:
+    async def delete(self, session_id: str) -> dict[str, Any]:
+        """Remove a session for good, here as well. Raises as `look_up` does; then ask again: it may be half done."""
+        deleted = await self.look_up("delete", session_id, DELETE_SECONDS)
+        for known in (self._open, self._ended):
+            for query_id, exchange in list(known.items()):
+                if exchange.ended and exchange.session_id == session_id:
+                    del known[query_id]
+        return deleted
+
+    async def recall(self, query_id: str, seconds: float = 5.0) -> dict[str, Any]:
+        """A query as the journal has it on record, or, where that is away or has it no more, the generator.
+
+        Raises `QueryRefused` for one that nobody knows, `QueryDeleted` and `RequestTimeout`.
+        """
         try:
+            recorded = await read_query(self._bus, query_id, seconds)
+        except (RequestTimeout, RecordUnreadable):
+            recorded = None
+        return recorded.as_json() if recorded is not None else await self.look_up("query", query_id, seconds)
+
+    async def _see_through(
+        self, exchange: Exchange, message: QueryReceived, trace: Trace, *, may_be_known: bool
+    ) -> None:
+        query_id, limit = exchange.query_id, self._patience.until_accepted
+        try:
+            failpoints.reach("api.before_publish")
             exchange.note(message.subject)
-            envelope = await self._bus.publish(message, trace, envelope_id=exchange.envelope_id)
-            await self._repeat_until_ended(exchange, envelope)
+            await self._bus.publish(message, trace, envelope_id=query_envelope_id(query_id), seconds=limit)
+            failpoints.reach("api.query_committed")
+            if may_be_known:
+                await self._look_in_journal(exchange)
+            exchange.accept()
+            await self._look_until_ended(exchange)
+        except NotConfirmed:
+            exchange.refuse(NotAccepted(limit))
         except LocalError as error:
             exchange.refuse(error)
         finally:
             self._file(exchange)
 
-    async def _repeat_until_ended(self, exchange: Exchange, envelope: Envelope) -> None:
-        began_at = sent_at = self._clock()
-        pause = self._patience.first_resend
-        while not await exchange.ends_within(max(exchange.heard_at, sent_at) + pause - self._clock()):
-            now = self._clock()
-            self._check_patience(exchange, now, began_at)
-            if now < max(exchange.heard_at, sent_at) + pause:
+    async def _look_until_ended(self, exchange: Exchange) -> None:
+        looked_at, pause = self._clock(), self._patience.first_look
+        while not await exchange.ends_within(max(exchange.heard_at, looked_at) + pause - self._clock()):
+            if self._clock() < max(exchange.heard_at, looked_at) + pause:
                 continue  # something was heard meanwhile
-            pause, sent_at = min(pause * 2, self._patience.last_resend), now
-            try:
-                await self._bus.send(envelope)
-            except PublishTimeout:
-                continue  # the bus may come back; how long to wait for that is `_check_patience`'s to say
+            pause = min(pause * 2, self._patience.last_look)
+            await self._look(exchange)
+            looked_at = self._clock()
 
-    def _check_patience(self, exchange: Exchange, now: float, began_at: float) -> None:
+    async def _look(self, exchange: Exchange) -> None:
+        """See what is on record of a query. Raises as `_look_in_journal`, and `GeneratorSilent`."""
         patience = self._patience
-        if not exchange.is_accepted and now - began_at >= patience.until_accepted:
-            raise NotAccepted(f"no generator accepted the query within {patience.until_accepted:g} s")
-        if now - exchange.heard_at >= max(patience.while_silent, patience.until_accepted):
-            text = "the query is stored and goes on when it is back: ask again with the same query_id"
-            raise NotAccepted(f"nothing was heard of the generator for {patience.while_silent:g} s; {text}")
+        try:
+            await self._look_in_journal(exchange)
+            if not exchange.ended:
+                known = await self.look_up("query", exchange.query_id, patience.last_look)
+                exchange.heard_at = self._clock()
+                if known["query"] != exchange.query:
+                    raise id_of_another(exchange.query_id)
+        except (RequestTimeout, RecordUnreadable):
+            pass  # whoever is away comes back; how long to wait for that is said below
+        except QueryRefused as error:
+            if error.kind != "not_found":  # which is what a generator says that has not been given it yet
+                raise
+        if not exchange.ended and self._clock() - exchange.heard_at >= patience.while_silent:
+            raise GeneratorSilent(patience.while_silent)
+
+    async def _look_in_journal(self, exchange: Exchange) -> None:
+        """Raises `QueryRefused` for the id of another query, `QueryDeleted`, `RequestTimeout`, `RecordUnreadable`."""
+        recorded = await read_query(self._bus, exchange.query_id, self._patience.last_look)
+        if recorded is None:
+            return
+        if recorded.asked.query != exchange.query:
+            raise id_of_another(exchange.query_id)
+        exchange.session_id = recorded.envelope.session_id or exchange.session_id
+        if recorded.outcome is not None and recorded.outcome_envelope is not None:
+            exchange.receive(recorded.outcome, recorded.outcome_envelope)
 
     def _file(self, exchange: Exchange) -> None:
         if self._open.get(exchange.query_id) is exchange:  # one that was refused may have been asked again already
@@ -194,17 +257,12 @@ class LoCALSession:
             except MalformedFrame as error:
                 self._bus.reject(str(error), envelope.payload)
                 continue
-            if not _is_for_another(message, envelope, exchange):
-                exchange.receive(message, envelope)
+            if isinstance(message, ResponseGeneration):
+                failpoints.reach("api.answer_heard")
+            exchange.receive(message, envelope)
 
 
 def _kind_of(subject: str) -> type[Message]:
     return next(
         kind for kind in KINDS if subject == kind.subject or (kind.family_key and subject.startswith(kind.subject))
     )
-
-
-def _is_for_another(message: Message, envelope: Envelope, exchange: Exchange) -> bool:
-    """Somebody else used our query's id for another query, and is told so."""
-    conflict = isinstance(message, QueryFailed) and message.error.kind == "conflict"
-    return conflict and envelope.cause_id != exchange.envelope_id

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 MAX_STREAMS = 20_000
+MAX_HOLES = 64
 
 
 class GapTracker:
@@ -19,20 +20,21 @@ class GapTracker:
         """`on_gap(instance, subject, missed)` is called for each gap found."""
         self._on_gap = on_gap
         self._last: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._holes: OrderedDict[tuple[str, str], list[range]] = OrderedDict()  # what is missing below the last
         self._beaten: OrderedDict[str, None] = OrderedDict()  # instances whose beat we have heard
 
     def observe(self, instance: str, subject: str, seq: int) -> bool:
-        """Note one arrival; False if this number was seen already (a resend)."""
+        """Note one arrival; False if this number was seen already. One that was missed and is sent again is news."""
         key = (instance, subject)
         last = self._last.get(key)
         if last is None:
             last = 0 if instance in self._beaten else seq - 1
             self._bound()
         elif seq <= last:
-            return False
+            return self._fills_a_hole(key, seq)
         self._last[key] = seq
         if seq > last + 1:
-            self._on_gap(instance, subject, seq - last - 1)
+            self._miss(key, range(last + 1, seq))
         return True
 
     def beat(self, instance: str, last_seq: Mapping[str, int], wanted: Callable[[str], bool]) -> None:
@@ -44,7 +46,7 @@ class GapTracker:
             key = (instance, subject)
             last = self._last.get(key, 0 if known else seq)
             if seq > last:
-                self._on_gap(instance, subject, seq - last)
+                self._miss(key, range(last + 1, seq + 1))
             self._last[key] = max(seq, last)
             self._last.move_to_end(key)
         self._beaten[instance] = None
@@ -55,7 +57,23 @@ class GapTracker:
         """A new subscription begins: what these subjects carried before is not our loss."""
         for key in [key for key in self._last if wanted(key[1])]:
             del self._last[key]
+            self._holes.pop(key, None)
         self._beaten.clear()
+
+    def _miss(self, key: tuple[str, str], numbers: range) -> None:
+        self._on_gap(*key, len(numbers))
+        self._holes[key] = [*self._holes.get(key, ())[-MAX_HOLES + 1 :], numbers]
+        if len(self._holes) > MAX_STREAMS:
+            self._holes.popitem(last=False)
+
+    def _fills_a_hole(self, key: tuple[str, str], seq: int) -> bool:
+        for index, hole in enumerate(holes := self._holes.get(key, [])):
+            if seq in hole:
+                holes[index : index + 1] = [
+                    rest for rest in (range(hole.start, seq), range(seq + 1, hole.stop)) if rest
+                ]
+                return True
+        return False
 
     def _bound(self) -> None:
         while len(self._last) >= MAX_STREAMS:

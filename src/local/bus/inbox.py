@@ -64,6 +64,11 @@ class Inbox:
                 return envelope
             self.expired += 1
 
+    def discard(self) -> None:
+        """Forget what is there: it has another way of coming."""
+        self._items.clear()
+        self._bytes = 0
+
     def close(self) -> None:
         """Nothing more will come; what is there can still be taken."""
         self._closed = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from local.bus.gaps import GapTracker
 from local.protocol.envelope import Envelope
@@ -32,6 +33,11 @@ class Losses:
         """A consumer had no room for an envelope."""
         self._counters["overflow"] += 1
         self._note(envelope.instance, envelope.subject, 1)
+
+    def dropped(self, instance: str, missed: Mapping[str, int]) -> None:
+        """An instance has given up, by subject, so many recorded messages that the journal may not have."""
+        for subject, count in missed.items():
+            self._note(instance, subject, count)
 
     def take(self) -> list[BusGap]:
         """What was noticed since the last call."""

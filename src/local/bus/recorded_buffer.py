@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -52,7 +53,7 @@ class RecordedBuffer:
     def sent(self, subject: str, seq: int, frame: bytes, now: float) -> None:
         """A message is on its way."""
         self._kept[subject, seq] = _Kept(frame, now)
-        self._seqs.setdefault(subject, deque()).append(seq)
+        bisect.insort(self._seqs.setdefault(subject, deque()), seq)  # one that waited for room may be told of late
         self._bytes += len(frame)
         while len(self._kept) > 1 and (len(self._kept) > self._max_count or self._bytes > self._max_bytes):
             self._drop_oldest(now)
@@ -87,6 +88,6 @@ class RecordedBuffer:
     def _remove(self, subject: str, seq: int) -> None:
         self._bytes -= len(self._kept.pop((subject, seq)).frame)
         seqs = self._seqs[subject]
-        seqs.popleft()
+        seqs.remove(seq)
         if not seqs:
             del self._seqs[subject]

@@ -16,13 +16,13 @@ class Routes:
     """Subscriptions by subject or family; the receivers of each subject seen are remembered."""
 
     def __init__(self) -> None:
-        self._subscriptions: list[tuple[str, Receive]] = []
+        self._subscriptions: list[tuple[str, Receive, bool]] = []
         self._ended: set[str] = set()
         self._found: dict[str, tuple[Receive, ...]] = {}
 
-    def add(self, subject: str, receive: Receive) -> Callable[[], bool]:
+    def add(self, subject: str, receive: Receive, *, repeats: bool = False) -> Callable[[], bool]:
         """Subscribe. Returns the function that undoes it, which is true the first time."""
-        entry = (subject, receive)
+        entry = (subject, receive, repeats)
         self._subscriptions.append(entry)
         self._found.clear()
 
@@ -42,9 +42,13 @@ class Routes:
         if found is None:
             if len(self._found) >= MAX_SUBJECTS:
                 self._found.clear()
-            found = tuple(receive for known, receive in self._subscriptions if covers(known, subject))
+            found = tuple(receive for known, receive, _ in self._subscriptions if covers(known, subject))
             self._found[subject] = found
         return found
+
+    def find_repeats(self, subject: str) -> list[Receive]:
+        """Everybody who wants to have a subject's messages even if they have arrived before."""
+        return [receive for known, receive, repeats in self._subscriptions if repeats and covers(known, subject)]
 
     def was_wanted(self, subject: str) -> bool:
         """Whether a subscription that has ended covered it: what was on its way then still arrives."""

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -121,13 +121,21 @@ def _exit_status(spec: ChildSpec, lifeline: Lifeline) -> int:
     except ConfigError as error:
         log.error("%s", error)
         return EXIT_CONFIG
-    except LocalError as error:
-        log.error("%s", error)
-        return EXIT_FAILED
     except Exception as error:  # the last place where it can become a line for a person
-        log.error("%s: %s", type(error).__name__, error, exc_info=log.isEnabledFor(logging.DEBUG))
+        for cause in _causes(error):
+            kind = "" if isinstance(cause, LocalError) else f"{type(cause).__name__}: "
+            log.error("%s%s", kind, cause, exc_info=cause if log.isEnabledFor(logging.DEBUG) else None)
         return EXIT_FAILED
     return 0
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """What went wrong, out of the groups in which tasks wrap it."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _causes(inner)
+    else:
+        yield error
 
 
 def _resolve(spec: ChildSpec) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 MAX_STREAMS = 20_000
+MAX_ABOVE = 20_000  # twice what a publisher keeps
 
 
 @dataclass(slots=True)
@@ -36,6 +37,8 @@ class CumulativeAcks:
         stream = self._stream(instance, subject)
         if seq > stream.contiguous:
             stream.above.add(seq)
+        if len(stream.above) > MAX_ABOVE:  # its publisher has the message of the hole no more, if it ever resends any
+            stream.contiguous = min(stream.above) - 1
         return stream.close_up()
 
     def begins_after(self, instance: str, subject: str, floor: int) -> int:

@@ -1,6 +1,7 @@
 """What a durable consumer is given, and when: decisions only, no I/O and no clock of its own.
 
-In order within a lane (a session), side by side across lanes. What a process held when it died is given to its
+In order within a lane (a session), side by side across lanes; a consumer that orders a lane by itself may have several
+of a lane at a time, each with the number of the one before it. What a process held when it died is given to its
 successor at once. A message that was in hand at two deaths is a suspect and runs alone from then on, so that the next
 death has a culprit; after `max_deliver` deaths alone it is parked.
 """
@@ -8,12 +9,15 @@ death has a culprit; after `max_deliver` deaths alone it is parked.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import NamedTuple
 
 SUSPECT_AFTER = 2
+GONE_AFTER = 3  # times `ack_wait` without a word from the process
 MAX_FENCED = 64
 
 
@@ -31,12 +35,17 @@ class Deaths(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Give message `number` to `instance`. `working` has to name the attempt."""
+    """Give message `number` to `instance`. `working` has to name the attempt.
+
+    `after` is the message of the same lane that has to begin before it, 0 if none has to: on the way to the consumer
+    that one may be lost, and this one not.
+    """
 
     consumer: str
     number: int
     attempt: int
     instance: str
+    after: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +116,14 @@ class _Entry:
     due: float = 0.0  # when silence on it ends its delivery
 
 
+@dataclass(slots=True)
+class _Lane:
+    """Those that may be in hand side by side, in order, and those behind them."""
+
+    window: dict[int, None] = field(default_factory=dict)
+    waiting: deque[int] = field(default_factory=deque)
+
+
 class DurableConsumer:
     """One named consumer. Times are seconds of any monotonic clock; every event costs O(log n) of what waits."""
 
@@ -118,21 +135,25 @@ class DurableConsumer:
         ack_wait: float = 30.0,
         max_deliver: int = 3,
         max_in_hand: int = 256,
+        lane_width: int = 1,
         state: ConsumerState | None = None,
     ) -> None:
-        """`subjects` are whole ones and families ("tool.result.")."""
+        """`subjects` are whole ones and families ("tool.result."); `lane_width` of a lane are in hand at most."""
         self.name, self.ack_wait, self.max_deliver, self.max_in_hand = name, ack_wait, max_deliver, max_in_hand
-        self._subjects = frozenset(subjects)
+        self.subjects = tuple(subjects)
+        self._lane_width = lane_width
+        self._whole = frozenset(subjects)
         self._families = tuple(subject for subject in subjects if subject.endswith("."))
         self._past = state or ConsumerState()
         self._last = self._past.floor
         self._instance = self._past.instance
+        self._heard_at = -math.inf
         self._fenced = deque(self._past.fenced, maxlen=MAX_FENCED)
-        # What is settled leaves `_entries` at once and the three queues only when it comes to their front.
+        # What is settled leaves `_entries` at once and the queues only when it comes to their front.
         self._entries: dict[int, _Entry] = {}
         self._order: deque[int] = deque()
-        self._lanes: dict[str, deque[int]] = {}
-        self._ready: list[int] = []  # heap of the first of each lane, those in hand excepted
+        self._lanes: dict[str, _Lane] = {}
+        self._ready: list[int] = []  # heap of the windows of all lanes, those in hand excepted
         self._in_hand: dict[int, _Entry] = {}
 
     def __len__(self) -> int:
@@ -150,7 +171,7 @@ class DurableConsumer:
 
     def wants(self, subject: str) -> bool:
         """Whether messages of this subject are for this consumer."""
-        return subject in self._subjects or subject.startswith(self._families)
+        return subject in self._whole or subject.startswith(self._families)
 
     def add(self, number: int, lane: str, now: float) -> list[ConsumerDecision]:
         """A message was committed. Numbers rise; one that is not above the last is known already."""
@@ -162,21 +183,21 @@ class DurableConsumer:
         deaths = self._past.deaths.get(number, Deaths())
         self._entries[number] = _Entry(number, lane, deaths, attempt=deaths.total)
         self._order.append(number)
-        line = self._lanes.setdefault(lane, deque())
-        line.append(number)
-        if len(line) == 1:
-            heapq.heappush(self._ready, number)
+        self._lanes.setdefault(lane, _Lane()).waiting.append(number)
+        self._promote(lane)
         return self._give(now)
 
     def attach(self, instance: str, now: float) -> list[ConsumerDecision]:
         """A process serves this consumer; what its predecessor still held has seen a death.
 
-        May be repeated. An instance that was replaced or said goodbye never comes back, or two would take turns.
+        May be repeated, and has to be: to a process that has not said so for a while nothing is given again. An
+        instance that was replaced or said goodbye never comes back, or two would take turns.
         """
-        if instance == self._instance:
-            return []
         if instance in self._fenced:
             return [Fenced(self.name, instance)]
+        self._heard_at = now
+        if instance == self._instance:
+            return []
         deaths = self._count_deaths()
         self._change_to(instance)
         return [Serving(self.name, instance), *deaths, *self._give(now)]
@@ -201,9 +222,12 @@ class DurableConsumer:
         entry = self._in_hand.get(number)
         if entry is not None and entry.attempt == attempt and instance == self._instance:
             entry.due = now + self.ack_wait
+            self._heard_at = now
 
     def tick(self, now: float) -> list[ConsumerDecision]:
         """Give again what has been silent for too long: the delivery or its acknowledgement was lost."""
+        if now - self._heard_at > GONE_AFTER * self.ack_wait:
+            return []
         return [self._deliver(entry, now) for entry in self._in_hand.values() if entry.due <= now]
 
     def _give(self, now: float) -> list[ConsumerDecision]:
@@ -227,7 +251,8 @@ class DurableConsumer:
         assert self._instance is not None
         entry.attempt += 1
         entry.due = now + self.ack_wait
-        return Deliver(self.name, entry.number, entry.attempt, self._instance)
+        before = takewhile(lambda number: number != entry.number, self._lanes[entry.lane].window)
+        return Deliver(self.name, entry.number, entry.attempt, self._instance, max(before, default=0))
 
     def _change_to(self, instance: str | None) -> None:
         if self._instance is not None:
@@ -255,12 +280,16 @@ class DurableConsumer:
         self._in_hand.pop(entry.number, None)
         while self._order and self._order[0] not in self._entries:
             self._order.popleft()
-        line = self._lanes[entry.lane]
-        if line[0] != entry.number:
-            return
-        while line and line[0] not in self._entries:
-            line.popleft()
-        if line:
-            heapq.heappush(self._ready, line[0])
-        else:
-            del self._lanes[entry.lane]
+        self._lanes[entry.lane].window.pop(entry.number, None)
+        self._promote(entry.lane)
+
+    def _promote(self, name: str) -> None:
+        """Fill a lane's window."""
+        lane = self._lanes[name]
+        while lane.waiting and len(lane.window) < self._lane_width:
+            number = lane.waiting.popleft()
+            if number in self._entries:
+                lane.window[number] = None
+                heapq.heappush(self._ready, number)
+        if not lane.window:
+            del self._lanes[name]

@@ -6,38 +6,38 @@ import asyncio
 import logging
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
+from itertools import groupby
 from typing import Literal
 
+from local import failpoints
 from local.bus.bus import Bus
-from local.bus.inbox import Inbox
-from local.errors import BusClosed, LocalError, MalformedFrame, PublishTimeout
+from local.errors import (
+    BlobNotStored,
+    BusClosed,
+    HandedBack,
+    LocalError,
+    MalformedFrame,
+    NotConfirmed,
+    PublishTimeout,
+    StoreFailed,
+    StoreFenced,
+)
 from local.protocol.envelope import Envelope
 from local.protocol.messages import BusDead, ErrorInfo, Message, ParticipantStatus
+from local.runtime.intake import DurableIntakes, Intake, LiveIntake
 from local.runtime.logs import query_id_var
-from local.runtime.participant import Handles, Participant
+from local.runtime.participant import Kind, Participant
 from local.runtime.replies import RecentReplies
 
 log = logging.getLogger(__name__)
 
 STATUS_SECONDS = 1.0
 STOP_SECONDS = 10.0
+RESAID = "journal."  # subjects on which nothing is missed for good: what is lost there is said again
 YIELD_EVERY = 128  # messages handled without a pause before the socket's reader gets its turn
-
-
-class Intake:
-    """One handler's subscription and what has arrived for it."""
-
-    def __init__(self, bus: Bus, participant: Participant, handles: Handles) -> None:
-        self.handles = handles
-        self.method: Callable[[Message, Envelope], Awaitable[Message | None]] = getattr(participant, handles.method)
-        self.inbox = Inbox()
-        self._end = bus.subscribe(participant.subject_of(handles.message), self.inbox.offer)
-
-    def close(self) -> None:
-        """Take nothing more; what has arrived can still be handled."""
-        self._end()
-        self.inbox.close()
+# What a durable handler may raise when its work cannot be done now: it is given the message again.
+NOT_NOW = (BlobNotStored, StoreFailed, NotConfirmed, PublishTimeout, BusClosed, HandedBack)
 
 
 class Host:
@@ -49,6 +49,7 @@ class Host:
         self._counters: Counter[str] = Counter()
         self._replies = RecentReplies()
         self._intakes: list[Intake] = []
+        self._durable: list[DurableIntakes] = []
         self._inflight = 0
         self._state: Literal["starting", "ready", "stopping"] = "starting"
         self._reconnected = asyncio.Event()
@@ -56,7 +57,8 @@ class Host:
     async def run(self, stop: asyncio.Event, on_ready: Callable[[], object] = lambda: None) -> None:
         """The whole life of the participant, in order; returns after `stop` is set and the work in hand is done."""
         async with self._bus:
-            self._intakes = [Intake(self._bus, self._participant, handles) for handles in self._participant.handlers()]
+            self._stop = stop
+            self._make_intakes()
             await self._bus.ready()
             async with self._participant.lifespan(), asyncio.TaskGroup() as tasks:
                 workers = [tasks.create_task(self._worker(intake)) for intake in self._intakes]
@@ -64,14 +66,32 @@ class Host:
                 await self._announce()
                 self._state = "ready"
                 manners = [tasks.create_task(self._beat()), tasks.create_task(self._announce_again())]
+                for durable in self._durable:
+                    durable.consumer.start()
                 on_ready()
                 await stop.wait()
                 self._state = "stopping"
                 self._bus.post(self._status())
+                self._participant.hand_back()
                 await self._finish(workers)
+                for durable in self._durable:
+                    await durable.consumer.close()
                 for task in manners:
                     task.cancel()
                 self._bus.post(self._status())  # with the last numbers, so that a loss at the very end shows
+
+    def _replaced(self) -> None:
+        log.error("another process has taken the place of this one, which ends")
+        self._stop.set()
+
+    def _make_intakes(self) -> None:
+        handlers = sorted(self._participant.handlers(), key=lambda handles: handles.durable or "")
+        for name, group in groupby(handlers, key=lambda handles: handles.durable):
+            if name is None:
+                self._intakes += [LiveIntake(self._bus, self._participant, handles) for handles in group]
+            else:
+                self._durable.append(DurableIntakes(self._bus, self._participant, name, group, self._replaced))
+                self._intakes += self._durable[-1].intakes
 
     def _worker(self, intake: Intake) -> Coroutine[None, None, None]:
         return self._work_in_order(intake) if intake.handles.concurrency == 1 else self._work_side_by_side(intake)
@@ -94,33 +114,51 @@ class Host:
                 await places.acquire()
 
     async def _handle(self, intake: Intake, envelope: Envelope) -> None:
-        handles = intake.handles
         self._inflight += 1
         try:
-            message = handles.message.decode(await self._bus.unpack(envelope))
-            query_id_var.set(getattr(message, "query_id", "-"))
-            if not handles.message.is_request:
-                reply = await self._call(intake, message, envelope)
-                if reply is not None:
-                    await self._reply(reply, message, envelope)
-            elif self._replies.begin(envelope.id):
-                await self._reply(await self._call(intake, message, envelope), message, envelope, envelope.id)
-            else:
-                self._counters["answered_again"] += 1
-                await self._reply(self._replies.answer(envelope.id), message, envelope, envelope.id)
+            await self._deal_with(intake, envelope)
+            if self._participant.kind is Kind.OBSERVER and intake.handles.durable is not None:
+                failpoints.reach("observer.handled")
+            intake.done(envelope)
         except MalformedFrame as error:
             self._bus.reject(str(error), envelope.payload)
+            intake.done(envelope)
+        except StoreFenced:
+            intake.not_done(envelope)
+            self._replaced()
+        except NOT_NOW as error:
+            self._counters["put_off"] += 1
+            log.log(logging.DEBUG if isinstance(error, HandedBack) else logging.WARNING, "put off: %s", error)
+            intake.not_done(envelope)
         except Exception as error:  # noqa: BLE001 - nobody can be told any more, and the participant must not die of it
             self._fail(f"the reply to {envelope.subject} could not be published", error)
+            intake.not_done(envelope)
         finally:
             self._inflight -= 1
+
+    async def _deal_with(self, intake: Intake, envelope: Envelope) -> None:
+        handles = intake.handles
+        message = handles.message.decode(await self._bus.unpack(envelope))
+        query_id_var.set(getattr(message, "query_id", "-"))
+        if not handles.message.is_request:
+            reply = await self._call(intake, message, envelope)
+            if reply is not None:
+                await self._reply(reply, message, envelope)
+        elif self._replies.begin(envelope.id):
+            await self._reply(await self._call(intake, message, envelope), message, envelope, envelope.id)
+        else:
+            self._counters["answered_again"] += 1
+            await self._reply(self._replies.answer(envelope.id), message, envelope, envelope.id)
 
     async def _call(self, intake: Intake, message: Message, envelope: Envelope) -> Message | None:
         """What the handler says, or what went wrong in it."""
         self._counters["handled"] += 1
         try:
             return await intake.method(message, envelope)
-        except Exception as error:  # noqa: BLE001 - an exception never crosses the bus: it becomes a message
+        except Exception as error:
+            is_put_off = intake.handles.durable is not None and isinstance(error, NOT_NOW)
+            if is_put_off or isinstance(error, StoreFenced):
+                raise
             self._fail(envelope.subject, error)
             return self._explain(message, envelope, error)
 
@@ -133,7 +171,7 @@ class Host:
             if in_reply_to is not None:
                 self._replies.settle(in_reply_to, reply)
             await self._bus.publish(reply, envelope.trace(), in_reply_to=in_reply_to)
-        except (PublishTimeout, BusClosed):  # nothing wrong with the reply: whoever asks again gets it
+        except NOT_NOW:  # nothing wrong with the reply: whoever asks again gets it
             raise
         except Exception as error:  # noqa: BLE001 - too large, or no message at all: the asker has to hear that
             self._fail(f"the reply to {envelope.subject} cannot be sent", error)
@@ -200,5 +238,5 @@ class Host:
             inflight=self._inflight,
             counters={**self._bus.counters, **self._counters, "expired": expired, **self._participant.figures()},
             details=self._participant.details(),
-            last_seq=self._bus.last_seq,
+            last_seq={s: n for s, n in self._bus.last_seq.items() if not s.startswith(RESAID)},
         )

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from local.bus.bus import Bus
 from local.config import Settings
+from local.config_models import Routing
 from local.protocol.envelope import Envelope
 from local.protocol.messages import Message
 
@@ -27,14 +28,15 @@ class Kind(StrEnum):
     TOOL = "tool"  # answers tool.request.<name>
     OBSERVER = "observer"  # listens only
     DOOR = "door"  # lets people and programs in
+    SERVICE = "service"  # what the others rely on
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the composition root lends a participant: where to keep files, where the model is, what to listen on."""
+    """What the composition root lends a participant: where to keep files, where the models are, what to listen on."""
 
     data_dir: Path
-    model_url: str = ""
+    routing: Routing | None = None
     model_backend: str = ""
     listener: socket.socket | None = None
 
@@ -46,17 +48,26 @@ class Handles:
     message: type[Message]
     method: str
     concurrency: int
+    durable: str | None = None
+    lane_width: int = 1
 
 
-def on(message: type[M], *, concurrency: int = 1) -> Callable[[Handler[M]], Handler[M]]:
+def on(
+    message: type[M], *, concurrency: int = 1, durable: str | None = None, lane_width: int = 1
+) -> Callable[[Handler[M]], Handler[M]]:
     """Mark a method `async def (self, message, envelope) -> Message | None` as the handler of a message class.
 
     What it returns is published as the reply. With `concurrency` 1 messages are handled one after the other in order
     of arrival, else up to that many side by side. What it raises becomes an error message, never a crash.
+
+    With `durable`, the name of a consumer of the journal, it misses nothing: it gets every message that was ever
+    committed, from the journal alone, the messages of one session in order (up to `lane_width` of them side by side),
+    and a message again for as long as it has not returned: after a crash, and when it raises `StoreFailed`, which says
+    that it could not do its work now. So what it does must come to the same when it is done twice.
     """
 
     def mark(method: Handler[M]) -> Handler[M]:
-        setattr(method, _MARK, Handles(message, method.__name__, concurrency))
+        setattr(method, _MARK, Handles(message, method.__name__, concurrency, durable, lane_width))
         return method
 
     return mark
@@ -70,12 +81,13 @@ class Participant:
     """Base of everything that lives on the bus.
 
     Subclasses set `name`, `kind` and `Config`, take their config and services as arguments, and mark handlers with
-    `on`. The runtime sets `bus` before anything else happens.
+    `on`. The runtime sets `bus` before anything else happens. One that is not `journaled` waits for no confirmation.
     """
 
     name: ClassVar[str]
     kind: ClassVar[Kind] = Kind.OBSERVER
     Config: ClassVar[type[Settings]] = Settingless
+    journaled: ClassVar[bool] = True
     bus: Bus
 
     def __init__(self, config: Settings) -> None:
@@ -105,6 +117,9 @@ class Participant:
 
     async def announce(self) -> None:
         """Say what others need to know; called when serving begins and after every reconnection."""
+
+    def hand_back(self) -> None:
+        """Asked to stop: let those durable handlers raise `HandedBack` that would take long."""
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """The reply that tells a requester of an exception in its handler; None publishes `bus.dead` instead."""

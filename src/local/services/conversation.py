@@ -6,111 +6,37 @@ import asyncio
 import json
 import sqlite3
 import time
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+from local.errors import StoreFenced
 from local.services.database import Database
+from local.services.turn_record import MIGRATIONS, stored_turn
+from local.services.turn_record import Asked as Asked
+from local.services.turn_record import StoredTurn as StoredTurn
+from local.services.turn_record import TurnStatus as TurnStatus
 
+T = TypeVar("T")
 MAX_HISTORY_TURNS = 50
-
-_MIGRATIONS = (
-    """
-    CREATE TABLE turns (
-        position INTEGER PRIMARY KEY AUTOINCREMENT,
-        query_id TEXT NOT NULL,
-        respondent_id TEXT NOT NULL,
-        session_id TEXT NOT NULL,
-        user_id TEXT,
-        envelope_id TEXT NOT NULL,
-        query TEXT NOT NULL,
-        body TEXT NOT NULL,
-        in_history INTEGER NOT NULL,
-        status TEXT NOT NULL,
-        attempt INTEGER NOT NULL DEFAULT 1,
-        tools TEXT NOT NULL,
-        answer TEXT,
-        outcome_subject TEXT,
-        outcome TEXT,
-        published INTEGER NOT NULL DEFAULT 0,
-        created_at REAL NOT NULL,
-        finished_at REAL,
-        UNIQUE (query_id, respondent_id)
-    );
-    CREATE INDEX turns_by_session ON turns (session_id, respondent_id, position);
-    CREATE INDEX turns_unfinished ON turns (published) WHERE published = 0;
-    CREATE TABLE steps (
-        query_id TEXT NOT NULL,
-        respondent_id TEXT NOT NULL,
-        number INTEGER NOT NULL,
-        body TEXT NOT NULL,
-        PRIMARY KEY (query_id, respondent_id, number)
-    ) WITHOUT ROWID;
-    """,
-)
-
-
-class TurnStatus(StrEnum):
-    """Where a stored turn stands; `open` is waiting or running."""
-
-    OPEN = "open"
-    ANSWERED = "answered"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTurn:
-    """One row. `body` is the query's message as JSON; `tools` the names of the tools there were when it was accepted;
-    `outcome` the message that ended it, on `outcome_subject`. `beginning` is no column but the history before the turn,
-    which `accept` looks up on the way where nothing can still be added to it."""
-
-    position: int
-    query_id: str
-    respondent_id: str
-    session_id: str
-    user_id: str | None
-    envelope_id: str
-    query: str
-    body: str
-    in_history: bool
-    status: TurnStatus
-    attempt: int
-    tools: tuple[str, ...]
-    answer: str | None
-    outcome_subject: str | None
-    outcome: str | None
-    published: bool
-    created_at: float
-    finished_at: float | None
-    beginning: tuple[dict[str, Any], ...] | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A query to be stored. One that is not `in_history` belongs to no conversation that anybody continues."""
-
-    query_id: str
-    session_id: str
-    user_id: str | None
-    envelope_id: str
-    query: str
-    body: str
-    in_history: bool = True
-    tools: tuple[str, ...] = ()
 
 
 class ConversationService:
-    """The record of one respondent. Every coroutine returns after its commit; raises `StoreFailed`."""
+    """The record of one respondent. Every coroutine returns after its commit. Raises `StoreFailed`; `StoreFenced` in a
+    process that is not the last one that opened it: it was taken for dead, and another one goes on with its turns."""
 
     def __init__(self, path: Path, respondent_id: str = "A") -> None:
-        self._database = Database(path, _MIGRATIONS)
-        self._respondent_id = respondent_id
+        self._database = Database(path, MIGRATIONS, self._committed)
+        self._respondent_id, self._token = respondent_id, uuid.uuid4().hex
+        self._empties_wal = False
 
     async def __aenter__(self) -> Self:
         await self._database.__aenter__()
+        owner = (self._respondent_id, self._token)
+        await self._database.run(lambda db: db.execute("INSERT OR REPLACE INTO owners VALUES (?, ?)", owner))
         return self
 
     async def __aexit__(
@@ -122,9 +48,10 @@ class ConversationService:
         """Store a query unless its id is known; returns the stored turn and whether it is new."""
 
         def work(db: sqlite3.Connection) -> tuple[StoredTurn, bool]:
+            is_cancelled = self._is_cancelled(db, asked.query_id)
             known = self._find(db, asked.query_id)
             if known is not None:
-                return known, False
+                return replace(known, cancelled=is_cancelled), False
             db.execute(
                 "INSERT INTO turns (query_id, respondent_id, session_id, user_id, envelope_id, query, body, in_history,"
                 " status, tools, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -133,9 +60,9 @@ class ConversationService:
             )  # fmt: skip
             stored = self._find(db, asked.query_id)
             assert stored is not None
-            return replace(stored, beginning=self._settled_history(db, stored)), True
+            return replace(stored, cancelled=is_cancelled, beginning=self._settled_history(db, stored)), True
 
-        return await self._database.run(work)
+        return await self._write(work)
 
     async def turn(self, query_id: str) -> StoredTurn | None:
         """The stored turn of a query."""
@@ -144,17 +71,41 @@ class ConversationService:
     async def unfinished(self) -> list[StoredTurn]:
         """Turns that a restarted process has to continue, or whose outcome it has to publish; oldest first."""
         sql = "SELECT * FROM turns WHERE published = 0 AND respondent_id = ? ORDER BY position"
-        return await self._database.run(lambda db: [_turn(row) for row in db.execute(sql, (self._respondent_id,))])
+        return await self._database.run(
+            lambda db: [stored_turn(row) for row in db.execute(sql, (self._respondent_id,))]
+        )
 
     async def next_attempt(self, query_id: str) -> int:
         """Count one more attempt at a turn; returns its number."""
         sql = "UPDATE turns SET attempt = attempt + 1 WHERE query_id = ? AND respondent_id = ? RETURNING attempt"
-        return await self._database.run(lambda db: int(db.execute(sql, (query_id, self._respondent_id)).fetchone()[0]))
+        return await self._write(lambda db: int(db.execute(sql, (query_id, self._respondent_id)).fetchone()[0]))
 
     async def add_steps(self, query_id: str, first_number: int, bodies: list[str]) -> None:
-        """Store steps of a turn, numbered from `first_number`."""
+        """Store steps of a turn, numbered from `first_number`; single results have done their duty then."""
         rows = [(query_id, self._respondent_id, first_number + index, body) for index, body in enumerate(bodies)]
-        await self._database.run(lambda db: db.executemany("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?)", rows))
+
+        def work(db: sqlite3.Connection) -> None:
+            db.executemany("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?)", rows)
+            self._drop_results(db, query_id)
+
+        await self._write(work)
+
+    def keep_result(self, query_id: str, call_id: str, body: str) -> asyncio.Future[object]:
+        """Keep how one of several tool calls ended until the step that tells of them all is stored, or the turn ends.
+
+        On the disk within a twentieth of a second; nobody has to wait for that.
+        """
+        sql = (
+            "INSERT OR IGNORE INTO results SELECT query_id, respondent_id, ?, ? FROM turns"
+            " WHERE query_id = ? AND respondent_id = ? AND status = 'open'"
+        )
+        return self._database.note(lambda db: db.execute(sql, (call_id, body, query_id, self._respondent_id)))
+
+    async def results(self, query_id: str) -> list[str]:
+        """The results kept of the calls under way when the last process ended."""
+        sql = "SELECT body FROM results WHERE query_id = ? AND respondent_id = ? ORDER BY call_id"
+        key = (query_id, self._respondent_id)
+        return await self._database.run(lambda db: [row["body"] for row in db.execute(sql, key)])
 
     async def steps(self, query_id: str) -> list[str]:
         """The stored steps of a turn, in order."""
@@ -170,8 +121,10 @@ class ConversationService:
                 (status, answer, subject, outcome, time.time(), query_id, self._respondent_id),
             )
             db.execute("DELETE FROM steps WHERE query_id = ? AND respondent_id = ?", (query_id, self._respondent_id))
+            self._drop_results(db, query_id)
+            db.execute("DELETE FROM cancels WHERE query_id = ? AND respondent_id = ?", (query_id, self._respondent_id))
 
-        await self._database.run(work)
+        await self._write(work)
 
     def published(self, query_id: str) -> asyncio.Future[object]:
         """The outcome is out. Nobody has to wait for that to be stored: an outcome that goes out twice is one."""
@@ -206,22 +159,59 @@ class ConversationService:
         """Every turn of a session, oldest first."""
         sql = "SELECT * FROM turns WHERE session_id = ? AND respondent_id = ? ORDER BY position"
         key = (session_id, self._respondent_id)
-        return await self._database.run(lambda db: [_turn(row) for row in db.execute(sql, key)])
+        return await self._database.run(lambda db: [stored_turn(row) for row in db.execute(sql, key)])
 
     async def delete_session(self, session_id: str) -> int:
-        """Remove a session's ended turns; returns how many. Open ones stay."""
+        """Remove a session's ended turns, from the file for good; returns how many. Open ones stay."""
         sql = "DELETE FROM turns WHERE session_id = ? AND respondent_id = ? AND status != 'open'"
-        key = (session_id, self._respondent_id)
-        return await self._database.run(lambda db: db.execute(sql, key).rowcount)
+
+        def work(db: sqlite3.Connection) -> int:
+            self._empties_wal = True
+            return db.execute(sql, (session_id, self._respondent_id)).rowcount
+
+        return await self._write(work)
+
+    async def cancel(self, query_id: str) -> None:
+        """Remember that a query is to end, stored or still to come, until it has."""
+        key = (query_id, self._respondent_id)
+        sql = (
+            "INSERT OR IGNORE INTO cancels SELECT ?, ? WHERE NOT EXISTS"
+            " (SELECT 1 FROM turns WHERE query_id = ? AND respondent_id = ? AND status != 'open')"
+        )
+        await self._write(lambda db: db.execute(sql, key + key))
+
+    def _is_cancelled(self, db: sqlite3.Connection, query_id: str) -> bool:
+        sql = "SELECT 1 FROM cancels WHERE query_id = ? AND respondent_id = ?"
+        return db.execute(sql, (query_id, self._respondent_id)).fetchone() is not None
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def owned(db: sqlite3.Connection) -> T:
+            self._check_owner(db)
+            return work(db)
+
+        return await self._database.run(owned)
+
+    def _committed(self, db: sqlite3.Connection) -> None:
+        if self._empties_wal:
+            self._empties_wal = False
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _check_owner(self, db: sqlite3.Connection) -> None:
+        sql = "SELECT 1 FROM owners WHERE respondent_id = ? AND token = ?"
+        if db.execute(sql, (self._respondent_id, self._token)).fetchone() is None:
+            raise StoreFenced("another process has taken over the record of the conversations")
 
     def _find(self, db: sqlite3.Connection, query_id: str) -> StoredTurn | None:
         sql = "SELECT * FROM turns WHERE query_id = ? AND respondent_id = ?"
         row = db.execute(sql, (query_id, self._respondent_id)).fetchone()
-        return None if row is None else _turn(row)
+        return None if row is None else stored_turn(row)
 
     def _steps(self, db: sqlite3.Connection, query_id: str) -> list[str]:
         sql = "SELECT body FROM steps WHERE query_id = ? AND respondent_id = ? ORDER BY number"
         return [row["body"] for row in db.execute(sql, (query_id, self._respondent_id))]
+
+    def _drop_results(self, db: sqlite3.Connection, query_id: str) -> None:
+        db.execute("DELETE FROM results WHERE query_id = ? AND respondent_id = ?", (query_id, self._respondent_id))
 
     def _settled_history(self, db: sqlite3.Connection, turn: StoredTurn) -> tuple[dict[str, Any], ...] | None:
         """The history of a new turn, unless an earlier turn of its session may still add to it."""
@@ -241,10 +231,3 @@ class ConversationService:
             for row in reversed(rows)
             for role, text in (("user", row["query"]), ("assistant", row["answer"]))
         ]
-
-
-def _turn(row: sqlite3.Row) -> StoredTurn:
-    values = dict(row)
-    values["status"], values["tools"] = TurnStatus(values["status"]), tuple(json.loads(values["tools"]))
-    values["in_history"], values["published"] = bool(values["in_history"]), bool(values["published"])
-    return StoredTurn(**values)

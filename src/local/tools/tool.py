@@ -6,10 +6,13 @@ import asyncio
 import inspect
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
+from local import failpoints
 from local.config import Settings
 from local.errors import ConfigError, ToolError
 from local.protocol.envelope import Envelope
@@ -22,8 +25,11 @@ from local.protocol.messages import (
     ToolSchema,
     ToolSchemaRequest,
 )
-from local.runtime.participant import Kind, Participant, on
+from local.runtime.participant import Kind, Participant, Resources, on
+from local.services.effect_store import EffectStore
 from local.tools.arguments import Arguments
+from local.tools.at_most_once import AtMostOnce
+from local.tools.effect_ledger import outcome_unknown
 
 CALLS_AT_ONCE = 8
 CANCELLED_KEPT = 1024
@@ -43,6 +49,8 @@ class Tool(Participant):
     Write `async def run(self, …) -> str | ToolOutput`. The model is told the class docstring and a JSON Schema of
     `run`'s parameters; the text in `Annotated[str, "…"]` describes one. Arguments are validated before `run` sees
     them. Raise `ToolError` for what the model should read; anything else it reads as an internal error.
+    With `effect = "write"` a call runs at most once, whatever dies: it is on record before it begins, and one that was
+    cut off is reported as `outcome_unknown`, never repeated.
     The constructor raises `ConfigError` for a `run` that no schema can describe.
     """
 
@@ -60,6 +68,36 @@ class Tool(Participant):
             raise ConfigError(f"the tool {self.name} cannot be offered: {error}") from None
         self._running: defaultdict[str, set[asyncio.Task[str | ToolOutput]]] = defaultdict(set)
         self._cancelled: deque[str] = deque(maxlen=CANCELLED_KEPT)
+        self._record_path: Path | None = None
+        self._effects: AtMostOnce | None = None  # while it is open
+
+    @classmethod
+    def build(cls, config: Any, resources: Resources) -> Self:
+        """Make one from its configuration; override to make the services that the constructor takes, and end with
+        `return cls(…).with_record(resources)` if the tool has effects."""
+        return cls(config).with_record(resources)
+
+    def with_record(self, resources: Resources) -> Self:
+        """Keep the record of effects, if the tool has any, in the data directory; returns the tool."""
+        self._record_path = resources.data_dir / "effects" / f"{self.name}.db"
+        return self
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Hold the record of effects; a tool that has any and overrides this enters `super().lifespan()`.
+
+        Raises `ConfigError` for a tool with effects that was made without `with_record`, `StoreFailed`.
+        """
+        if self.effect != "write":
+            yield
+            return
+        if self._record_path is None:
+            raise ConfigError(
+                f"the tool {self.name} has effects and no record of them: build it .with_record(resources)"
+            )
+        async with EffectStore(self._record_path) as store:
+            self._effects = AtMostOnce(store)
+            yield
 
     def schema(self) -> ToolSchema:
         """What the model and the generator are told."""
@@ -87,13 +125,16 @@ class Tool(Participant):
 
     @on(ToolRequest, concurrency=CALLS_AT_ONCE)
     async def call(self, request: ToolRequest, envelope: Envelope) -> ToolResult:
-        """Run one call within the time limit; its failure is a result, too."""
+        """Run one call within the time limit; its failure is a result, too. A process that another one has replaced
+        leaves what has effects to that, and says nothing."""
         started = time.monotonic()
         try:
-            output = await self._run_within_limit(request)
-            return self._result(request, started, result=output.text, sources=output.sources)
+            arguments = self._valid_arguments(request)
+            if self.effect == "write":
+                return await self._run_once(request, arguments)
+            return await self._run_within_limit(request, arguments)
         except ToolError as error:
-            return self._result(request, started, error=ErrorInfo(kind=error.kind, message=str(error)))
+            return self._failure(request, started, error)
 
     @on(QueryCancel)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
@@ -104,18 +145,35 @@ class Tool(Participant):
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """An exception that `run` did not expect, as a result the model can read."""
-        if not isinstance(message, ToolRequest):
-            return None
-        info = ErrorInfo(kind="internal", message=f"{self.name} failed: {type(error).__name__}: {error}")
-        return self._result(message, time.monotonic(), error=info)
+        return self._internal_error(message, error) if isinstance(message, ToolRequest) else None
 
-    async def _run_within_limit(self, request: ToolRequest) -> ToolOutput:
-        if request.query_id in self._cancelled:
-            raise self._was_cancelled()
+    def _valid_arguments(self, request: ToolRequest) -> dict[str, Any]:
         try:
-            arguments = self._arguments.validate(request.args)
+            return self._arguments.validate(request.args)
         except ValueError as error:
             raise ToolError(f"{self.name}: bad arguments: {error}", kind="bad_arguments") from None
+
+    async def _run_once(self, request: ToolRequest, arguments: Mapping[str, Any]) -> ToolResult:
+        if self._effects is None:
+            raise ConfigError(f"{self.name} has no record of effects: its lifespan has to enter super().lifespan()")
+        return await self._effects.run(
+            request,
+            lambda: self._run_within_limit(request, arguments),
+            lambda error: self._internal_error(request, error),
+        )
+
+    async def _run_within_limit(self, request: ToolRequest, arguments: Mapping[str, Any]) -> ToolResult:
+        started = time.monotonic()
+        try:
+            output = await self._output(request, arguments)
+        except ToolError as error:
+            return self._failure(request, started, error)
+        return self._result(request, started, result=output.text, sources=output.sources)
+
+    async def _output(self, request: ToolRequest, arguments: Mapping[str, Any]) -> ToolOutput:
+        if request.query_id in self._cancelled:
+            raise ToolError(f"{self.name} was cancelled", kind="cancelled")
+        failpoints.reach("tool.before_run")
         task = asyncio.create_task(self._run(arguments), name=request.call_id)
         self._running[request.query_id].add(task)
         task.add_done_callback(lambda task: self._ended(request.query_id, task))
@@ -123,10 +181,11 @@ class Tool(Participant):
             done, _ = await asyncio.wait({task}, timeout=self.timeout_seconds)
         finally:
             task.cancel()
+        failpoints.reach("tool.after_run")
         if not done:
-            raise ToolError(f"{self.name} did not finish within {self.timeout_seconds:g} s", kind="timeout")
+            raise self._cut_off(f"{self.name} did not finish within {self.timeout_seconds:g} s", "timeout")
         if task.cancelled():
-            raise self._was_cancelled()
+            raise self._cut_off(f"{self.name} was cancelled", "cancelled")
         output = task.result()
         if not isinstance(output, str | ToolOutput):
             raise TypeError(f"run returned {type(output).__name__}, expected str or ToolOutput")
@@ -138,8 +197,8 @@ class Tool(Participant):
         except (SystemExit, KeyboardInterrupt) as error:  # it would end this process and every other call in it
             raise RuntimeError(f"run ended with {error!r}") from error
 
-    def _was_cancelled(self) -> ToolError:
-        return ToolError(f"{self.name} was cancelled", kind="cancelled")
+    def _cut_off(self, why: str, kind: str) -> ToolError:
+        return outcome_unknown(why) if self.effect == "write" else ToolError(why, kind=kind)
 
     def _ended(self, query_id: str, task: asyncio.Task[str | ToolOutput]) -> None:
         self._running[query_id].discard(task)
@@ -147,6 +206,13 @@ class Tool(Participant):
             del self._running[query_id]
         if not task.cancelled():
             task.exception()  # counts as seen: after the time limit nobody asks for it
+
+    def _internal_error(self, request: ToolRequest, error: Exception) -> ToolResult:
+        info = ErrorInfo(kind="internal", message=f"{self.name} failed: {type(error).__name__}: {error}")
+        return self._result(request, time.monotonic(), error=info)
+
+    def _failure(self, request: ToolRequest, started: float, error: ToolError) -> ToolResult:
+        return self._result(request, started, error=ErrorInfo(kind=error.kind, message=str(error)))
 
     def _result(self, request: ToolRequest, started: float, **outcome: Any) -> ToolResult:
         return ToolResult(

@@ -1,4 +1,4 @@
-"""The real door on a real socket, and a scripted generator on the same in-memory bus."""
+"""The real door on a real socket, the real journal and a scripted generator on the same in-memory bus."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -37,12 +38,14 @@ from local.protocol.messages import (
     UsageInfo,
 )
 from local.runtime.host import Host
+from local.runtime.journal import Journal, JournalConfig
 from local.runtime.participant import Kind, Participant, on
+from local.services.journal.store import JournalStore
 
 
 class ScriptedGenerator(Participant):
     """Answers by the first word of a query: hello, tool, fail, hold (until `release` or a cancel), queued (until a
-    cancel), busy, deaf. Keeps its turns, as the real one does."""
+    cancel), busy, deaf. Keeps its turns, as the real one does; it is given each query once, by the journal."""
 
     name = "generator"
     kind = Kind.AGENT
@@ -66,24 +69,17 @@ class ScriptedGenerator(Participant):
     def details(self) -> dict[str, str]:
         return {"model": "gemma4:12b"}
 
-    @on(QueryReceived)
+    @on(QueryReceived, durable="generator", concurrency=64)
     async def receive(self, message: QueryReceived, envelope: Envelope) -> Message | None:
         self.heard.set()
         word, query_id = message.query.split()[0], message.query_id
+        self.turns[query_id] = message
         if word == "deaf":
             return None
         if word == "busy":
             return _failed(query_id, "busy", "too many queries of this session wait already")
-        known = self.turns.setdefault(query_id, message)
-        if known.query != message.query:
-            return _failed(query_id, "conflict", f"query_id {query_id} was used for another query")
-        if query_id in self.outcomes:
-            outcome, trace = self.outcomes[query_id]
-            await self.bus.publish(outcome, trace)
-            return None
-        if known is message:
-            self._cancels[query_id] = asyncio.Event()
-            self._tasks.create_task(self._run(word, message, envelope.trace()))
+        self._cancels[query_id] = asyncio.Event()
+        self._tasks.create_task(self._run(word, message, envelope.trace()))
         return QueryAccepted(query_id=query_id)
 
     @on(QueryCancel)
@@ -172,7 +168,8 @@ def _failed(query_id: str, kind: str, message: str) -> QueryFailed:
 async def _hosted(participant: Participant, hub: MemoryHub) -> AsyncIterator[None]:
     stop, ready = asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(Host(participant, Bus(participant.name, hub.transport())).run(stop, ready.set))
+        bus = Bus(participant.name, hub.transport(), journaled=participant.journaled)
+        tasks.create_task(Host(participant, bus).run(stop, ready.set))
         await ready.wait()
         try:
             yield
@@ -182,9 +179,10 @@ async def _hosted(participant: Participant, hub: MemoryHub) -> AsyncIterator[Non
 
 @dataclass
 class System:
-    """A bus with a generator; doors are added. `port` is the listening socket's, which outlives a door."""
+    """A bus; a journal, a generator and doors are added. `port` is the listening socket's, which outlives a door."""
 
     hub: MemoryHub
+    journal_file: Path
     generator: ScriptedGenerator
     listener: socket.socket
     port: int = field(init=False)
@@ -212,18 +210,26 @@ class System:
         """Another participant on the same bus."""
         return _hosted(participant, self.hub)
 
+    def journal(self) -> AbstractAsyncContextManager[None]:
+        """A journal on the system's one file."""
+        return self.host(Journal(JournalConfig(), JournalStore(self.journal_file)))
+
     def bus(self, sender: str) -> Bus:
         """Another end of the same bus."""
         return Bus(sender, self.hub.transport())
 
 
 @pytest.fixture
-async def system() -> AsyncIterator[System]:
-    hub, generator = MemoryHub(), ScriptedGenerator()
-    async with AsyncExitStack() as stack:
-        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        await stack.enter_async_context(_hosted(generator, hub))
-        yield System(hub, generator, listener)
+async def bare_system(tmp_path: Path) -> AsyncIterator[System]:
+    """Nobody is there yet."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield System(MemoryHub(), tmp_path / "journal.db", ScriptedGenerator(), listener)
+
+
+@pytest.fixture
+async def system(bare_system: System) -> AsyncIterator[System]:
+    async with bare_system.journal(), bare_system.host(bare_system.generator):
+        yield bare_system
 
 
 @pytest.fixture

@@ -143,7 +143,8 @@ class Life:
         self.bus = Bus("worker", hub.transport())
         self.stop = asyncio.Event()
         self.ready = asyncio.Event()
-        self.task = asyncio.create_task(Host(self.worker, self.bus).run(self.stop, self.ready.set))
+        self.host = Host(self.worker, self.bus)
+        self.task = asyncio.create_task(self.host.run(self.stop, self.ready.set))
 
     async def is_at_work(self) -> None:
         """Wait until one more handler waits at the gate."""

@@ -10,7 +10,7 @@ from typing import Self
 
 import pytest
 
-from local.services.journal.entry import Appended, Entry
+from local.services.journal.entry import Appended, ConsumerChanges, Deaths, Entry
 from local.services.journal.salvage import DamageReport
 from local.services.journal.store import JournalStore
 
@@ -113,11 +113,12 @@ async def make_journal(path: Path) -> Journal:
     }
     async with JournalStore(path) as store:
         await store.register("critic", ["query."], floor=0)
-        await store.append([entries[number] for number in range(1, COUNT // 2)])
+        await store.commit([entries[number] for number in range(1, COUNT // 2)])
     async with JournalStore(path) as store:
-        await store.acknowledge("critic", [1, 2, 5])
+        await store.note({"critic": ConsumerChanges(settled={1, 2, 5})})
+        await store.commit([], {"critic": ConsumerChanges(deaths={4: Deaths(2, 0)}, served_by=["one", "two"])})
         for number in range(COUNT // 2, COUNT + 1):
-            await store.append([entries[number]])
+            await store.commit([entries[number]])
         return Journal.of(path, entries)
 
 
@@ -139,7 +140,9 @@ async def open_and_judge(path: Path, acknowledged: dict[int, Entry]) -> DamageRe
         known = await store.register("critic", ["query."])
         assert known.floor <= 2
         assert known.acknowledged <= {5}
-        (new,) = await store.append([make_entry(1000)])
+        assert (known.served_by, known.fenced) in (("two", ("one",)), (None, ()))
+        assert known.deaths in ({4: (2, 0)}, {})
+        (new,) = await store.commit([make_entry(1000)])
         assert new.number > max(acknowledged)
     if damage is not None:
         async with JournalStore(path) as store:
@@ -149,7 +152,7 @@ async def open_and_judge(path: Path, acknowledged: dict[int, Entry]) -> DamageRe
 
 
 async def judge_look_ups(store: JournalStore, found: dict[int, Entry]) -> None:
-    again = await store.append(list(found.values()))
+    again = await store.commit(list(found.values()))
     assert again == [Appended(number, is_new=False) for number in found]
     for session in ("s0", "s1", "s2"):
         hits = [stored.number for stored in await store.read(limit=10_000, session_id=session)]

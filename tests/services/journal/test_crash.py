@@ -57,7 +57,7 @@ async def test_a_crash_at_any_commit_loses_nothing_and_is_no_damage(
     async with JournalStore(path) as store:
         await store.register("critic", ["query."], floor=0)
         for number in range(1, 30):
-            await store.append([entry(number)])
+            await store.commit([entry(number)])
             acknowledged = number
     for left, known in instants:
         async with JournalStore(left) as store:
@@ -82,7 +82,7 @@ async def test_a_crash_while_a_journal_is_made_is_no_damage(
                 break
         async with JournalStore(case / "journal.db") as store:
             assert store.damage is None
-            assert await store.append([entry(1)]) == [Appended(1, True)]
+            assert await store.commit([entry(1)]) == [Appended(1, True)]
     assert step > 1
 
 

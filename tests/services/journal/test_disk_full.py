@@ -33,16 +33,16 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 
 async def test_a_store_without_room_says_so_and_works_again_when_there_is_some(path: Path, entry: MakeEntry) -> None:
     async with JournalStore(path) as store:
-        await store.append([entry(0)])
+        await store.commit([entry(0)])
         (pages,) = await store._database.run(lambda db: tuple(db.execute("PRAGMA page_count").fetchone()))
         await store._database.run(lambda db: db.execute(f"PRAGMA max_page_count={pages}").fetchall())
         large = [entry(number, payload=b"x" * 50_000) for number in range(1, 3)]
-        failed = await asyncio.gather(*(store.append([each]) for each in large), return_exceptions=True)
+        failed = await asyncio.gather(*(store.commit([each]) for each in large), return_exceptions=True)
         assert [type(error) for error in failed] == [StoreFull] * 2
         assert str(failed[0]) == f"{path}: the disk is full; free some space and try again"
         assert await numbers(store) == [1]
         await store._database.run(lambda db: db.execute("PRAGMA max_page_count=100000").fetchall())
-        assert await store.append(large) == [Appended(2, True), Appended(3, True)]
+        assert await store.commit(large) == [Appended(2, True), Appended(3, True)]
     async with JournalStore(path) as store:
         assert store.damage is None
         assert await numbers(store) == [1, 2, 3]
@@ -55,9 +55,9 @@ async def test_a_full_disk_loses_nothing_that_was_acknowledged(tiny_disk: Path, 
     async with JournalStore(tiny_disk / "journal.db") as store:
         with pytest.raises(StoreFull):
             for number in range(1000):
-                acknowledged += await store.append([entry(number, payload=b"x" * 5000)])
+                acknowledged += await store.commit([entry(number, payload=b"x" * 5000)])
         ballast.unlink()
-        acknowledged += await store.append([entry(1000)])
+        acknowledged += await store.commit([entry(1000)])
         assert await numbers(store) == [appended.number for appended in acknowledged]
         assert await store.verify() is None
     async with JournalStore(tiny_disk / "journal.db") as store:

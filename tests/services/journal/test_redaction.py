@@ -24,7 +24,7 @@ async def test_a_redacted_sessions_payloads_are_gone_from_every_file_and_its_hea
     chance = random.Random(5)
     secrets = [b"SECRET-%d-%b" % (n, b"x" * chance.choice((1, 50, 900, 5000, 70_000))) for n in range(40)]
     for number, secret in enumerate(secrets):
-        await store.append(
+        await store.commit(
             [entry(2 * number, session="private", payload=secret), entry(2 * number + 1, payload=b"kept")]
         )
     assert contents(path).count(b"SECRET-") >= 40
@@ -43,25 +43,34 @@ async def test_a_redacted_sessions_payloads_are_gone_from_every_file_and_its_hea
 async def test_a_session_that_goes_on_after_its_redaction_is_kept_from_there(
     store: JournalStore, entry: MakeEntry
 ) -> None:
-    await store.append([entry(1)])
+    await store.commit([entry(1)])
     await store.redact_session("s")
-    await store.append([entry(2)])
+    await store.commit([entry(2)])
     assert [stored.redacted for stored in await store.read(limit=9)] == [True, False]
+
+
+async def test_what_comes_only_later_of_a_redacted_query_is_stored_without_its_payload(
+    store: JournalStore, entry: MakeEntry
+) -> None:
+    await store.commit([entry(1)])
+    await store.redact_session("s")
+    await store.commit([entry(4), entry(5)])  # of the same query, and of another one
+    assert [stored.redacted for stored in await store.read(limit=9)] == [True, True, False]
 
 
 async def test_a_redacted_message_that_is_sent_again_or_late_does_not_come_back(
     store: JournalStore, entry: MakeEntry
 ) -> None:
-    await store.append([entry(1)])
+    await store.commit([entry(1)])
     assert await store.redact_envelopes(["id-1", "id-2"]) == 1
-    await store.append([entry(1), entry(2), entry(3)])
+    await store.commit([entry(1), entry(2), entry(3)])
     assert [stored.redacted for stored in await store.read(limit=9)] == [True, True, False]
 
 
 async def test_a_redaction_that_a_reader_keeps_in_the_wal_is_said_to_be_incomplete(
     path: Path, store: JournalStore, entry: MakeEntry
 ) -> None:
-    await store.append([entry(1, payload=b"SECRET")])
+    await store.commit([entry(1, payload=b"SECRET")])
     reader = sqlite3.connect(path, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM entries").fetchall()

@@ -49,7 +49,7 @@ async def test_a_lost_tail_is_named_and_numbering_goes_on_behind_it(
         assert store.damage.salvaged == journal.count // 2 - 1
         assert store.damage.reason.startswith(f"it ends at entry {journal.count // 2 - 1}, but entry {journal.count}")
         assert not store.damage.consumers_in_doubt
-        assert await store.append([entry(1000)]) == [Appended(journal.count + 1, True)]
+        assert await store.commit([entry(1000)]) == [Appended(journal.count + 1, True)]
         assert await store.verify() is None
 
 
@@ -61,7 +61,7 @@ async def test_a_file_that_is_gone_or_no_database_is_all_in_doubt(
             assert store.damage is not None
             assert (store.damage.in_doubt, store.damage.salvaged) == (((1, journal.count),), 0)
             assert store.damage.consumers_in_doubt
-            assert await store.append([entry(1)]) == [Appended(journal.count + 1, True)]
+            assert await store.commit([entry(1)]) == [Appended(journal.count + 1, True)]
 
 
 async def test_a_bad_description_of_an_index_costs_no_entry(
@@ -98,7 +98,7 @@ async def test_without_its_mark_the_numbers_that_may_have_been_given_out_are_ski
         assert store.damage.reason == "the high-water mark is missing or unreadable"
         assert store.damage.in_doubt == ((journal.count + 1, journal.count + UNKNOWN_TAIL),)
         assert store.damage.salvaged == journal.count
-        assert await store.append([entry(1000)]) == [Appended(journal.count + UNKNOWN_TAIL + 1, True)]
+        assert await store.commit([entry(1000)]) == [Appended(journal.count + UNKNOWN_TAIL + 1, True)]
 
 
 async def test_a_journal_in_the_place_of_another_is_noticed(journal: Journal, tmp_path: Path) -> None:

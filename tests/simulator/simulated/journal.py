@@ -23,7 +23,12 @@ from local.runtime.durable_consumer import (
 )
 from local.runtime.journal_desk import Confirm, Decision, JournalDesk
 
-CONSUMERS = {"generator": "query.received", "observer": "response.generation"}
+CONSUMERS = {
+    "generator": ["query.received", "bus.dead"],
+    "generator_cancels": ["query.cancel"],
+    "observer": ["response.generation"],
+}
+OUTCOMES = ("response.generation", "query.failed")
 
 
 @dataclass
@@ -74,17 +79,20 @@ class Journal(Process):
 
     def start(self) -> None:
         self.desk = JournalDesk(lambda s: Delivery.RECORDED if s == "agent.transition" else Delivery.CONFIRMED)
-        for name, subject in CONSUMERS.items():
-            self.desk.register(self.consumer(name, subject))
+        for name in CONSUMERS:
+            self.desk.register(self.consumer(name))
         self.envelopes: list[Envelope] = []
         self.records: list[ConsumerDecision] = []
+        self.is_committing = False
         for number, envelope in enumerate(self.disk.envelopes, 1):
             self.carry_out(self.desk.recover(number, envelope, self.world.now))
         self.beat()
 
-    def consumer(self, name: str, subject: str) -> DurableConsumer:
-        """One of the durable consumers."""
-        return DurableConsumer(name, [subject], ack_wait=1.0, max_in_hand=3, state=self.disk.state(name))
+    def consumer(self, name: str) -> DurableConsumer:
+        """One of the durable consumers; the generator orders its sessions by itself."""
+        width = 3 if name == "generator" else 1
+        state = self.disk.state(name)
+        return DurableConsumer(name, CONSUMERS[name], ack_wait=1.0, max_in_hand=6, lane_width=width, state=state)
 
     def beat(self) -> None:
         self.carry_out(self.desk.tick(self.world.now))
@@ -95,7 +103,7 @@ class Journal(Process):
         self.envelopes.append(envelope)
         self.commit_soon()
 
-    def on_begins_after(self, instance: str, floors: dict[str, int]) -> None:
+    def on_floors(self, instance: str, floors: dict[str, int]) -> None:
         """Somebody resends recorded messages."""
         self.carry_out([self.desk.begins_after(instance, floors)])
 
@@ -111,19 +119,27 @@ class Journal(Process):
         """A consumer is done with a message."""
         self.carry_out(self.desk.ack(consumer, number, self.world.now))
 
-    def on_working(self, consumer: str, number: int, attempt: int, instance: str) -> None:
+    def on_working(self, consumer: str, attempts: dict[int, int], instance: str) -> None:
         """A consumer is not done yet."""
-        self.desk.working(consumer, number, attempt, instance, self.world.now)
+        for number, attempt in attempts.items():
+            self.desk.working(consumer, number, attempt, instance, self.world.now)
+
+    def on_read(self, query_id: str) -> None:
+        """A door wants to know how a query ended."""
+        for envelope in self.disk.envelopes:
+            if envelope.correlation_id == query_id and envelope.subject in OUTCOMES:
+                self.send("api", "heard", envelope)
 
     def commit_soon(self) -> None:
         """Everything that comes until then goes into the same transaction."""
-        if len(self.envelopes) + len(self.records) == 1:
-            self.later(self.world.random.random() * 0.02, self.commit)
+        if not self.is_committing:
+            self.is_committing = True
+            self.later(self.random.random() * 0.02, self.commit)
 
     def commit(self) -> None:
         """The transaction; nobody is told in the same step."""
         batch = self.disk.commit(self.envelopes, self.records)
-        self.envelopes, self.records = [], []
+        self.envelopes, self.records, self.is_committing = [], [], False
         self.later(0, self.tell, batch)
 
     def tell(self, batch: list[tuple[int, Envelope]]) -> None:
@@ -134,13 +150,31 @@ class Journal(Process):
         """Do what was decided."""
         for decision in decisions:
             match decision:
+                case Confirm(self.instance):
+                    pass  # its own dead letter
                 case Confirm(instance, ids, recorded):
-                    for role in ("api", "generator"):
-                        self.send(role, "confirm", instance, ids, recorded)
-                case Deliver(consumer, number, attempt, instance):
-                    self.send(consumer, "deliver", instance, number, attempt, self.disk.envelopes[number - 1])
-                case Fenced(consumer, instance):
-                    self.send(consumer, "fenced", instance)
+                    self.send(role_of(instance), "confirm", instance, ids, recorded)
+                case Deliver(consumer, number, attempt, instance, after):
+                    envelope = self.disk.envelopes[number - 1]
+                    self.send(role_of(instance), "deliver", consumer, instance, number, attempt, after, envelope)
+                case Fenced(_, instance):
+                    self.send(role_of(instance), "fenced", instance)
                 case _:
+                    if isinstance(decision, Park):
+                        self.envelopes.append(self.dead_letter(decision))
                     self.records.append(decision)
                     self.commit_soon()
+
+    def dead_letter(self, park: Park) -> Envelope:
+        """Tells that a consumer gets a message no more; the generator ends its query by it."""
+        dead = self.disk.envelopes[park.number - 1]
+        subject = "bus.dead" if park.consumer == "generator" else f"bus.dead.{park.consumer}"
+        return Envelope(
+            subject, f"{subject} {park.number}", self.role, self.instance, 1, dead.correlation_id, b"",
+            session_id=dead.session_id,
+        )  # fmt: skip
+
+
+def role_of(instance: str) -> str:
+    """Who it is."""
+    return instance.partition("-")[0]

@@ -32,14 +32,12 @@ def state_of(exchange: Exchange) -> Json:
 
 
 def recorded(record: Json) -> Json:
-    """A query as the generator's record has it; what happened on the bus is not part of that."""
+    """A query as it is on record; what happened on the bus is not part of that."""
     outcome = record["outcome"]
-    if outcome is None:
-        return {key: record[key] for key in ("query_id", "session_id", "query", "status", "attempt")}
     if record["outcome_subject"] == ResponseGeneration.subject:
         return _answer(record["session_id"], ResponseGeneration.model_validate(outcome), ())
     fields = {key: record[key] for key in ("query_id", "session_id", "query", "status")}
-    return {**fields, "error": outcome["error"]}
+    return fields if outcome is None else {**fields, "error": outcome["error"]}
 
 
 def _answer(session_id: str, response: ResponseGeneration, log: Sequence[LogLine]) -> Json:

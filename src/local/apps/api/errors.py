@@ -30,17 +30,20 @@ STATUS: Mapping[str, int] = {
     "too_slow": 408,
     "cancelled": 409,
     "conflict": 409,
+    "deleted": 410,
     "too_large": 413,
     "unsupported_media_type": 415,
     "unsendable": 422,
     "busy": 429,
     "not_implemented": 501,
     "unavailable": 503,
+    "not_confirmed": 503,
     "stopping": 503,
     "timeout": 503,
     "publish_timeout": 503,
     "bus_not_ready": 503,
     "bus_closed": 503,
+    "journal_full": 507,
 }
 
 

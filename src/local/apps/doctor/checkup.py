@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from pathlib import Path
 
-from local.apps.doctor import door, machine, model_server, search
+from local.apps.doctor import damage, door, machine, model_server, search
 from local.apps.doctor.finding import Finding, Status, fail
 from local.apps.doctor.report import as_json as to_json
 from local.apps.doctor.report import as_text, worst
@@ -34,6 +34,7 @@ async def check_up(config_dir: Path | None, data_dir: Path) -> list[Finding]:
         _safely("packages", asyncio.to_thread(machine.check_packages)),
         _safely("data directory", asyncio.to_thread(machine.check_data_dir, data_dir)),
         _safely("disk", asyncio.to_thread(machine.check_disk, data_dir)),
+        _safely("damage", asyncio.to_thread(damage.check_damage, data_dir)),
         _safely("run directory", asyncio.to_thread(machine.check_run_directory, data_dir)),
         _safely("api port", asyncio.to_thread(door.check_port, situation.system, situation.running)),
         _safely("running system", door.check_health(situation.running)),

@@ -64,8 +64,9 @@ def _fill(db: sqlite3.Connection, source: sqlite3.Connection, mark: State | None
     state = _state_after(mark, found, highest_number(source))
     for row in consumers:
         put(db, "consumers", row)
-    for row in sound_rows(source, "deliveries")[0]:
-        put(db, "deliveries", row)
+    for table in ("deliveries", "servers"):
+        for row in sound_rows(source, table)[0]:
+            put(db, table, row)
     numbers = []
     for row in sound_entries(source, state.first_number, state.last_number):
         put(db, "entries", row)

@@ -10,7 +10,8 @@ from local.services.journal.entry import Appended, Entry, Stored
 from local.services.journal.schema import put, rows
 from local.services.journal.state import read_state, write_state
 
-SESSION, ENVELOPE = "session", "envelope"  # the kinds of a tombstone
+SESSION, QUERY, ENVELOPE = "session", "query", "envelope"  # the kinds of a tombstone
+_COLUMNS = {SESSION: "session_id", QUERY: "correlation_id", ENVELOPE: "envelope_id"}
 
 
 def append(db: sqlite3.Connection, entries: Sequence[Entry], now: float) -> list[Appended]:
@@ -22,7 +23,7 @@ def append(db: sqlite3.Connection, entries: Sequence[Entry], now: float) -> list
         if known is not None:
             appended.append(Appended(known[0], is_new=False))
             continue
-        is_redacted = _is_buried(db, entry.envelope_id)
+        is_redacted = _is_buried(db, entry)
         state = state.appended(put_entry(db, Stored(state.last_number + 1, float(now), is_redacted, entry)))
         appended.append(Appended(state.last_number, is_new=True))
     if state != before:
@@ -55,18 +56,22 @@ def contiguous(db: sqlite3.Connection, sender: str, instance: str) -> dict[str, 
 def redact(db: sqlite3.Connection, kind: str, identifier: str) -> int:
     """Take the payloads from what a session or an envelope has left so far; returns how many there were.
 
-    The tombstone stays: a salvage honours it, and an envelope that is appended only later comes under it.
+    Tombstones stay: a salvage honours them, and what is appended only later of the same queries, or of the envelope,
+    comes under them. A session may go on.
     """
     state = read_state(db)
     put(db, "tombstones", (kind, identifier, state.last_number))
+    if kind == SESSION:
+        sql = "SELECT DISTINCT correlation_id FROM entries WHERE session_id = ? AND redacted = 0"
+        for (query_id,) in db.execute(sql, (identifier,)).fetchall():
+            put(db, "tombstones", (QUERY, query_id, state.last_number))
     write_state(db, state.changed())
     return bury(db, kind, identifier, state.last_number)
 
 
 def bury(db: sqlite3.Connection, kind: str, identifier: str, up_to: int) -> int:
     """Carry out a tombstone for all entries up to a number."""
-    column = "session_id" if kind == SESSION else "envelope_id"
-    condition = f"{column} = ? AND number <= ? AND redacted = 0"
+    condition = f"{_COLUMNS[kind]} = ? AND number <= ? AND redacted = 0"
     numbers = db.execute(f"SELECT number FROM entries WHERE {condition}", (identifier, up_to)).fetchall()
     for (number,) in numbers:
         for stored in read(db, "number = ?", (number,)):
@@ -86,5 +91,6 @@ def put_entry(db: sqlite3.Connection, stored: Stored) -> bytes:
     )  # fmt: skip
 
 
-def _is_buried(db: sqlite3.Connection, envelope_id: str) -> bool:
-    return any(True for _ in rows(db, "tombstones", "kind = ? AND id = ?", (ENVELOPE, envelope_id)))
+def _is_buried(db: sqlite3.Connection, entry: Entry) -> bool:
+    keys = (ENVELOPE, entry.envelope_id, QUERY, entry.correlation_id)
+    return any(True for _ in rows(db, "tombstones", "(kind = ? AND id = ?) OR (kind = ? AND id = ?)", keys))

@@ -56,7 +56,8 @@ class ConsumerState:
     """What is known of a durable consumer: it needs every entry of its subjects above `floor` that is not settled.
 
     A subject that ends in a dot stands for its family, any other for itself, no subjects at all for everything.
-    Settled is what it has acknowledged and what was parked; `parked` gives the reasons.
+    `parked` gives the reasons. `served_by` is the instance that serves it now, `fenced` are the last ones before that,
+    the oldest first.
     """
 
     name: str
@@ -65,3 +66,41 @@ class ConsumerState:
     acknowledged: frozenset[int] = frozenset()
     deaths: dict[int, Deaths] = field(default_factory=dict)
     parked: dict[int, str] = field(default_factory=dict)
+    served_by: str | None = None
+    fenced: tuple[str, ...] = ()
+
+    @property
+    def settled(self) -> frozenset[int]:
+        """What it does not need any more: acknowledged or parked."""
+        return self.acknowledged | self.parked.keys()
+
+
+@dataclass(slots=True)
+class ConsumerChanges:
+    """What happened to a durable consumer: `settled` numbers were dealt with, `parked` ones cannot be (and why).
+
+    `deaths` are totals, not increments. `served_by` are the instances that took over, in that order; None is nobody.
+    """
+
+    settled: set[int] = field(default_factory=set)
+    deaths: dict[int, Deaths] = field(default_factory=dict)
+    parked: dict[int, str] = field(default_factory=dict)
+    served_by: list[str | None] = field(default_factory=list)
+
+    def followed_by(self, later: ConsumerChanges) -> ConsumerChanges:
+        """These and then those."""
+        return ConsumerChanges(
+            self.settled | later.settled,
+            {**self.deaths, **later.deaths},
+            {**self.parked, **later.parked},
+            [*self.served_by, *later.served_by],
+        )
+
+
+class Header(NamedTuple):
+    """As much of an entry as it takes to deliver it again some day."""
+
+    number: int
+    subject: str
+    envelope_id: str
+    session_id: str | None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from local.services.journal.consumers import consumer, consumer_names, first_needed
+from local.services.journal.changes import first_needed
+from local.services.journal.consumers import consumer_names, registration
 from local.services.journal.state import read_state, write_state
 
 SLICE = 500  # entries removed in one transaction: appends wait no longer than for that
@@ -17,9 +18,10 @@ def remove_slice(db: sqlite3.Connection, committed_before: float, max_bytes: int
     Always a prefix, up to the first that is needed, so that a number missing in the middle is damage and nothing else.
     """
     state = read_state(db)
-    needed = min((first_needed(db, consumer(db, name)) for name in consumer_names(db)), default=state.last_number + 1)
+    last = state.last_number
+    needed = min((first_needed(db, registration(db, name), last) for name in consumer_names(db)), default=last + 1)
     used = _used_bytes(db)
-    excess, average = used - max_bytes, used / (state.last_number - state.first_number + 2)
+    excess, average = used - max_bytes, used / (last - state.first_number + 2)
     removed, cut = 0, 0
     for number, committed_at, size in db.execute(
         "SELECT number, committed_at, length(frame) FROM entries WHERE number < ? ORDER BY number LIMIT ?",

@@ -33,6 +33,14 @@ class DamageReport:
     salvaged: int
     consumers_in_doubt: bool
 
+    def __str__(self) -> str:
+        ranges = ", ".join(f"{first} to {last}" for first, last in self.in_doubt) or "none"
+        lost = "; what consumers had acknowledged is lost, too, so they get everything again"
+        return (
+            f"the journal was damaged ({self.reason}); {self.salvaged} messages were saved, in doubt are numbers"
+            f" {ranges}{lost if self.consumers_in_doubt else ''}; the broken file lies in {self.moved_to}"
+        )
+
 
 def mark_path(path: Path) -> Path:
     """The high-water mark of the journal at `path`."""

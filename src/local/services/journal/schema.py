@@ -6,10 +6,12 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 from local.errors import StoreDamaged
 
+FILE_NAME = "journal.db"  # in the data directory
 MIGRATIONS = (
     """
     CREATE TABLE state (
@@ -57,6 +59,12 @@ MIGRATIONS = (
         checksum BLOB NOT NULL,
         PRIMARY KEY (consumer, number)
     ) WITHOUT ROWID;
+    CREATE TABLE servers (
+        consumer TEXT PRIMARY KEY,
+        served_by TEXT,
+        fenced TEXT NOT NULL,
+        checksum BLOB NOT NULL
+    ) WITHOUT ROWID;
     CREATE TABLE tombstones (
         kind TEXT NOT NULL,
         id TEXT NOT NULL,
@@ -77,6 +85,7 @@ COLUMNS = {
     " session_id, sent_at, frame, checksum",
     "consumers": "name, subjects, floor, checksum",
     "deliveries": "consumer, number, acknowledged, deaths, deaths_alone, parked, checksum",
+    "servers": "consumer, served_by, fenced, checksum",
     "tombstones": "kind, id, up_to, checksum",
     "gaps": "first, last, checksum",
 }
@@ -117,7 +126,8 @@ def rows(
     db: sqlite3.Connection, table: str, where: str = "1", parameters: Sequence[Any] = ()
 ) -> Iterator[tuple[Any, ...]]:
     """The values of the rows that SQL selects, checksums verified and left out. Raises `StoreDamaged`."""
-    for row in db.execute(f"SELECT {COLUMNS[table]} FROM {table} WHERE {where}", parameters):
-        if not is_sound(row):
-            raise StoreDamaged(f"journal: row {row[0]!a} of {table} does not match its checksum")
-        yield tuple(row[:-1])
+    with closing(db.execute(f"SELECT {COLUMNS[table]} FROM {table} WHERE {where}", parameters)) as found:
+        for row in found:
+            if not is_sound(row):
+                raise StoreDamaged(f"journal: row {row[0]!a} of {table} does not match its checksum")
+            yield tuple(row[:-1])

@@ -9,39 +9,46 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from types import MappingProxyType, TracebackType
+from typing import Self, Unpack
 
 from local.errors import StoreFailed
 from local.services.database import Database
 from local.services.journal import consumers, entries
+from local.services.journal.changes import apply
 from local.services.journal.check import find_damage
-from local.services.journal.entry import Appended, ConsumerState, Deaths, Entry, Stored
+from local.services.journal.entry import Appended, ConsumerChanges, ConsumerState, Entry, Header, Stored
+from local.services.journal.filters import Filters, where
 from local.services.journal.opening import open_soundly
 from local.services.journal.retention import remove_slice
 from local.services.journal.salvage import DamageReport
 from local.services.journal.schema import MIGRATIONS
 from local.services.journal.state import State, read_state
+from local.services.journal.subjects import of_subjects
 
 FULL_CHECK_BYTES = 16 * 1024 * 1024  # a third of a second
+NO_CHANGES: Mapping[str, ConsumerChanges] = MappingProxyType({})
 
 
 class JournalStore:
     """Use as `async with`; one process has it open. Every coroutine returns after its commit.
 
     Where opening finds damage, the broken file is moved aside and what is sound in it goes on in a fresh one; `damage`
-    then says what happened. A file above `full_check_bytes` is checked at its end only: `verify` it at leisure, and
-    open it again without that limit (None) where it finds anything. Raises `StoreFailed`; `StoreFull` while the disk is
+    then says what happened. A file above `full_check_bytes` is checked at its end only: `verify` it at leisure; after
+    `suspect` it is checked in full when it is opened the next time. Raises `StoreFailed`; `StoreFull` while the disk is
     full; `StoreDamaged` for a row that has changed since the check; `NotOnRecord` for an unknown consumer.
     """
 
     def __init__(
         self, path: Path, *, clock: Callable[[], float] = time.time, full_check_bytes: int | None = FULL_CHECK_BYTES
     ) -> None:
-        self._path, self._clock, self._full_check_bytes = path, clock, full_check_bytes
+        self._path, self._clock = path, clock
+        self._suspicion = path.with_name(path.name + ".suspect")
+        self._full_check_bytes = None if self._suspicion.exists() else full_check_bytes
         self._stack = AsyncExitStack()
         self._reading = asyncio.Lock()  # a reader of the file keeps the WAL from being emptied
         self._empties_wal = self._wal_is_read = False
@@ -53,6 +60,7 @@ class JournalStore:
             stack.enter_context(self._mark)
             self._database = await stack.enter_async_context(Database(self._path, MIGRATIONS, self._committed))
             self._stack = stack.pop_all()
+        self._suspicion.unlink(missing_ok=True)
         return self
 
     async def __aexit__(
@@ -60,39 +68,41 @@ class JournalStore:
     ) -> None:
         await self._stack.aclose()
 
-    async def append(self, new: Sequence[Entry]) -> list[Appended]:
-        """Number and store entries in one commit; one whose envelope id is known keeps its number."""
-        return await self._database.run(lambda db: entries.append(db, new, self._clock()))
+    async def commit(self, new: Sequence[Entry], changes: Mapping[str, ConsumerChanges] = NO_CHANGES) -> list[Appended]:
+        """Number and store entries, and what happened to consumers, by name, in one commit.
 
-    async def read(
-        self,
-        *,
-        limit: int,
-        after: int = 0,
-        subjects: Sequence[str] = (),
-        session_id: str | None = None,
-        correlation_id: str | None = None,
-        sender: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-    ) -> list[Stored]:
-        """At most `limit` entries with higher numbers than `after`, in order, that match everything given.
-
-        A subject that ends in a dot stands for its family. `since` (included) and `until` (not) are times of commit.
+        An entry whose envelope id is known keeps its number. Raises `NotOnRecord` for an unknown consumer.
         """
-        clause, parameters = consumers.subject_clause(subjects)
-        filters = {
-            f"number > ? AND {clause}": (after, *parameters),
-            "session_id = ?": (session_id,),
-            "correlation_id = ?": (correlation_id,),
-            "sender = ?": (sender,),
-            "committed_at >= ?": (since,),
-            "committed_at < ?": (until,),
-        }
-        used = {sql: values for sql, values in filters.items() if values != (None,)}
-        where = f"{' AND '.join(used)} ORDER BY number LIMIT ?"
-        arguments = [*(value for values in used.values() for value in values), limit]
-        return await self._database.run(lambda db: list(entries.read(db, where, arguments)))
+
+        def work(db: sqlite3.Connection) -> list[Appended]:
+            appended = entries.append(db, new, self._clock())
+            apply(db, changes)
+            return appended
+
+        return await self._database.run(work)
+
+    def note(self, changes: Mapping[str, ConsumerChanges]) -> asyncio.Future[object]:
+        """Store what happened to consumers, in the order of calls, without a commit of its own: for what a crash may
+        undo, such as settling, which costs one more delivery then.
+
+        Nobody need wait for what this returns; a failure is logged. `changes` belong to the store from now on.
+        """
+        return self._database.note(lambda db: apply(db, changes))
+
+    async def read(self, *, limit: int, **filters: Unpack[Filters]) -> list[Stored]:
+        """At most `limit` entries, in order, that match everything given."""
+        sql, parameters = where(filters, limit)
+        return await self._database.run(lambda db: list(entries.read(db, sql, parameters)))
+
+    async def recovery(self, subjects: Sequence[str], after: int, limit: int) -> list[Header]:
+        """At most `limit` entries with higher numbers than `after`, in order: what a consumer of these subjects may
+        need. Quick, because checksums stay unverified; the frame is read, and verified, when it is delivered."""
+
+        def work(db: sqlite3.Connection) -> list[Header]:
+            found = of_subjects(db, ", ".join(Header._fields), subjects, after)
+            return [Header(*row) for row in islice(found, limit)]
+
+        return await self._database.run(work)
 
     async def state(self) -> State:
         """How far it has come: first and last number, number of changes."""
@@ -126,19 +136,6 @@ class JournalStore:
         """All durable consumers."""
         return await self._database.run(consumers.consumer_names)
 
-    async def acknowledge(self, name: str, numbers: Iterable[int]) -> None:
-        """A consumer has dealt with these. Waits a moment for a commit to share: losing it means one more delivery."""
-        settled = list(numbers)
-        await self._database.note(lambda db: consumers.acknowledge(db, name, settled))
-
-    async def note_deaths(self, name: str, deaths: Mapping[int, Deaths]) -> None:
-        """Remember how often messages were in hand when a consumer's process died: totals, not increments."""
-        await self._database.run(lambda db: consumers.note_deaths(db, name, deaths))
-
-    async def park(self, name: str, number: int, reason: str) -> None:
-        """Give a message that cannot be handled to this consumer no more."""
-        await self._database.run(lambda db: consumers.park(db, name, number, reason))
-
     async def redact_session(self, session_id: str) -> int:
         """Remove the payloads of a session from the file for good, headers stay; returns how many there were."""
         return await self._redact(entries.SESSION, [session_id])
@@ -157,6 +154,10 @@ class JournalStore:
         while count := await self._database.run(lambda db: remove_slice(db, oldest, max_bytes)):
             removed += count
         return removed
+
+    def suspect(self) -> None:
+        """Something is wrong with the file: have the next opening look at all of it."""
+        self._suspicion.touch()
 
     async def verify(self) -> str | None:
         """Check all of the file beside the running work: what is wrong with it in words, None when it is sound."""

@@ -79,13 +79,13 @@ class _Queries:
             return Json(answer_of(exchange, exchange.response))
         if exchange is not None and not exchange.ended:
             return Json(state_of(exchange))
-        return Json(recorded(await self._session.look_up("query", query_id)))
+        return Json(recorded(await self._session.recall(query_id)))
 
     async def follow(self, query_id: PathId, last_event_id: Annotated[str | None, Header()] = None) -> Response:
         """A query's events. 204, which ends an EventSource, for a client that has them all."""
         exchange = self._session.exchange(query_id)
         if exchange is None or exchange.refused:
-            record = await self._session.look_up("query", query_id)
+            record = await self._session.recall(query_id)
             exchange = self._session.ask(record["query"], query_id=query_id, session_id=record["session_id"])
             await exchange.accepted()
         if exchange.has_nothing_after(number_after(last_event_id, self._context.instance)):
@@ -96,7 +96,7 @@ class _Queries:
         """Stop a query: 202 if it was still open, else 200 with how it ended."""
         exchange = self._session.exchange(query_id)
         if exchange is None or exchange.ended:
-            record = await self._session.look_up("query", query_id)
+            record = await self._session.recall(query_id)
             if record["status"] != "open":
                 return Json({"query_id": query_id, "status": record["status"]})
         await self._session.cancel(query_id)

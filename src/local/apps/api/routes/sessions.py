@@ -27,7 +27,7 @@ def router(context: ApiContext) -> APIRouter:
 
     @routes.delete("/sessions/{session_id}")
     async def delete(session_id: PathId) -> Response:
-        """Remove a session's ended turns for good."""
-        return Json(await session.look_up("delete", session_id))
+        """Remove a session for good; not while one of its queries is open."""
+        return Json(await session.delete(session_id))
 
     return routes

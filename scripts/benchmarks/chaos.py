@@ -1,0 +1,29 @@
+"""Users ask while processes are killed and frozen: the long run of the chaos suite, and every cell of its matrix."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from benchmarks.figure import Figure
+
+SUITE = Path(__file__).resolve().parents[2] / "tests" / "chaos"
+
+
+async def run(options: Namespace) -> list[Figure]:
+    """`cells`: the matrix. Else the random run of `seed`: so many `queries` in `sessions`, a fault `every` seconds.
+
+    What was found in detail is logged.
+    """
+    sys.path.insert(0, str(SUITE))
+    suite = importlib.import_module("chaos_harness.measure")
+    if options.cells:
+        measured = await suite.full_matrix()
+    else:
+        print(f"chaos: seed {options.seed}", file=sys.stderr)
+        measured = await suite.long_run(
+            seed=options.seed, sessions=options.sessions, queries=options.queries, every=options.every
+        )
+    return [Figure(name, value, unit, limit=limit) for name, value, unit, limit in measured]

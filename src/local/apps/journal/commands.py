@@ -1,0 +1,92 @@
+"""The command line of the journal: `local2 journal list | show | export | play`."""
+
+from __future__ import annotations
+
+import functools
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from local.apps.journal import pace
+from local.apps.journal.casting import Casting
+from local.apps.journal.export import export
+from local.apps.journal.listing import list_sessions
+from local.apps.journal.moments import moment
+from local.apps.journal.output import STANDARD_OUTPUT, write_lines
+from local.apps.journal.play import play
+from local.apps.journal.show import find, show_conversation, show_messages
+from local.apps.journal.source import open_source
+from local.apps.tap.commands import BusOption, DataDir, Many
+from local.apps.tap.echo import terminal_width
+from local.apps.tap.selection import Selection
+
+Subject = Annotated[Many, typer.Option(help="Only a subject, a family ('tool.') or a pattern ('tool.*').")]
+Moment = Annotated[str | None, typer.Option(metavar="T", help="A time (2026-05-01T12:00), or how long ago (30m, 2h).")]
+
+journal_app = typer.Typer(help="What is on record: list, show, export, play.")
+
+
+@journal_app.command("list")
+def list_command(data_dir: DataDir = None) -> None:
+    """Show the sessions: first query, number of messages, first and last time."""
+    with open_source(data_dir) as source:
+        write_lines(list_sessions(source, terminal_width()))
+
+
+@journal_app.command("show")
+def show_command(
+    key: Annotated[str, typer.Argument(metavar="ID", help="A session or a query.")],
+    messages: Annotated[bool, typer.Option("--messages", help="Every message on a line, instead.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Show what was asked, thought, called and answered."""
+    with open_source(data_dir) as source:
+        records = find(source, key)
+        write_lines(show_messages(records) if messages else show_conversation(source, records))
+
+
+@journal_app.command("export")
+def export_command(
+    session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session.")] = None,
+    since: Moment = None,
+    until: Moment = None,
+    subject: Subject = None,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of the standard output.")] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write messages as JSON lines, one object for each."""
+    now = time.time()
+    selection = Selection(tuple(subject or ()), session_id=session)
+    begin = None if since is None else moment(since, "--since", now)
+    end = None if until is None else moment(until, "--until", now)
+    with open_source(data_dir) as source:
+        write_lines(export(source, selection, begin, end), output or STANDARD_OUTPUT)
+
+
+@journal_app.command("play")
+def play_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` has written.")],
+    rate: Annotated[float | None, typer.Option(min=0.001, help="How many times as fast as it was.")] = None,
+    step: Annotated[bool, typer.Option("--step", help="Wait for Enter before each message.")] = False,
+    at_once: Annotated[bool, typer.Option("--at-once", help="Without any pause.")] = False,
+    subject: Subject = None,
+    include_queries: Annotated[
+        bool, typer.Option("--include-queries", help="Also what makes the system work: queries are asked again.")
+    ] = False,
+    same_ids: Annotated[bool, typer.Option("--same-ids", help="Keep the ids of the messages.")] = False,
+    data_dir: DataDir = None,
+    bus: BusOption = None,
+) -> None:
+    """Say an export again on the bus of a running system.
+
+    For whoever listens and for user interfaces: queries, tool calls and cancellations are left out unless you ask for
+    them, because a living system would answer, carry out and obey them again. What is played is put on record again,
+    unless the system has it under the same ids.
+    """
+    if (rate is not None) + step + at_once > 1:
+        raise typer.BadParameter("--rate, --step and --at-once exclude each other; give one of them")
+    make_pace = pace.at_once if at_once else pace.stepwise if step else functools.partial(pace.spaced, rate or 1.0)
+    casting = Casting(Selection(tuple(subject or ("*",))), include_queries=include_queries)
+    play(file, casting, make_pace, keeps_ids=same_ids, data_dir=data_dir, bus=bus)

@@ -1,0 +1,34 @@
+"""Points in time as people give them on a command line."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from local.errors import LocalError
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
+
+
+class BadMoment(LocalError):
+    """A time that is neither a date nor a duration."""
+
+    kind = "bad_moment"
+
+    def __init__(self, option: str, text: str) -> None:
+        example = "a time such as 2026-05-01T12:00, or how long ago: 90s, 30m, 2h, 7d, 1w"
+        super().__init__(f"{option} {text!r}: expected {example}")
+
+
+def moment(text: str, option: str, now: float) -> float:
+    """Seconds since 1970: of an ISO 8601 date or time, local unless it names its zone, or of "2h" before `now`.
+
+    Raises `BadMoment`, which names the option.
+    """
+    if duration := _DURATION.fullmatch(text):
+        return now - float(duration[1]) * _SECONDS[duration[2]]
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        raise BadMoment(option, text) from None

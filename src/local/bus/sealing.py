@@ -1,0 +1,53 @@
+"""Puts messages into envelopes: ids, numbers, and large fields moved out of the way."""
+
+from __future__ import annotations
+
+import time
+
+from local.bus.blobs import BlobStore, needs_packing
+from local.errors import UnsendableMessage
+from local.protocol.envelope import Envelope, Trace, new_id
+from local.protocol.messages import Message
+from local.protocol.subjects import is_subject
+
+
+class Sealer:
+    """One instance's envelopes. `last_seq` says, by subject, how many there have been."""
+
+    def __init__(self, sender: str, instance: str, blobs: BlobStore | None) -> None:
+        self._sender, self._instance, self._blobs = sender, instance, blobs
+        self.last_seq: dict[str, int] = {}
+
+    async def payload(self, message: Message) -> bytes:
+        """A message as it travels. Raises `UnsendableMessage`, `BlobNotStored`."""
+        payload = message.encode()
+        if self._blobs is not None and needs_packing(payload):
+            return await self._blobs.pack_aside(payload)
+        return payload
+
+    def seal(
+        self,
+        subject: str,
+        payload: bytes,
+        trace: Trace | None = None,
+        *,
+        in_reply_to: str | None = None,
+        envelope_id: str | None = None,
+        ttl_ms: int | None = None,
+    ) -> tuple[Envelope, bytes]:
+        """The next envelope on a subject, and its frame. Without a trace it begins a new correlation.
+
+        Raises `FrameTooLarge`, `UnsendableMessage`.
+        """
+        seq = self.last_seq.get(subject, 0) + 1
+        if seq == 1 and not is_subject(subject):
+            raise UnsendableMessage(f"{subject[:80]!a} is no subject: dotted words of a-z, A-Z, 0-9, _ and -")
+        envelope_id = envelope_id or new_id()
+        correlation_id, cause_id, session_id, user_id = trace or Trace(envelope_id)
+        envelope = Envelope(
+            subject, envelope_id, self._sender, self._instance, seq, correlation_id, payload,
+            cause_id, in_reply_to, session_id, user_id, time.time(), ttl_ms,
+        )  # fmt: skip
+        frame = envelope.encode()
+        self.last_seq[subject] = seq  # only now: what could not be encoded must not look like a loss
+        return envelope, frame

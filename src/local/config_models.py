@@ -1,0 +1,154 @@
+"""`models.yaml`: which model servers there are, and which models of theirs do what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from local.config import Settings, load
+from local.config_address import is_cloud
+from local.config_fault import suggestion
+from local.errors import ConfigError
+
+Role = Literal["chat", "fast", "vision", "critic", "embed"]
+Kind = Literal["ollama", "openai", "llama_server"]
+
+OPT_IN = "conversations and memories would leave your machines; write allow_cloud: true if you want that"
+_KEYS: Mapping[str, frozenset[str]] = {
+    "ollama": frozenset({"url", "allow_cloud", "program", "start"}),
+    "openai": frozenset({"url", "allow_cloud", "api_key_variable"}),
+    "llama_server": frozenset({"program", "model", "args", "port", "minimum_build", "start_seconds"}),
+}
+
+
+class Provider(Settings):
+    """One model server; the comments in the file say what each key means."""
+
+    kind: Kind
+    url: str | None = None
+    allow_cloud: bool = False
+    api_key_variable: str | None = None
+    program: str | None = None
+    start: bool = True
+    model: Path | None = None
+    args: tuple[str, ...] = ("--jinja", "--ctx-size", "32000")
+    port: int = Field(0, ge=0, le=65535)
+    minimum_build: int = Field(8665, ge=0)
+    start_seconds: float = Field(600, gt=0)
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        foreign = sorted(self.model_fields_set - _KEYS[self.kind] - {"kind"})
+        if foreign:
+            raise ValueError(f"{foreign[0]} is no setting of a server of kind {self.kind}")
+        if self.url and is_cloud(self.url) and not self.allow_cloud:
+            raise ValueError(f"{self.url} is on the internet: {OPT_IN}")
+        return self
+
+
+class Chains(Settings):
+    """For each role the models that are asked, as provider/model, each when those before it could not answer."""
+
+    chat: tuple[str, ...] = ()
+    fast: tuple[str, ...] = ()
+    vision: tuple[str, ...] = ()
+    critic: tuple[str, ...] = ()
+    embed: tuple[str, ...] = ()
+
+    def of(self, role: Role) -> tuple[str, ...]:
+        """The chain of a role; without one of its own the chain of chat, except for embeddings."""
+        own: tuple[str, ...] = getattr(self, role)
+        return own if own or role == "embed" else self.chat
+
+    def all(self) -> tuple[str, ...]:
+        """Every model in every chain."""
+        return tuple(name for role in get_args(Role) for name in getattr(self, role))
+
+
+class MaxTools(Settings):
+    """How many tools a model of each tier is offered at most; None is no limit."""
+
+    weak: int | None = Field(6, ge=0)
+    mid: int | None = Field(24, ge=0)
+    frontier: int | None = Field(None, ge=0)
+
+
+class ModelsConfig(Settings):
+    """`models.yaml`; the comments there say what each key means."""
+
+    providers: dict[str, Provider] = Field({kind: Provider(kind=kind) for kind in get_args(Kind)})
+    roles: Chains = Chains()
+    fallback_on_rate_limit: bool = True
+    fallback_on_error: bool = True
+    max_retries: int = Field(2, ge=0)
+    max_wait_seconds: float = Field(30, ge=0)
+    max_tools: MaxTools = MaxTools()
+
+    @field_validator("roles")
+    @classmethod
+    def _chains_name_providers(cls, roles: Chains, info: ValidationInfo) -> Chains:
+        providers = info.data.get("providers", {})
+        for name in roles.all():
+            provider, slash, model = name.partition("/")
+            if not slash or not model:
+                raise ValueError(f"expected provider/model, such as ollama/gemma4:12b, found {name!r}")
+            if provider not in providers:
+                raise ValueError(f"{name}: unknown provider; {suggestion(provider, providers)}")
+        return roles
+
+
+class Endpoint(Settings):
+    """A model server as a client needs it. `only_model` is the one it has, whatever model it is asked for."""
+
+    kind: Literal["ollama", "openai"]
+    url: str
+    allow_cloud: bool = False
+    api_key_variable: str | None = None
+    only_model: str | None = None
+
+
+class Routing(Settings):
+    """Every model server that can be asked, by its provider's name, and how. `default` is the one of `backend`."""
+
+    config: ModelsConfig = ModelsConfig()
+    endpoints: dict[str, Endpoint]
+    default: str
+
+    @classmethod
+    def to_one(cls, name: str, endpoint: Endpoint) -> Self:
+        """Everything is asked from one server."""
+        return cls(endpoints={name: endpoint}, default=name)
+
+    def first(self, role: Role, own_model: str) -> str:
+        """The model that is asked first, by its name for people: without its provider, if that is the default."""
+        chain = self.config.roles.of(role) or (own_model,)
+        provider, model = self.locate(chain[0])
+        return model if provider == self.default else f"{provider}/{model}"
+
+    def locate(self, name: str) -> tuple[str, str]:
+        """Provider and model of `provider/model`, or of a mere model, which is then one of the default provider.
+
+        Raises `ConfigError` for a model that Ollama runs on other people's machines without leave.
+        """
+        provider, slash, model = name.partition("/")
+        if not (slash and provider in self.endpoints):
+            provider, model = self.default, name
+        endpoint = self.endpoints[provider]
+        if endpoint.kind == "ollama" and model.endswith(("-cloud", ":cloud")) and not endpoint.allow_cloud:
+            raise ConfigError(f"{model} runs on the machines of Ollama: {OPT_IN}, for {provider} in models.yaml")
+        return provider, endpoint.only_model or model
+
+
+def load_models(layers: Sequence[Path], overrides: Mapping[str, Any] | None = None) -> ModelsConfig:
+    """`models.yaml`, with the paths of models counted from the user's folder. Raises `ConfigError`."""
+    config = load("models", ModelsConfig, layers, overrides)
+    providers = {
+        name: provider.model_copy(update={"model": (layers[-1] / provider.model.expanduser()).resolve()})
+        if provider.model
+        else provider
+        for name, provider in config.providers.items()
+    }
+    return config.model_copy(update={"providers": providers})

@@ -1,0 +1,120 @@
+"""Failpoints: named places in the code where a test can have the process that gets there killed or frozen.
+
+Armed by the environment variable LOCAL2_FAILPOINTS alone, for instance with
+`journal.committed=kill@/tmp/a,tool.after_run=freeze@/tmp/b#3`. An entry fires for the process that removes its token
+file: once for each time somebody puts the file there, over all restarts. With `#3` a process passes three times while
+the file lies there, and is struck at the fourth. `lossy=on` is the negative control: delivery without its protection.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from local.config import environment
+from local.config_fault import suggestion
+from local.errors import ConfigError
+
+NAMES = frozenset(
+    {
+        "api.before_publish",  # the request is read, nothing is published
+        "api.query_committed",  # before the 202 or the first byte
+        "api.answer_heard",  # before it is written to the client
+        "generator.delivered",  # the query is delivered, nothing is stored
+        "journal.received",  # in the batch, before its commit
+        "journal.committed",  # before anybody is told
+        "journal.confirmed",  # told, before it is delivered
+        "journal.acknowledged",  # the acknowledgement is heard, before it is stored
+        "observer.handled",  # its effect is stored, before its acknowledgement
+        "tool.before_run",
+        "tool.after_run",  # the effect is done, before its record
+        "tool.recorded",  # before the reply
+        "turn.accepted",  # the query is stored, before the model
+        "turn.step_stored",  # before the tool request
+        "turn.results_in",  # before the step is stored
+        "turn.end_stored",  # before the outcome is published
+        "turn.published",  # the outcome is confirmed, before the query is acknowledged
+    }
+)
+SIGNALS = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP}
+VARIABLE = "LOCAL2_FAILPOINTS"
+_ENTRY = re.compile(r"(?P<name>[\w.]+)=(?P<action>\w+)@(?P<token>[^#]+)(?:#(?P<skip>\d{1,9}))?")
+_LOSSY = "lossy=on"
+
+
+@dataclass(slots=True)
+class Strike:
+    """What happens to whoever gets past `skip` times while the token file lies there."""
+
+    number: signal.Signals
+    token: Path
+    skip: int
+
+    def take(self) -> bool:
+        """Whether this pass is the one; the token is gone then."""
+        if self.skip:
+            self.skip -= self.token.exists()
+            return False
+        try:
+            self.token.unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Armed:
+    """What LOCAL2_FAILPOINTS says."""
+
+    strikes: dict[str, list[Strike]]
+    lossy: bool
+
+    def reach(self, name: str) -> None:
+        """See `reach`."""
+        if name not in NAMES:
+            raise ConfigError(f"there is no failpoint {name!r}; {suggestion(name, NAMES)}")
+        for strike in self.strikes.get(name, ()):
+            if strike.take():
+                os.kill(os.getpid(), strike.number)
+
+
+def reach(name: str) -> None:
+    """This process is at a failpoint. Nothing happens unless a test has armed it. Raises `ConfigError` for a name that
+    is not one of `NAMES`, if any is armed, and for a LOCAL2_FAILPOINTS that cannot be read."""
+    armed = _armed()
+    if armed.strikes:
+        armed.reach(name)
+
+
+def is_lossy() -> bool:
+    """Whether a test wants delivery without its protection: nothing waits for the journal or is sent again."""
+    return _armed().lossy
+
+
+def parse(text: str) -> Armed:
+    """Read the value of LOCAL2_FAILPOINTS. Raises `ConfigError` that says which entry is wrong."""
+    strikes: dict[str, list[Strike]] = {}
+    entries = [entry.strip() for entry in text.split(",") if entry.strip()]
+    for entry in entries:
+        if entry == _LOSSY:
+            continue
+        found = _ENTRY.fullmatch(entry)
+        if found is None:
+            raise ConfigError(f"{VARIABLE}: expected name=action@token-file[#skip] or {_LOSSY}, found {entry!r}")
+        name, action = found["name"], found["action"]
+        if name not in NAMES:
+            raise ConfigError(f"{VARIABLE}: there is no failpoint {name!r}; {suggestion(name, NAMES)}")
+        if action not in SIGNALS:
+            raise ConfigError(f"{VARIABLE}: {name}: there is no action {action!r}; {suggestion(action, SIGNALS)}")
+        strike = Strike(SIGNALS[action], Path(found["token"]), int(found["skip"] or 0))
+        strikes.setdefault(name, []).append(strike)
+    return Armed(strikes, _LOSSY in entries)
+
+
+@cache
+def _armed() -> Armed:
+    return parse(environment().failpoints)

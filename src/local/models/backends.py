@@ -1,0 +1,60 @@
+"""From `Routing` to the `ChatModel` that an agent uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from local.config import secret
+from local.config_models import Endpoint, Role, Routing
+from local.models.chat import ChatModel
+from local.models.ollama import OllamaModel
+from local.models.openai import OpenAIModel
+from local.models.routing.attempts import Policy
+from local.models.routing.call import Target
+from local.models.routing.router import Router
+
+
+def connect(routing: Routing, role: Role, own_model: str, *, timeout_seconds: float) -> Router:
+    """The models of a role. Asked for `own_model`, it asks the role's chain, or that model if there is none; asked for
+    another, it asks that one alone. `timeout_seconds` limits the wait for an answer's beginning, each later silence and
+    every other request. No connection is made yet. Raises `ConfigError` for a key that is not there.
+    """
+    clients = _Clients(routing, timeout_seconds)
+    config = routing.config
+    chain = [clients.target(name) for name in config.roles.of(role) or (own_model,)]
+    policy = Policy(
+        fallback_on_rate_limit=config.fallback_on_rate_limit,
+        fallback_on_error=config.fallback_on_error,
+        max_retries=config.max_retries,
+        max_wait_seconds=config.max_wait_seconds,
+    )
+
+    def find(name: str) -> Sequence[Target]:
+        return chain if name == own_model else [clients.target(name)]
+
+    return Router(find, clients.close, policy=policy, max_tools=config.max_tools)
+
+
+class _Clients:
+    """One client for each server, made when it is first needed."""
+
+    def __init__(self, routing: Routing, timeout_seconds: float) -> None:
+        self._routing, self._timeout_seconds = routing, timeout_seconds
+        self._made: dict[str, ChatModel] = {}
+
+    def target(self, name: str) -> Target:
+        provider, model = self._routing.locate(name)
+        if provider not in self._made:
+            self._made[provider] = self._client(self._routing.endpoints[provider])
+        return Target(f"{provider}/{model}", model, self._made[provider])
+
+    async def close(self) -> None:
+        for client in self._made.values():
+            await client.close()
+
+    def _client(self, endpoint: Endpoint) -> ChatModel:
+        key = secret(endpoint.api_key_variable) if endpoint.api_key_variable else ""
+        make = OllamaModel if endpoint.kind == "ollama" else partial(OpenAIModel, api_key=key)
+        seconds = self._timeout_seconds
+        return make(endpoint.url, first_token_seconds=seconds, between_tokens_seconds=seconds, timeout_seconds=seconds)

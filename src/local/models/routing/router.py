@@ -1,0 +1,122 @@
+"""A `ChatModel` that is a chain of models: when one cannot answer, the next one does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from local.config_models import MaxTools
+from local.errors import ModelError
+from local.models.chat import Degraded, Delta, Json, ModelInfo
+from local.models.routing.attempts import Pauses, Policy
+from local.models.routing.call import Call, Target, outcome
+from local.models.routing.tiers import tier_of
+from local.models.routing.tool_choice import choose_tools
+
+
+class Router:
+    """Asks the targets that `find` gives for a name, the best first. See `Attempts` for when it goes on to the next.
+
+    Never after an answer has begun: what was said cannot be taken back, and the failure is the caller's. That another
+    model answers is told as `Degraded`. When nobody can, and there was more than one to ask, it is `NoModelLeft`.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[str], Sequence[Target]],
+        close_clients: Callable[[], Awaitable[None]],
+        *,
+        policy: Policy = Policy(),  # noqa: B008 frozen
+        max_tools: MaxTools = MaxTools(),  # noqa: B008 frozen
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._find, self._close_clients = find, close_clients
+        self._policy, self._max_tools = policy, max_tools
+        self._clock, self._sleep = clock, sleep
+        self._pauses = Pauses()
+        self._infos: dict[str, ModelInfo] = {}
+
+    async def chat(
+        self,
+        model: str,
+        messages: Sequence[Json],
+        *,
+        tools: Sequence[Json] = (),
+        think: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> AsyncGenerator[Delta, None]:
+        """See `ChatModel.chat`."""
+        call = self._call(self._find(model))
+        while True:
+            target = await call.next()
+            begun = False
+            try:
+                await self._check_sight(target, messages)
+                offered = choose_tools(tools, messages, getattr(self._max_tools, tier_of(target.model)))
+                for note in (*call.notes, *_left_out(target, tools, offered)):
+                    yield Degraded(note)
+                stream = target.client.chat(target.model, messages, tools=offered, think=think, options=options)
+                async with aclosing(stream):
+                    async for delta in stream:
+                        begun = begun or not isinstance(delta, Degraded)
+                        yield delta
+                return
+            except ModelError as error:
+                if begun:
+                    raise
+                self._infos.pop(target.name, None)
+                call.failed(error)
+
+    async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
+        """See `ChatModel.embed`. Only the same model on another server takes over: vectors of two models are not
+        comparable."""
+        targets = self._find(model)
+        call = self._call([target for target in targets if target.model == targets[0].model])
+        while True:
+            target = await call.next()
+            try:
+                return await target.client.embed(target.model, texts)
+            except ModelError as error:
+                call.failed(error)
+
+    async def show(self, model: str) -> ModelInfo:
+        """What its server knows of the first model that is there; asked once, and again after a failure."""
+        failures: dict[str, ModelError] = {}
+        for target in self._find(model):
+            try:
+                return await self._info(target)
+            except ModelError as error:
+                failures[target.name] = error
+        raise outcome(failures)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._close_clients()
+
+    def _call(self, targets: Sequence[Target]) -> Call:
+        return Call(targets, self._policy, self._pauses, self._clock, self._sleep)
+
+    async def _info(self, target: Target) -> ModelInfo:
+        if target.name not in self._infos:
+            self._infos[target.name] = await target.client.show(target.model)
+        return self._infos[target.name]
+
+    async def _check_sight(self, target: Target, messages: Sequence[Json]) -> None:
+        """Some servers drop pictures without a word when the model cannot see."""
+        if any(message.get("images") for message in messages):
+            capabilities = (await self._info(target)).capabilities
+            if capabilities and "vision" not in capabilities:
+                text = f"{target.name} cannot see pictures: name a model that can for the role vision in models.yaml"
+                raise ModelError(text, kind="unsupported")
+
+
+def _left_out(target: Target, tools: Sequence[Json], offered: Sequence[Json]) -> Iterator[str]:
+    """What is to be told of tools that a model was not offered."""
+    if len(offered) < len(tools):
+        kept = {tool["function"]["name"] for tool in offered}
+        names = ", ".join(tool["function"]["name"] for tool in tools if tool["function"]["name"] not in kept)
+        yield f"{target.name} is offered {len(offered)} of {len(tools)} tools, for its size; left out: {names}"

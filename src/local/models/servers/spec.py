@@ -1,0 +1,79 @@
+"""What it takes to run a model server, decided before anything is started. Imports next to nothing."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from local.config_models import Provider
+from local.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSpec:
+    """A server to run: `command` with `variables` added to the environment. It listens at `url`, answers GET
+    `health_path` with 200 once it can be used, and gets `start_seconds` until then. `minimum_build` is llama-server's.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    url: str
+    health_path: str
+    start_seconds: float
+    variables: Mapping[str, str] = field(default_factory=dict)
+    minimum_build: int | None = None
+
+
+def ollama_spec(name: str, program: str, url: str) -> ServerSpec:
+    """Ollama, to listen at the address where we look for it. It loads models when they are asked for."""
+    return ServerSpec(
+        name, (program, "serve"), url, "/api/version", start_seconds=30, variables={"OLLAMA_HOST": urlsplit(url).netloc}
+    )
+
+
+def llama_server_spec(name: str, provider: Provider) -> ServerSpec:
+    """llama-server with its one model, on a port that is free now. Raises `ConfigError` for what is missing."""
+    program, model = require_program(name, provider), require_model(name, provider)
+    port = provider.port or _free_port()
+    command = (
+        program, "--model", str(model), "--alias", model.stem, "--host", "127.0.0.1", "--port", str(port),
+        *provider.args,
+    )  # fmt: skip
+    return ServerSpec(
+        name,
+        command,
+        f"http://127.0.0.1:{port}",
+        "/health",
+        start_seconds=provider.start_seconds,
+        minimum_build=provider.minimum_build,
+    )
+
+
+def require_program(name: str, provider: Provider) -> str:
+    """Where llama-server is. Raises `ConfigError`."""
+    program = provider.program or "llama-server"
+    found = shutil.which(str(Path(program).expanduser()))
+    if found is None:
+        where = "install llama.cpp (https://github.com/ggml-org/llama.cpp), or say where it is"
+        raise ConfigError(f"there is no program {program}: {where} with providers.{name}.program in models.yaml")
+    return found
+
+
+def require_model(name: str, provider: Provider) -> Path:
+    """The file with the model. Raises `ConfigError`."""
+    key = f"providers.{name}.model in models.yaml"
+    if provider.model is None:
+        raise ConfigError(f"llama-server needs a model: write the path of a GGUF file as {key}")
+    if not provider.model.is_file():
+        raise ConfigError(f"there is no file {provider.model}; correct {key}")
+    return provider.model
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,151 @@
+"""What the journal and its clients say to each other. All of it is ephemeral: what is lost is said again."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from local.protocol import subjects
+from local.protocol.message import Data, Delivery, Message
+from local.protocol.messages import ErrorInfo
+
+
+class JournalOpened(Message):
+    """The journal, when it begins to serve and after each reconnection: resend what it has not confirmed, attach."""
+
+    subject = subjects.JOURNAL_OPENED
+    delivery = Delivery.EPHEMERAL
+
+
+class JournalConfirmed(Message):
+    """The journal to one publisher's instance: these confirmed messages are on disk, and of the recorded ones
+    everything up to a seq, by subject. `refused` are ids that it cannot take, for the reason in `error`."""
+
+    subject = subjects.JOURNAL_CONFIRMED
+    delivery = Delivery.EPHEMERAL
+    family_key = "instance"
+    instance: str
+    ids: tuple[str, ...] = ()
+    recorded: dict[str, int] = Field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    error: ErrorInfo | None = None
+
+
+class JournalFloors(Message):
+    """A publisher that resends recorded messages: by subject, nothing up to this seq will come any more."""
+
+    subject = subjects.JOURNAL_FLOORS
+    delivery = Delivery.EPHEMERAL
+    floors: dict[str, int]
+
+
+class JournalAttach(Message):
+    """A process that serves a durable consumer: when it is ready, each second, and when the journal has opened.
+    `subjects` are whole ones and families; the sender's instance is given what was not acknowledged yet."""
+
+    subject = subjects.JOURNAL_ATTACH
+    delivery = Delivery.EPHEMERAL
+    consumer: str = Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")  # a word of a subject
+    subjects: tuple[str, ...] = Field(min_length=1)
+    max_in_hand: int = Field(256, ge=1)
+    lane_width: int = Field(1, ge=1)  # how many of one session may be in hand at a time
+
+
+class JournalDetach(Message):
+    """A process that serves a durable consumer, when it ends in order: what it holds is handed back."""
+
+    subject = subjects.JOURNAL_DETACH
+    delivery = Delivery.EPHEMERAL
+    consumer: str
+
+
+class JournalFenced(Message):
+    """The journal to an instance whose place another one has taken: it is given nothing any more, and should end."""
+
+    subject = subjects.JOURNAL_FENCED
+    delivery = Delivery.EPHEMERAL
+    family_key = "consumer"
+    consumer: str
+    instance: str
+
+
+class JournalDeliver(Message):
+    """The journal to the instance that serves a durable consumer: entry `number` for the `attempt`th time. `frame` is
+    the envelope as it was on the wire; `after` the entry of the same session that has to begin first, 0 for none."""
+
+    subject = subjects.JOURNAL_DELIVER
+    delivery = Delivery.EPHEMERAL
+    family_key = "consumer"
+    consumer: str
+    instance: str
+    number: int
+    attempt: int
+    after: int = 0
+    frame: str
+
+
+class JournalAck(Message):
+    """A durable consumer: it is done with these, for good."""
+
+    subject = subjects.JOURNAL_ACK
+    delivery = Delivery.EPHEMERAL
+    consumer: str
+    numbers: tuple[int, ...]
+
+
+class JournalWorking(Message):
+    """A durable consumer, four times a second while it works: by number, the attempt it is busy with."""
+
+    subject = subjects.JOURNAL_WORKING
+    delivery = Delivery.EPHEMERAL
+    consumer: str
+    attempts: dict[int, int]
+
+
+class JournalRead(Message):
+    """Whoever wants to know what is on record: entries above `after` that match everything given, oldest first."""
+
+    subject = subjects.JOURNAL_READ
+    delivery = Delivery.EPHEMERAL
+    is_request = True
+    subjects: tuple[str, ...] = ()  # whole ones and families; none is everything
+    correlation_id: str | None = None
+    session_id: str | None = None
+    after: int = 0
+    limit: int = Field(100, ge=1, le=1000)
+
+
+class JournalEntry(Data):
+    """One message on record. The payload of a redacted one is gone from the end of its frame."""
+
+    number: int
+    committed_at: float  # seconds since 1970
+    redacted: bool
+    frame: str
+
+
+class JournalEntries(Message):
+    """The journal's answer to that. There may be more if there are `limit` of them, or if `more` says so."""
+
+    subject = subjects.JOURNAL_ENTRIES
+    delivery = Delivery.EPHEMERAL
+    entries: tuple[JournalEntry, ...] = ()
+    more: bool = False
+    error: ErrorInfo | None = None
+
+
+class JournalRedact(Message):
+    """Whoever deletes a session: its payloads are to leave the journal, too."""
+
+    subject = subjects.JOURNAL_REDACT
+    delivery = Delivery.EPHEMERAL
+    is_request = True
+    session_id: str
+
+
+class JournalRedacted(Message):
+    """The journal's answer to that: how many payloads it has removed, or why it could not."""
+
+    subject = subjects.JOURNAL_REDACTED
+    delivery = Delivery.EPHEMERAL
+    count: int = 0
+    error: ErrorInfo | None = None

@@ -1,0 +1,121 @@
+"""One turn as it is stored, and the tables that hold it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+MIGRATIONS = (
+    """
+    CREATE TABLE turns (
+        position INTEGER PRIMARY KEY AUTOINCREMENT,
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        user_id TEXT,
+        envelope_id TEXT NOT NULL,
+        query TEXT NOT NULL,
+        body TEXT NOT NULL,
+        in_history INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        attempt INTEGER NOT NULL DEFAULT 1,
+        tools TEXT NOT NULL,
+        answer TEXT,
+        outcome_subject TEXT,
+        outcome TEXT,
+        published INTEGER NOT NULL DEFAULT 0,
+        created_at REAL NOT NULL,
+        finished_at REAL,
+        UNIQUE (query_id, respondent_id)
+    );
+    CREATE INDEX turns_by_session ON turns (session_id, respondent_id, position);
+    CREATE INDEX turns_unfinished ON turns (published) WHERE published = 0;
+    CREATE TABLE steps (
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (query_id, respondent_id, number)
+    ) WITHOUT ROWID;
+    """,
+    """
+    CREATE TABLE results (
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        call_id TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (query_id, respondent_id, call_id)
+    ) WITHOUT ROWID;
+    """,
+    """
+    CREATE TABLE owners (respondent_id TEXT PRIMARY KEY, token TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE cancels (
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        PRIMARY KEY (query_id, respondent_id)
+    ) WITHOUT ROWID;
+    """,
+)
+
+
+class TurnStatus(StrEnum):
+    """Where a stored turn stands; `open` is waiting or running."""
+
+    OPEN = "open"
+    ANSWERED = "answered"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """One row. `body` is the query's message as JSON; `tools` the names of the tools there were when it was accepted;
+    `outcome` the message that ended it, on `outcome_subject`. No columns, but looked up on the way by `accept`, are
+    `cancelled`, whether somebody wants it to end, and `beginning`, the history before the turn where nothing can still
+    be added to it."""
+
+    position: int
+    query_id: str
+    respondent_id: str
+    session_id: str
+    user_id: str | None
+    envelope_id: str
+    query: str
+    body: str
+    in_history: bool
+    status: TurnStatus
+    attempt: int
+    tools: tuple[str, ...]
+    answer: str | None
+    outcome_subject: str | None
+    outcome: str | None
+    published: bool
+    created_at: float
+    finished_at: float | None
+    cancelled: bool = field(default=False, compare=False)
+    beginning: tuple[dict[str, Any], ...] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query to be stored. One that is not `in_history` belongs to no conversation that anybody continues."""
+
+    query_id: str
+    session_id: str
+    user_id: str | None
+    envelope_id: str
+    query: str
+    body: str
+    in_history: bool = True
+    tools: tuple[str, ...] = ()
+
+
+def stored_turn(row: sqlite3.Row) -> StoredTurn:
+    """The turn in a row of `turns`."""
+    values = dict(row)
+    values["status"], values["tools"] = TurnStatus(values["status"]), tuple(json.loads(values["tools"]))
+    values["in_history"], values["published"] = bool(values["in_history"]), bool(values["published"])
+    return StoredTurn(**values)

@@ -1,0 +1,75 @@
+"""A door that asks, and hears everything that is said."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from local.bus.bus import Bus
+from local.protocol.envelope import Envelope, Trace
+from local.protocol.messages import AgentTransition, Message, QueryCancel, QueryReceived
+
+M = TypeVar("M", bound=Message)
+SECONDS = 20.0  # a test that waits so long has failed
+
+
+class Door:
+    """Asks, and hears everything that is said on the bus."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.bus = bus
+        self.heard: list[Envelope] = []
+        self._news = asyncio.Event()
+        bus.subscribe("", self._hear)
+
+    async def ask(
+        self, query: str, query_id: str, *, session: str | None = "s", envelope_id: str | None = None, **fields: Any
+    ) -> Envelope:
+        message = QueryReceived(query_id=query_id, query=query, **fields)
+        return await self.bus.publish(message, Trace(query_id, None, session, "user"), envelope_id=envelope_id)
+
+    async def cancel(self, query_id: str) -> None:
+        await self.bus.publish(QueryCancel(query_id=query_id), Trace(query_id))
+
+    def of(self, kind: type[M], **fields: Any) -> list[M]:
+        """Everything heard so far of a kind, with these values in its fields."""
+        return [message for _, message in self._matching(kind, fields)]
+
+    def envelopes(self, kind: type[M], **fields: Any) -> list[Envelope]:
+        return [envelope for envelope, _ in self._matching(kind, fields)]
+
+    async def hears(self, kind: type[M], times: int = 1, **fields: Any) -> M:
+        """The message that is heard as number `times` of its sort, as soon as it is there."""
+        await self.until(lambda: len(self.of(kind, **fields)) >= times)
+        return self.of(kind, **fields)[times - 1]
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Wait for something that was heard to make it so."""
+        async with asyncio.timeout(SECONDS):
+            while not is_so():
+                self._news.clear()
+                await self._news.wait()
+
+    def subjects(self, query_id: str) -> list[str]:
+        """The subjects of everything that belongs to a query, in order; transitions by the state they lead to."""
+        return [
+            f"-> {AgentTransition.decode(envelope.payload).to_state}"
+            if envelope.subject == AgentTransition.subject
+            else envelope.subject
+            for envelope in self.heard
+            if envelope.correlation_id == query_id
+        ]
+
+    def _matching(self, kind: type[M], fields: Mapping[str, Any]) -> list[tuple[Envelope, M]]:
+        exact = kind.subject if not kind.family_key else None
+        found = [
+            (envelope, kind.decode(envelope.payload))
+            for envelope in self.heard
+            if envelope.subject == exact or (exact is None and envelope.subject.startswith(kind.subject))
+        ]
+        return [(envelope, message) for envelope, message in found if fields.items() <= dict(message).items()]
+
+    def _hear(self, envelope: Envelope) -> None:
+        self.heard.append(envelope)
+        self._news.set()

@@ -1,0 +1,80 @@
+"""A model that plays a script."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from local.errors import ModelError
+from local.models.chat import ContentDelta, Delta, Done, Json, ModelInfo, Usage
+
+Item = str | Delta | Exception | asyncio.Event
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One call of the model."""
+
+    messages: list[Json]
+    tools: list[str]
+    think: bool
+    options: Mapping[str, Any]
+
+    @property
+    def query(self) -> str:
+        return next(str(message["content"]) for message in reversed(self.messages) if message["role"] == "user")
+
+
+class ScriptedModel:
+    """Says what it was told to say. An event is waited for, an exception raised, text becomes content."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.problem: ModelError | None = None
+        self.closed_early = asyncio.Event()
+        self._scripts: defaultdict[str, deque[tuple[Item, ...]]] = defaultdict(deque)
+
+    def will_say(self, *items: Item, to: str = "") -> None:
+        """The next message; `to` is the query it answers, if any should not do."""
+        self._scripts[to].append(items)
+
+    async def chat(
+        self,
+        model: str,
+        messages: Sequence[Json],
+        *,
+        tools: Sequence[Json] = (),
+        think: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> AsyncGenerator[Delta, None]:
+        names = [tool["function"]["name"] for tool in tools]
+        asked = Asked([dict(message) for message in messages], names, think, options or {})
+        self.asked.append(asked)
+        script = self._scripts[asked.query] or self._scripts[""]
+        assert script, f"the model was asked once too often: {asked.query}"
+        try:
+            for item in script.popleft():
+                if isinstance(item, asyncio.Event):
+                    await item.wait()
+                elif isinstance(item, Exception):
+                    raise item
+                else:
+                    yield ContentDelta(item) if isinstance(item, str) else item
+            yield Done(Usage(2, 1), model=model)
+        except (asyncio.CancelledError, GeneratorExit):
+            self.closed_early.set()
+            raise
+
+    async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
+        raise NotImplementedError
+
+    async def show(self, model: str) -> ModelInfo:
+        if self.problem is not None:
+            raise self.problem
+        return ModelInfo(model, frozenset({"completion", "tools", "thinking"}))
+
+    async def close(self) -> None:
+        pass

@@ -1,0 +1,110 @@
+"""A journal, a door, and whoever is served on one bus."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from agent_stage.door import SECONDS, Door
+from agent_stage.scripted_model import ScriptedModel
+from agent_stage.served import Record, Served
+
+from local.agents.generator import CONSUMER, GeneratorAgent
+from local.agents.generator_config import GeneratorConfig
+from local.bus.memory import MemoryHub
+from local.protocol.envelope import decode
+from local.protocol.journal_messages import JournalAck, JournalEntries, JournalEntry, JournalRead
+from local.protocol.messages import BusDead, Message, QueryFailed, QueryReceived, ResponseGeneration, ToolSchema
+from local.runtime.journal import Journal, JournalConfig
+from local.runtime.participant import Participant
+from local.services.journal.store import JournalStore
+from local.tools.tool import Tool
+
+
+class Stage:
+    """One bus with a journal, its door, and whoever is served on it."""
+
+    def __init__(self, hub: MemoryHub, door: Door, database: Path) -> None:
+        self.hub, self.door, self.database = hub, door, database
+        self.model = ScriptedModel()
+        self._served: list[Served] = []
+        self._journal: Served
+        self._generator: Served
+        self._deadly, self._passes = "", 0
+
+    async def serve(self, participant: Participant, sender: str = "") -> Served:
+        return await self._ready(Served(participant, self.hub, sender or participant.name))
+
+    async def generator(self, **settings: Any) -> Served:
+        """A generator on the stage's one file, ready."""
+        config = GeneratorConfig(model="gemma", system_prompt="Be brief.", **settings)
+        record = Record(self.database)
+        self._generator = Served(GeneratorAgent(config, self.model, record), self.hub, "generator", record)
+        return await self._ready(self._generator)
+
+    async def doomed_generator(self, failpoint: str, passes: int = 1) -> Served:
+        """One that is killed when it gets to that point for that many times."""
+        self._deadly, self._passes = failpoint, passes
+        return await self.generator()
+
+    async def journal(self, **settings: Any) -> Served:
+        """A journal on the stage's one file, ready; in the place of the one there was."""
+        await self.no_journal()
+        journal = Journal(JournalConfig(**settings), JournalStore(self.database.with_name("journal.db")))
+        self._journal = await self.serve(journal)
+        return self._journal
+
+    async def no_journal(self) -> None:
+        """The journal ends, if there is one."""
+        if hasattr(self, "_journal"):
+            await self._journal.end()
+
+    async def tool(self, tool: Tool, sender: str = "") -> Served:
+        """A tool whose schema everybody has got."""
+        before = len(self.door.of(ToolSchema))
+        served = await self.serve(tool, sender)
+        await self.door.hears(ToolSchema, before + 1)
+        return served
+
+    def reach(self, failpoint: str) -> None:
+        """Stands in for `failpoints.reach`."""
+        if failpoint != self._deadly:
+            return
+        self._passes -= 1
+        if self._passes == 0:
+            self._generator.die()
+            raise asyncio.CancelledError  # not one step further
+
+    async def on_record(self, query_id: str, *kinds: type[Message]) -> list[JournalEntry]:
+        """What the journal has of a query, in order."""
+        request = JournalRead(subjects=tuple(kind.subject for kind in kinds), correlation_id=query_id)
+        return list((await self.door.bus.request(request, JournalEntries, SECONDS)).entries)
+
+    def acknowledged(self) -> set[int]:
+        """The numbers of the messages that the generator is done with."""
+        return {number for ack in self.door.of(JournalAck, consumer=CONSUMER) for number in ack.numbers}
+
+    async def end_of(self, query_id: str) -> ResponseGeneration | QueryFailed:
+        """How a query ended, once the generator has acknowledged it, or the letter that says that it is dead.
+
+        There is one end on record, and everything that was heard of an end is a copy of it.
+        """
+        kinds: tuple[type[ResponseGeneration | QueryFailed], ...] = (ResponseGeneration, QueryFailed)
+        await self.door.until(lambda: any(self.door.of(kind, query_id=query_id) for kind in kinds))
+        number = (await self.on_record(query_id, QueryReceived, BusDead))[-1].number
+        await self.door.until(lambda: number in self.acknowledged())
+        [entry] = await self.on_record(query_id, *kinds)
+        end = decode(entry.frame.encode())
+        heard = [envelope for kind in kinds for envelope in self.door.envelopes(kind, query_id=query_id)]
+        assert {(envelope.id, envelope.payload) for envelope in heard} == {(end.id, end.payload)}
+        return next(kind for kind in kinds if kind.subject == end.subject).decode(end.payload)
+
+    async def _ready(self, served: Served) -> Served:
+        self._served.append(served)
+        await served.ready()
+        return served
+
+    async def end(self) -> None:
+        for served in reversed(self._served):
+            await served.end()

@@ -1,0 +1,137 @@
+"""Deleting a session: from the journal and from the generator's record, and not while it is in use."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.agents import session_deletion as module
+from local.agents.outcome import Outcomes
+from local.agents.session_deletion import SessionDeletion
+from local.errors import StoreFailed
+from local.protocol.envelope import Trace
+from local.protocol.messages import (
+    ConversationRequest,
+    ConversationResult,
+    ErrorInfo,
+    QueryAccepted,
+    QueryCancel,
+    QueryFailed,
+    QueryReceived,
+    ResponseGeneration,
+    ToolResult,
+)
+from local.services.conversation import Asked, ConversationService, TurnStatus
+from local.services.journal.store import JournalStore
+
+Stage = Any  # of conftest.py
+SECRET = "Mau is my cat"
+ERROR = ErrorInfo(kind="gave_up", message=SECRET)
+
+
+def contents(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+async def delete(stage: Stage, session_id: str = "s") -> ConversationResult:
+    request = ConversationRequest(verb="delete", key=session_id)
+    result: ConversationResult = await stage.door.bus.request(request, ConversationResult, 15)
+    return result
+
+
+async def shown(stage: Stage) -> ConversationResult:
+    result: ConversationResult = await stage.door.bus.request(
+        ConversationRequest(verb="session", key="s"), ConversationResult, 5
+    )
+    return result
+
+
+async def answered(stage: Stage, query_id: str = "q") -> None:
+    stage.model.will_say(f"Noted: {SECRET}")
+    await stage.door.ask(SECRET, query_id)
+    await stage.door.hears(ResponseGeneration, query_id=query_id)
+
+
+async def test_a_deleted_session_has_left_no_word_in_any_file(stage: Stage, tmp_path: Path) -> None:
+    await stage.generator()
+    await answered(stage)
+    assert SECRET.encode() in contents(tmp_path)
+    result = await delete(stage)
+    assert (result.value["session_id"], result.value["deleted_turns"]) == ("s", 1)
+    assert result.value["redacted_messages"] >= 3  # the query, its answer, and the dialog that is recorded
+    assert SECRET.encode() not in contents(tmp_path)
+
+
+async def test_what_a_tool_says_only_after_the_deletion_is_not_kept_either(stage: Stage, tmp_path: Path) -> None:
+    await stage.generator()
+    await answered(stage)
+    await delete(stage)
+    late = ToolResult(query_id="q", call_id="q:0:0", tool="dice", result=SECRET)
+    sent = await stage.door.bus.publish(late, Trace("q", None, "s"))
+    await stage.door.bus.publish(QueryCancel(query_id="unknown"))  # on record when this returns, and what was before it
+    assert sent.id.encode() in contents(tmp_path)
+    assert SECRET.encode() not in contents(tmp_path)
+
+
+async def test_a_session_with_an_open_query_is_not_deleted(stage: Stage) -> None:
+    await stage.generator()
+    await answered(stage)
+    stage.model.will_say(asyncio.Event())
+    await stage.door.ask("wait", "open")
+    await stage.door.hears(QueryAccepted, query_id="open")
+    result = await delete(stage)
+    assert result.error.kind == "conflict"
+    assert "wait for its end or cancel it" in result.error.message
+    assert [turn["query_id"] for turn in (await shown(stage)).value["turns"]] == ["q", "open"]
+    await stage.door.cancel("open")
+    await stage.door.hears(ResponseGeneration, query_id="open")
+
+
+async def test_a_session_that_nobody_knows_is_not_found(stage: Stage) -> None:
+    await stage.generator()
+    result = await delete(stage, "nowhere")
+    assert result.error == ErrorInfo(kind="not_found", message="there is no session nowhere")
+
+
+async def test_what_only_the_journal_has_of_a_session_is_deleted_there(stage: Stage, tmp_path: Path) -> None:
+    await stage.generator()
+    await stage.door.bus.publish(QueryFailed(query_id="q", error=ERROR), Trace("q", None, "s"))
+    assert (await delete(stage)).value == {"session_id": "s", "deleted_turns": 0, "redacted_messages": 1}
+
+
+async def test_without_a_journal_nothing_is_deleted(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "JOURNAL_SECONDS", 0.1)
+    await stage.generator()
+    await answered(stage)
+    await stage.no_journal()
+    result = await delete(stage)
+    assert result.error.kind == "timeout"
+    assert (await shown(stage)).value["turns"]
+
+
+async def test_a_journal_that_cannot_redact_keeps_the_session(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(store: JournalStore, session_id: str) -> int:
+        raise StoreFailed("another program reads the file")
+
+    monkeypatch.setattr(JournalStore, "redact_session", fails)
+    await stage.generator()
+    await answered(stage)
+    result = await delete(stage)
+    assert result.error == ErrorInfo(kind="unavailable", message="another program reads the file")
+    assert (await shown(stage)).value["turns"]
+
+
+async def test_an_outcome_that_had_not_left_yet_leaves_before_the_deletion(stage: Stage, tmp_path: Path) -> None:
+    """Else it would reach the journal behind it."""
+    async with ConversationService(stage.database) as record:
+        body = QueryReceived(query_id="q", query=SECRET).encode().decode()
+        await record.accept(Asked("q", "s", None, "e", SECRET, body))
+        response = ResponseGeneration(query_id="q", status="answered", query=SECRET, answer=SECRET)
+        await record.finish("q", TurnStatus.ANSWERED, SECRET, response.subject, response.encode().decode())
+        deletion = SessionDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
+        deleted, redacted = await deletion.delete("s")
+    assert (deleted, redacted) == (1, 2)
+    assert SECRET.encode() not in contents(tmp_path)

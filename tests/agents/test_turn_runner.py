@@ -1,0 +1,222 @@
+"""One turn on the bus and on the disk: which requests it makes, what it keeps, and how it goes on after a crash."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.agents.steps import ModelStep, PlannedCall, parse_step
+from local.agents.tool_registry import ToolRegistry
+from local.agents.turn import Question, Turn
+from local.agents.turn_runner import Means, TurnRunner, request_id
+from local.bus.bus import Bus
+from local.errors import StoreFenced, StoreFull
+from local.models.chat import ToolCall
+from local.protocol.envelope import Envelope, Trace
+from local.protocol.messages import (
+    AgentTransition,
+    ErrorInfo,
+    GenerationToken,
+    ResponseGeneration,
+    ToolRequest,
+    ToolResult,
+    ToolSchema,
+)
+from local.services.conversation import Asked, ConversationService
+
+SECONDS = 20.0
+ROLL = ToolSchema(tool="roll", description="Roll.", parameters={}, timeout_seconds=SECONDS)
+
+
+class Record(ConversationService):
+    """Tells of every result that is kept."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.kept: asyncio.Queue[asyncio.Future[object]] = asyncio.Queue()
+
+    def keep_result(self, query_id: str, call_id: str, body: str) -> asyncio.Future[object]:
+        noted = super().keep_result(query_id, call_id, body)
+        self.kept.put_nowait(noted)
+        return noted
+
+
+class Process:
+    """A generator's process as far as one turn is concerned."""
+
+    def __init__(self, bus: Bus, model: Any, record: Record) -> None:
+        self.bus, self.record = bus, record
+        tools = ToolRegistry()
+        tools.announce(ROLL, "roll", "i", 0.0)
+        self._means = Means(bus, model, record, tools, "generator", "gemma", {}, SECONDS, clock=lambda: 0.0)
+        self._task: asyncio.Task[ResponseGeneration] | None = None
+
+    async def run(self) -> ResponseGeneration:
+        """Run turn q1 from its last stored step to its end."""
+        await self.record.accept(Asked("q1", "s", None, "e", "Roll!", "{}"))
+        steps = [parse_step(body) for body in await self.record.steps("q1")]
+        turn = Turn(Question("q1", "A", "Roll!", (), False, 5), steps)
+        return await TurnRunner(turn, self._means, Trace("q1"), 1).run()
+
+    def start(self) -> asyncio.Task[ResponseGeneration]:
+        self._task = asyncio.create_task(self.run())
+        return self._task
+
+    async def kill(self) -> None:
+        """What was not on the disk is lost with it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+
+@pytest.fixture
+async def process(stage: Any, tmp_path: Path) -> AsyncIterator[Callable[[], Any]]:
+    """Starts processes on one file; the earlier ones never close it, as if they were killed."""
+    async with AsyncExitStack() as stack:
+
+        async def start() -> Process:
+            bus = await stack.enter_async_context(Bus("generator", stage.hub.transport()))
+            await bus.ready()
+            record = await stack.enter_async_context(Record(tmp_path / "turns.db"))
+            made = Process(bus, stage.model, record)
+            stack.push_async_callback(made.kill)
+            return made
+
+        yield start
+
+
+async def requests(stage: Any, times: int) -> list[Envelope]:
+    """The first requests on the bus, as soon as there are so many."""
+    await stage.door.hears(ToolRequest, times)
+    envelopes: list[Envelope] = stage.door.envelopes(ToolRequest)
+    return envelopes[:times]
+
+
+async def answer(stage: Any, envelope: Envelope, *, call_id: str = "") -> None:
+    """Answer as the tool would, in words that name the call."""
+    asked = ToolRequest.decode(envelope.payload).call_id
+    result = ToolResult(query_id="q1", call_id=call_id or asked, tool="roll", result=f"result of {asked}")
+    await stage.door.bus.publish(result, envelope.trace(), in_reply_to=envelope.id)
+
+
+def call_ids(envelopes: list[Envelope]) -> list[str]:
+    return [ToolRequest.decode(envelope.payload).call_id for envelope in envelopes]
+
+
+def test_a_call_has_one_envelope_id_in_every_process() -> None:
+    assert request_id("q1:0:0", "A") == request_id("q1:0:0", "A")
+    assert len({request_id("q1:0:0", "A"), request_id("q1:0:1", "A"), request_id("q1:0:0", "B")}) == 3
+
+
+async def test_a_result_that_was_there_when_the_process_was_killed_is_not_asked_for_again(
+    stage: Any, process: Callable[[], Any]
+) -> None:
+    stage.model.will_say(ToolCall("roll", {"n": 1}), ToolCall("roll", {"n": 2}), ToolCall("roll", {"n": 3}))
+    stage.model.will_say("Done.")
+    first = await process()
+    first.start()
+    asked = await requests(stage, 3)
+    await answer(stage, asked[1])
+    await asyncio.wait_for(await asyncio.wait_for(first.record.kept.get(), SECONDS), SECONDS)
+    await first.kill()
+
+    successor = await process()
+    ending = successor.start()
+    again = (await requests(stage, 5))[3:]
+    assert call_ids(again) == ["q1:0:0", "q1:0:2"]
+    assert {envelope.id for envelope in again} == {asked[0].id, asked[2].id}
+    for envelope in again:
+        await answer(stage, envelope)
+    response = await asyncio.wait_for(ending, SECONDS)
+    assert [record.result for record in response.tool_calls] == [f"result of q1:0:{index}" for index in range(3)]
+    assert len(stage.model.asked) == 2
+    assert await successor.record.results("q1") == []
+
+
+async def test_the_last_result_of_a_round_and_that_of_a_single_call_are_not_kept_by_themselves(
+    stage: Any, process: Callable[[], Any]
+) -> None:
+    stage.model.will_say(ToolCall("roll", {"n": 1}))
+    stage.model.will_say(ToolCall("roll", {"n": 2}), ToolCall("roll", {"n": 3}))
+    stage.model.will_say("Done.")
+    alone = await process()
+    ending = alone.start()
+    await answer(stage, (await requests(stage, 1))[0])
+    for envelope in (await requests(stage, 3))[1:]:
+        await answer(stage, envelope)
+    assert len((await asyncio.wait_for(ending, SECONDS)).tool_calls) == 3
+    assert alone.record.kept.qsize() == 1
+
+
+async def test_a_result_of_another_call_is_no_answer_and_counted(stage: Any, process: Callable[[], Any]) -> None:
+    stage.model.will_say(ToolCall("roll", {}))
+    stage.model.will_say("Done.")
+    running = await process()
+    ending = running.start()
+    await answer(stage, (await requests(stage, 1))[0], call_id="q1:7:0")
+    [record] = (await asyncio.wait_for(ending, SECONDS)).tool_calls
+    message = "roll gave no answer: the answer to call q1:0:0 is a result of call q1:7:0"
+    assert (record.result, record.error) == (None, ErrorInfo(kind="malformed", message=message))
+    assert running.bus.counters["malformed"] == 1
+
+
+async def test_a_process_that_was_replaced_leaves_its_turn_to_the_successor(
+    stage: Any, process: Callable[[], Any]
+) -> None:
+    thawed = asyncio.Event()
+    stage.model.will_say("Do", thawed, "ne.")
+    frozen = await process()
+    ending = frozen.start()
+    await stage.door.hears(GenerationToken)
+    successor = await process()
+    thawed.set()
+    with pytest.raises(StoreFenced):
+        await asyncio.wait_for(ending, SECONDS)
+    stage.model.will_say("Done.")
+    assert (await asyncio.wait_for(successor.run(), SECONDS)).answer == "Done."
+    assert stage.door.of(AgentTransition, action="FAIL") == []
+
+
+CALL = ToolCall("roll", {})
+STEP = ModelStep(content="", calls=(PlannedCall(call_id="q1:0:0", tool="roll", args={}),))
+
+
+@pytest.mark.parametrize(
+    ("method", "steps", "said_before", "said_then"),
+    [
+        ("add_steps", [], [CALL], [CALL, "Done."]),
+        ("finish", [], ["Done."], ["Done."]),
+        ("results", [STEP.model_dump_json()], [], ["Done."]),
+    ],
+)
+async def test_a_turn_that_cannot_be_stored_is_left_open_and_ends_when_it_is_run_again(
+    stage: Any,
+    process: Callable[[], Any],
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    steps: list[str],
+    said_before: list[Any],
+    said_then: list[Any],
+) -> None:
+    async def fails(*_: object) -> None:
+        raise StoreFull("turns.db: the disk is full")
+
+    for said in [*said_before, *said_then]:
+        stage.model.will_say(said)
+    running = await process()
+    await running.record.add_steps("q1", 0, steps)
+    with monkeypatch.context() as patch:
+        patch.setattr(running.record, method, fails)
+        with pytest.raises(StoreFull):
+            await asyncio.wait_for(running.run(), SECONDS)
+    stored = await running.record.turn("q1")
+    assert (stored.status, stored.outcome) == ("open", None)
+
+    ending = running.start()
+    if method != "finish":
+        await answer(stage, (await requests(stage, 1))[0])
+    assert (await asyncio.wait_for(ending, SECONDS)).answer == "Done."
+    assert (await running.record.turn("q1")).status == "answered"

@@ -1,0 +1,115 @@
+"""A door's session against the real journal and a generator that is played by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from local.apps.session import LoCALSession, Patience
+from local.bus.bus import Bus
+from local.bus.memory import MemoryHub, MemoryTransport
+from local.protocol.envelope import Envelope
+from local.protocol.messages import (
+    Message,
+    QueryAccepted,
+    QueryCancel,
+    QueryReceived,
+    ResponseGeneration,
+)
+from local.runtime.host import Host
+from local.runtime.journal import Journal, JournalConfig
+from local.services.journal.store import JournalStore
+
+
+class Generator:
+    """Queues what it hears; the test says what it answers."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self.heard: asyncio.Queue[Envelope] = asyncio.Queue()
+        for subject in (QueryReceived.subject, QueryCancel.subject):
+            bus.subscribe(subject, self.heard.put_nowait, repeats=True)
+
+    async def hears(self) -> Envelope:
+        """The next query or cancel."""
+        return await asyncio.wait_for(self.heard.get(), 5)
+
+    async def says(self, to: Envelope, *messages: Message) -> None:
+        """Answer it."""
+        for message in messages:
+            await self._bus.publish(message, to.trace())
+
+    async def answers(self, to: Envelope, text: str = "Yes.") -> None:
+        """Accept and answer it."""
+        asked = QueryReceived.decode(to.payload)
+        response = ResponseGeneration(query_id=asked.query_id, status="answered", query=asked.query, answer=text)
+        await self.says(to, QueryAccepted(query_id=asked.query_id), response)
+
+
+class HardOfHearing(MemoryTransport):
+    """Loses what comes on some subjects."""
+
+    deaf_to: tuple[bytes, ...] = ()
+
+    def deliver(self, frame: bytes) -> None:
+        if not frame.startswith(self.deaf_to):
+            super().deliver(frame)
+
+
+class Stage:
+    """A hub with a generator; a journal and sessions are added."""
+
+    def __init__(self, stack: AsyncExitStack, folder: Path) -> None:
+        self.hub, self._stack, self._folder = MemoryHub(), stack, folder
+        self.generator: Generator
+
+    async def bus(self, name: str, deaf_to: tuple[bytes, ...] = ()) -> Bus:
+        """A bus that lives as long as the stage."""
+        transport = HardOfHearing(self.hub)
+        transport.deaf_to = deaf_to
+        return await self._stack.enter_async_context(Bus(name, transport, journaled=name == "door"))
+
+    async def journal(self) -> None:
+        """A journal that lives as long as the stage."""
+        journal, stop, ready = (
+            Journal(JournalConfig(), JournalStore(self._folder / "j.db")),
+            asyncio.Event(),
+            asyncio.Event(),
+        )
+        serving = asyncio.create_task(Host(journal, Bus("journal", self.hub.transport())).run(stop, ready.set))
+        self._stack.push_async_callback(asyncio.wait_for, serving, 20)
+        self._stack.callback(stop.set)
+        await ready.wait()
+
+    async def session(self, patience: Patience | None = None, deaf_to: tuple[bytes, ...] = ()) -> LoCALSession:
+        """A session that is ready."""
+        bus = await self.bus("door", deaf_to)
+        session = await self._stack.enter_async_context(LoCALSession(bus, patience=patience))
+        await bus.ready()
+        return session
+
+
+@pytest.fixture
+async def bare_stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    """Without a journal."""
+    async with AsyncExitStack() as stack:
+        stage = Stage(stack, tmp_path)
+        bus = await stage.bus("generator")
+        stage.generator = Generator(bus)
+        await bus.ready()
+        yield stage
+
+
+@pytest.fixture
+async def stage(bare_stage: Stage) -> Stage:
+    await bare_stage.journal()
+    return bare_stage
+
+
+@pytest.fixture
+async def session(stage: Stage) -> LoCALSession:
+    return await stage.session()

@@ -1,0 +1,173 @@
+"""A door's session and the record: accepted is what is on it, and what was missed is found there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from local.apps.exchange import Exchange, QueryRefused
+from local.apps.record import query_envelope_id
+from local.apps.session import GeneratorSilent, LoCALSession, NotAccepted, Patience
+from local.protocol.envelope import Envelope
+from local.protocol.journal_messages import JournalRead
+from local.protocol.messages import (
+    ConversationRequest,
+    ConversationResult,
+    ErrorInfo,
+    QueryAccepted,
+    QueryFailed,
+    ResponseGeneration,
+)
+
+HASTY = Patience(first_look=0.01, last_look=0.02, until_accepted=0.1, while_silent=0.1)
+EAGER = Patience(first_look=0.01)
+
+Stage = Any  # of conftest.py
+
+
+async def outcome(exchange: Exchange) -> ResponseGeneration:
+    return await asyncio.wait_for(exchange.outcome(), 5)
+
+
+async def test_the_same_id_with_another_text_at_another_door_ends_only_that_one(stage: Stage) -> None:
+    ours, theirs = await stage.session(), await stage.session()
+    first = ours.ask("really?", query_id="q")
+    await asyncio.wait_for(first.accepted(), 5)
+    second = theirs.ask("why?", query_id="q")
+    with pytest.raises(QueryRefused, match="take a new one"):
+        await outcome(second)
+    await stage.generator.answers(await stage.generator.hears())
+    assert (await outcome(first)).answer == "Yes."
+
+
+async def test_a_query_is_accepted_when_the_journal_has_it_and_is_sent_in_one_envelope_until_then(
+    bare_stage: Stage,
+) -> None:
+    session, stage = await bare_stage.session(), bare_stage
+    exchange = session.ask("really?", query_id="q")
+    first, again = await stage.generator.hears(), await stage.generator.hears()
+    assert first.id == again.id == query_envelope_id("q")
+    assert not exchange.is_accepted
+    await stage.journal()
+    await asyncio.wait_for(exchange.accepted(), 5)
+
+
+async def test_a_query_that_is_on_record_is_not_sent_again(stage: Stage) -> None:
+    session = await stage.session(HASTY)
+    exchange = session.ask("really?")
+    await stage.generator.hears()
+    with pytest.raises(GeneratorSilent):
+        await outcome(exchange)
+    assert stage.generator.heard.empty()
+
+
+@pytest.mark.parametrize("end", ["answer", "failure"])
+async def test_an_end_that_was_lost_on_its_way_is_found_on_record(stage: Stage, end: str) -> None:
+    session = await stage.session(EAGER, deaf_to=(b"response.generation", b"query.failed"))
+    exchange = session.ask("really?")
+    heard = await stage.generator.hears()
+    if end == "answer":
+        await stage.generator.answers(heard)
+        assert (await outcome(exchange)).answer == "Yes."
+    else:
+        failure = QueryFailed(query_id=exchange.query_id, error=ErrorInfo(kind="busy", message="too many"))
+        await stage.generator.says(heard, failure)
+        with pytest.raises(QueryRefused, match="too many"):
+            await outcome(exchange)
+
+
+async def test_an_answer_from_before_this_door_is_given_at_once(stage: Stage) -> None:
+    earlier = await stage.session()
+    first = earlier.ask("really?", query_id="q", session_id="s")
+    await stage.generator.answers(await stage.generator.hears())
+    await outcome(first)
+    later = (await stage.session()).ask("really?", query_id="q")
+    assert (await outcome(later)).answer == "Yes."
+    assert later.session_id == "s"
+
+
+async def test_a_query_that_nobody_confirms_is_given_up_and_can_be_asked_again(bare_stage: Stage) -> None:
+    session, stage = await bare_stage.session(Patience(until_accepted=0.1)), bare_stage
+    with pytest.raises(NotAccepted, match=r"not confirmed within 0\.1 s; ask again with the same query_id"):
+        await outcome(session.ask("really?", query_id="q"))
+    await stage.journal()
+    patient = await stage.session()
+    exchange = patient.ask("really?", query_id="q")
+    await asyncio.wait_for(exchange.accepted(), 5)
+    await stage.generator.answers(await stage.generator.hears())
+    assert (await outcome(exchange)).answer == "Yes."
+
+
+async def test_a_generator_that_falls_silent_for_good_is_not_waited_for(stage: Stage) -> None:
+    session = await stage.session(HASTY)
+    exchange = session.ask("really?")
+    await stage.generator.says(await stage.generator.hears(), QueryAccepted(query_id=exchange.query_id))
+    with pytest.raises(GeneratorSilent, match="the query is on record"):
+        await outcome(exchange)
+
+
+async def test_a_generator_that_thinks_for_long_is_waited_for_as_long_as_it_says_that_it_does(stage: Stage) -> None:
+    session = await stage.session(Patience(first_look=0.01, while_silent=0.05))
+    bus = await stage.bus("record")
+    looks: asyncio.Queue[Envelope] = asyncio.Queue()
+    bus.subscribe(ConversationRequest.subject + "query", looks.put_nowait)
+    await bus.ready()
+    exchange = session.ask("really?")
+    heard = await stage.generator.hears()
+    for _ in range(4):
+        look = await asyncio.wait_for(looks.get(), 5)
+        record = ConversationResult(verb="query", value={"query": "really?", "status": "open"})
+        await bus.publish(record, look.trace(), in_reply_to=look.id)
+    await stage.generator.answers(heard)
+    assert (await outcome(exchange)).answer == "Yes."
+
+
+async def test_a_record_of_another_query_under_the_same_id_is_a_conflict(stage: Stage) -> None:
+    """As when the journal was lost and the generator's record was not."""
+    session = await stage.session(EAGER)
+    bus = await stage.bus("record")
+    looks: asyncio.Queue[Envelope] = asyncio.Queue()
+    bus.subscribe(ConversationRequest.subject + "query", looks.put_nowait)
+    await bus.ready()
+    exchange = session.ask("really?", query_id="q")
+    look = await asyncio.wait_for(looks.get(), 5)
+    record = ConversationResult(verb="query", value={"query": "why?", "status": "answered"})
+    await bus.publish(record, look.trace(), in_reply_to=look.id)
+    with pytest.raises(QueryRefused, match="used for another query"):
+        await outcome(exchange)
+
+
+async def test_looks_at_the_record_become_rarer(stage: Stage) -> None:
+    patience = Patience(first_look=0.02, last_look=0.04, while_silent=0.5)
+    session = await stage.session(patience)
+    looks: list[Envelope] = []
+    bus = await stage.bus("watcher")
+    bus.subscribe(JournalRead.subject, looks.append)
+    await bus.ready()
+    with pytest.raises(GeneratorSilent):
+        await outcome(session.ask("really?"))
+    assert 2 <= len(looks) <= 14
+
+
+async def test_a_refusal_that_is_on_record_is_told_again(stage: Stage, session: LoCALSession) -> None:
+    busy = QueryFailed(query_id="q", error=ErrorInfo(kind="busy", message="later, under a new id"))
+    first = session.ask("really?", query_id="q")
+    await stage.generator.says(await stage.generator.hears(), busy)
+    with pytest.raises(QueryRefused, match="later"):
+        await outcome(first)
+    second = session.ask("really?", query_id="q")
+    assert second is not first
+    with pytest.raises(QueryRefused, match="later"):
+        await outcome(second)
+
+
+async def test_a_cancel_is_published_until_it_is_on_record(bare_stage: Stage) -> None:
+    session = await bare_stage.session()
+    cancelling = asyncio.create_task(session.cancel("q"))
+    first, again = await bare_stage.generator.hears(), await bare_stage.generator.hears()
+    assert (first.subject, first.correlation_id, again.id) == ("query.cancel", "q", first.id)
+    assert not cancelling.done()
+    await bare_stage.journal()
+    await asyncio.wait_for(cancelling, 5)

@@ -1,0 +1,154 @@
+"""One failpoint, one way to be hit there: the process that gets there is struck once while users ask."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from enum import StrEnum
+from typing import NamedTuple
+
+import psutil
+
+from chaos_harness.evidence import gather
+from chaos_harness.history import Asked
+from chaos_harness.judge import Violation, judge
+from chaos_harness.load import Users, ask_as_many_users, client_of
+from chaos_harness.system import STAMP, WITNESS, ChaosSystem
+from local.failpoints import NAMES
+
+USERS = 3
+ROUND = 3  # questions until a user has asked one of each kind
+LOOK_SECONDS = 0.005
+REACH_SECONDS = 20.0
+PATIENCE = 40.0
+PROXY = "proxy"
+PROCESSES = {
+    "api": "api", "generator": "generator", "journal": "journal", "observer": "Witness", "tool": "StampTool",
+    "turn": "generator",
+}  # fmt: skip
+REPLACEMENTS = {"generator": "generator", "StampTool": STAMP, "Witness": WITNESS}
+
+
+class Treatment(StrEnum):
+    """What happens at the failpoint."""
+
+    KILL = "kill -9"
+    THAW = "freeze, then continue"  # for a system that leaves a frozen process alone for longer than that
+    END = "freeze, then kill"  # by the supervisor, once its patience has ended
+    REPLACE = "freeze, replace by hand, then continue"  # for such a system, too
+    PROXY = "proxy killed meanwhile"  # it forwards in C and has no steps of its own
+
+
+class Cell(NamedTuple):
+    """One of the matrix."""
+
+    failpoint: str
+    treatment: Treatment
+
+    @property
+    def process(self) -> str:
+        """Whose failpoint it is."""
+        return PROCESSES[self.failpoint.partition(".")[0]]
+
+    @property
+    def victim(self) -> str:
+        """Who dies."""
+        return PROXY if self.treatment is Treatment.PROXY else self.process
+
+
+class NotReached(Exception):
+    """Nobody came to the failpoint."""
+
+
+def matrix() -> list[Cell]:
+    """Every failpoint under every treatment; those of one process lie apart, since each needs it to have lived."""
+    return [
+        cell
+        for treatment in Treatment
+        for cell in _spread([Cell(name, treatment) for name in sorted(NAMES)])
+        if treatment is not Treatment.REPLACE or cell.process in REPLACEMENTS
+    ]
+
+
+def _spread(cells: list[Cell]) -> list[Cell]:
+    """The cells of each process at equal distances."""
+    by_process: defaultdict[str, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        by_process[cell.process].append(cell)
+    places = {cell: (n + 0.5) / len(group) for group in by_process.values() for n, cell in enumerate(group)}
+    return sorted(cells, key=lambda cell: places[cell])
+
+
+def leaves_frozen_alone(treatment: Treatment) -> bool:
+    """Whether it is for a system with a hang limit that is longer than the freeze."""
+    return treatment in (Treatment.THAW, Treatment.REPLACE)
+
+
+async def run_cell(
+    system: ChaosSystem, cell: Cell, *, freeze_seconds: float = 10.0, patience: float = PATIENCE
+) -> list[Violation]:
+    """Violations of one cell; its users' sessions are its own. Raises `NotReached`."""
+    asked: list[Asked] = []
+    since: list[Asked] = []  # ended after the process was treated
+    treated = asyncio.Event()
+
+    def told(each: Asked) -> None:
+        asked.append(each)
+        if treated.is_set():
+            since.append(each)
+
+    await _comes_true(lambda: system.bears_a_strike(cell.victim))
+    system.count_strike(cell.victim)
+    begun = time.monotonic_ns()
+    users = Users([f"c{begun}.{number}" for number in range(USERS)])
+    async with client_of(system.api_url, patience) as client:
+        async with asyncio.TaskGroup() as tasks:
+            asking = tasks.create_task(ask_as_many_users(client, users, lambda _: len(since) < USERS * ROUND, told))
+            async with _treated(system, cell, freeze_seconds) as reached:
+                treated.set()
+                await asking
+        if not reached:
+            raise NotReached(f"nobody reached {cell.failpoint} within {REACH_SECONDS:g} s")
+        return judge(await gather(system, client, asked))
+
+
+@asynccontextmanager
+async def _treated(system: ChaosSystem, cell: Cell, freeze_seconds: float) -> AsyncIterator[bool]:
+    """Entered when one process has been struck and, where it is to be, continued; gives False if none came."""
+    token = system.arm(cell.failpoint, "kill" if cell.treatment is Treatment.KILL else "freeze")
+    reached = await _comes_true(lambda: not token.exists())
+    system.disarm(token)
+    if not reached or cell.treatment in (Treatment.KILL, Treatment.END):
+        yield reached
+        return
+    await _comes_true(lambda: bool(_frozen(system)))
+    frozen = _frozen(system)
+    async with AsyncExitStack() as stack:
+        match cell.treatment:
+            case Treatment.THAW:
+                await asyncio.sleep(freeze_seconds)
+            case Treatment.REPLACE:
+                await stack.enter_async_context(system.replacement(REPLACEMENTS[cell.process]))
+            case Treatment.PROXY:
+                system.victims()[PROXY].kill()
+        for process in frozen:
+            process.send_signal(signal.SIGCONT)
+        yield True
+
+
+def _frozen(system: ChaosSystem) -> list[psutil.Process]:
+    return [process for process in system.victims().values() if process.status() == psutil.STATUS_STOPPED]
+
+
+async def _comes_true(holds: Callable[[], bool]) -> bool:
+    """Look again and again: what another process does to itself tells nobody."""
+    end = time.monotonic() + REACH_SECONDS
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(LOOK_SECONDS)
+    return True

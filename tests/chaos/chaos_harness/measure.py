@@ -1,0 +1,96 @@
+"""The long run and the full matrix, as figures with their limits."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from chaos_harness.cells import Cell, NotReached, Treatment, leaves_frozen_alone, matrix, run_cell
+from chaos_harness.driver import How
+from chaos_harness.figures import longest_gaps, percentiles
+from chaos_harness.judge import Fault, Violation
+from chaos_harness.load import Users
+from chaos_harness.run import Result, random_chaos
+from chaos_harness.system import HANG_SECONDS, ChaosSystem
+
+log = logging.getLogger(__name__)
+
+THINK_SECONDS, MODEL_SECONDS = 5.0, 0.1
+LONG_HANG_SECONDS = 30.0  # the processes of these cells thaw before that
+MOST_SECONDS = 2.0
+LIMITS = {How.KILL: MOST_SECONDS, How.FREEZE: HANG_SECONDS + 1, How.NAP: MOST_SECONDS}  # of a service gap
+
+
+class Measured(NamedTuple):
+    """One figure; without a limit it is for information."""
+
+    name: str
+    value: float
+    unit: str
+    limit: float | None = None
+
+
+async def long_run(*, seed: int, sessions: int, queries: int, every: float) -> list[Measured]:
+    """Random chaos until so many queries have ended."""
+    each = max(1, queries // sessions)
+    users = Users([f"s{number}" for number in range(sessions)], seed, THINK_SECONDS)
+    with (
+        tempfile.TemporaryDirectory(prefix="chaos-") as folder,
+        ChaosSystem(Path(folder), model_seconds=MODEL_SECONDS) as system,
+    ):
+        result = await random_chaos(system, users, every=every, goes_on=lambda asked: asked < each)
+    _tell("long run", result.violations)
+    return _figures(result)
+
+
+async def full_matrix() -> list[Measured]:
+    """Every failpoint under every treatment: how many cells went wrong."""
+    return [await _under(treatment) for treatment in Treatment]
+
+
+async def _under(treatment: Treatment) -> Measured:
+    cells = [cell for cell in matrix() if cell.treatment is treatment]
+    hang_seconds = LONG_HANG_SECONDS if leaves_frozen_alone(treatment) else HANG_SECONDS
+    with (
+        tempfile.TemporaryDirectory(prefix="chaos-") as folder,
+        ChaosSystem(Path(folder), hang_seconds=hang_seconds) as system,
+    ):
+        wrong = [cell for cell in cells if not await _holds(system, cell)]
+    return Measured(f"chaos: {treatment}, at {len(cells)} failpoints, broken", len(wrong), "cells", 0)
+
+
+async def _holds(system: ChaosSystem, cell: Cell) -> bool:
+    try:
+        violations = await run_cell(system, cell)
+    except NotReached as error:
+        log.warning("%s", error)
+        return False
+    _tell("-".join(cell), violations)
+    return not violations
+
+
+def _tell(where: str, violations: Iterable[Violation]) -> None:
+    for fault, whose, detail in violations:
+        log.warning("%s: %s: %s %s", where, fault, whose, detail)
+
+
+def _figures(result: Result) -> list[Measured]:
+    found = Counter(violation.fault for violation in result.violations)
+    p50, p99 = percentiles(result.asked)
+    gaps = longest_gaps(result.asked, result.struck)
+    struck = Counter((blow.how, blow.victim) for blow in result.struck)
+    return [
+        Measured("chaos: queries", len(result.asked), ""),
+        *(Measured(f"chaos: {fault}", found[fault], "", 0) for fault in Fault),
+        Measured("chaos: latency, p50", p50, "s"),
+        Measured("chaos: latency, p99", p99, "s", MOST_SECONDS),
+        *(_gap(how, victim, times, gaps[how, victim]) for (how, victim), times in sorted(struck.items())),
+    ]
+
+
+def _gap(how: How, victim: str, times: int, seconds: float) -> Measured:
+    return Measured(f"chaos: {how} {victim}, {times} times, longest gap", seconds, "s", LIMITS[how])

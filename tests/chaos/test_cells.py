@@ -1,0 +1,48 @@
+"""Somebody is struck at a named step of the work: a sample; `scripts/bench.py chaos --cells` runs the whole matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from chaos_harness.cells import Cell, Treatment, matrix, run_cell
+from chaos_harness.judge import Fault
+from chaos_harness.system import ChaosSystem
+
+LONG_HANG, NAP_SECONDS = 30.0, 1.0
+pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
+
+KILLED = [cell for cell in matrix() if cell.treatment is Treatment.KILL]
+ENDED = [Cell(name, Treatment.END) for name in ("journal.committed", "turn.step_stored", "tool.after_run")]
+BESIDE_THE_PROXY = [Cell(name, Treatment.PROXY) for name in ("journal.confirmed", "turn.end_stored", "tool.recorded")]
+THAWED = [
+    Cell("journal.received", Treatment.THAW),
+    Cell("turn.published", Treatment.THAW),
+    Cell("tool.before_run", Treatment.REPLACE),
+    Cell("turn.step_stored", Treatment.REPLACE),
+]
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChaosSystem]:
+    """One that loses patience with frozen processes soon."""
+    with ChaosSystem(tmp_path_factory.mktemp("chaos")) as system:
+        yield system
+
+
+@pytest.mark.parametrize("cell", [*KILLED, *ENDED, *BESIDE_THE_PROXY], ids=lambda cell: "-".join(cell))
+async def test_whoever_is_struck_at_a_step_nothing_is_lost_or_done_twice(system, cell) -> None:
+    before = len(system.log)
+    assert await run_cell(system, cell) == [], "\n".join(system.log[before:])
+
+
+async def test_a_process_that_thaws_goes_on_where_it_was(tmp_path) -> None:
+    with ChaosSystem(tmp_path, hang_seconds=LONG_HANG) as system:
+        found = {cell: await run_cell(system, cell, freeze_seconds=NAP_SECONDS) for cell in THAWED}
+    assert found == {cell: [] for cell in THAWED}, "\n".join(system.log)
+
+
+async def test_without_the_journal_s_protection_the_judge_finds_a_loss(tmp_path) -> None:
+    with ChaosSystem(tmp_path, lossy=True) as system:
+        found = await run_cell(system, Cell("generator.delivered", Treatment.KILL), patience=1.5)
+    assert Fault.LOST in {violation.fault for violation in found}

@@ -1,0 +1,111 @@
+"""The handlers of a durable consumer: who gets what it is given, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.bus.durability import Delivered
+from local.bus.inbox import Inbox
+from local.protocol.envelope import Envelope
+from local.protocol.messages import Message, QueryCancel, QueryReceived, ToolResult
+from local.runtime import intake as intake_module
+from local.runtime.intake import DurableIntakes
+from local.runtime.participant import Participant, Settingless, on
+
+
+class Reader(Participant):
+    """Three handlers, one consumer."""
+
+    name = "reader"
+
+    @on(QueryReceived, durable="reader", concurrency=3, lane_width=2)
+    async def read(self, message: QueryReceived, envelope: Envelope) -> Message | None: ...
+
+    @on(QueryCancel, durable="reader")
+    async def cancel(self, message: QueryCancel, envelope: Envelope) -> Message | None: ...
+
+    @on(ToolResult, durable="reader")
+    async def note(self, message: ToolResult, envelope: Envelope) -> Message | None: ...
+
+
+class Journal:
+    """Stands in for the bus and for the consumer, and notes what it is told."""
+
+    def __init__(self) -> None:
+        self.wanted: dict[str, Any] = {}
+        self.acknowledged: list[int] = []
+        self.released: list[int] = []
+        self.deliver: Callable[[Delivered], object]
+        self.acknowledge, self.release = self.acknowledged.append, self.released.append
+
+    def consume(self, name: str, subjects: list[str], receive: Any, replaced: Any, **bounds: int) -> Journal:
+        self.wanted, self.deliver = {"name": name, "subjects": subjects, **bounds}, receive
+        return self
+
+    def give(self, number: int, subject: str, ttl_ms: int | None = None) -> Envelope:
+        envelope = Envelope(subject, f"id-{number}", "you", "there", number, "q", b"{}", ttl_ms=ttl_ms)
+        self.deliver(Delivered(number, 1, envelope))
+        return envelope
+
+
+@pytest.fixture
+def journal() -> Journal:
+    return Journal()
+
+
+@pytest.fixture
+def intakes(journal: Journal) -> Any:
+    found = make(journal).intakes
+    return {intake.subject: intake for intake in found}
+
+
+def make(journal: Any) -> DurableIntakes:
+    return DurableIntakes(journal, Reader(Settingless()), "reader", Reader.handlers(), lambda: None)
+
+
+def test_the_journal_is_asked_for_the_subjects_of_all_handlers_at_once(journal: Journal, intakes: Any) -> None:
+    assert journal.wanted == {
+        "name": "reader",
+        "subjects": ["query.cancel", "query.received", "tool.result."],
+        "max_in_hand": 3,
+        "lane_width": 2,
+    }
+
+
+async def test_each_handler_gets_its_own_and_says_what_became_of_it(journal: Journal, intakes: Any) -> None:
+    journal.give(1, "query.received")
+    journal.give(2, "tool.result.web_search")
+    first = await intakes["query.received"].inbox.take()
+    second = await intakes["tool.result."].inbox.take()
+    intakes["query.received"].not_done(first)
+    intakes["tool.result."].done(second)
+    assert (journal.released, journal.acknowledged) == ([1], [2])
+
+
+def test_what_no_handler_wants_any_more_is_acknowledged(journal: Journal, intakes: Any) -> None:
+    journal.give(1, "answer.dialog")
+    assert journal.acknowledged == [1]
+
+
+def test_what_there_is_no_room_for_is_given_back(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake_module, "Inbox", lambda: Inbox(max_envelopes=1))
+    make(journal)
+    for number in (1, 2):
+        journal.give(number, "query.received")
+    assert journal.released == [2]
+
+
+async def test_after_closing_nothing_more_is_taken(journal: Journal, intakes: Any) -> None:
+    journal.give(1, "query.received")
+    intakes["query.received"].close()
+    journal.give(2, "query.received")
+    assert [envelope async for envelope in intakes["query.received"].inbox] == []
+    assert (journal.released, journal.acknowledged) == ([2], [])
+
+
+async def test_what_is_on_record_does_not_expire(journal: Journal, intakes: Any) -> None:
+    sent = journal.give(1, "query.received", ttl_ms=0)
+    assert (await intakes["query.received"].inbox.take()).id == sent.id

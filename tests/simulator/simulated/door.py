@@ -1,0 +1,89 @@
+"""The door that clients ask through, and what they know in the end."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from itertools import count
+
+from simulated.publisher import Publisher
+
+from local.bus.recorded_buffer import RecordedBuffer
+from local.protocol.envelope import Envelope
+
+
+@dataclass
+class Clients:
+    """The people outside. They ask the questions of a session one after the other, again if the door was shut, and
+    read the outcome of each as often as it comes."""
+
+    to_ask: dict[str, list[str]]  # by session
+    accepted: set[str] = field(default_factory=set)
+    outcomes: defaultdict[str, set[tuple[str, bytes]]] = field(default_factory=lambda: defaultdict(set))  # by query
+    transitions: dict[str, set[int]] = field(default_factory=dict)  # by instance: what was published as recorded
+    gaps: Counter[str] = field(default_factory=Counter)  # by instance: what was reported as dropped
+
+
+class Api(Publisher):
+    """Asks for the clients, cancels for some, and records a few transitions in a buffer that is too small."""
+
+    role = "api"
+    disk: Clients
+
+    def start(self) -> None:
+        self.recorded = RecordedBuffer(max_count=3)
+        self.seq = count(1)
+        self.disk.transitions[self.instance] = set()
+        for session_id in self.disk.to_ask:
+            self.later(self.random.random(), self.ask, session_id)
+        self.beat()
+
+    def ask(self, session_id: str) -> None:
+        """The next question of a session; some are cancelled, perhaps before anybody has got them."""
+        if self.disk.to_ask[session_id]:
+            query = self.disk.to_ask[session_id][0]
+            self.publish("query.received", query, query, session_id)
+            self.record()
+            if self.random.random() < 0.2:
+                self.later(self.random.random() ** 2 * 3, self.cancel, query, session_id)
+
+    def cancel(self, query: str, session_id: str) -> None:
+        """Somebody wants no answer any more."""
+        self.publish("query.cancel", f"cancel {query}", query, session_id)
+
+    def confirmed(self, envelope: Envelope) -> None:
+        if envelope.subject == "query.received":
+            session_id = envelope.session_id or ""
+            self.disk.accepted.add(envelope.id)
+            if self.disk.to_ask[session_id][:1] == [envelope.id]:
+                self.disk.to_ask[session_id].pop(0)
+            self.later(self.random.random() ** 2 * 0.5, self.ask, session_id)
+
+    def on_heard(self, envelope: Envelope) -> None:
+        """How a query ended, live or from the record."""
+        self.disk.outcomes[envelope.correlation_id].add((envelope.subject, envelope.payload))
+
+    def record(self) -> None:
+        """A recorded message."""
+        seq = next(self.seq)
+        envelope = Envelope("agent.transition", f"{self.instance}.{seq}", self.role, self.instance, seq, "", b"")
+        self.sent[envelope.id.encode()] = envelope
+        self.disk.transitions[self.instance].add(seq)
+        self.recorded.sent(envelope.subject, seq, envelope.id.encode(), self.world.now)
+        self.emit(envelope)
+
+    def on_confirm(self, instance: str, ids: list[str], recorded: dict[str, int]) -> None:
+        super().on_confirm(instance, ids, recorded)
+        if instance == self.instance:
+            self.recorded.acknowledged(recorded)
+
+    def beat(self) -> None:
+        overdue = self.recorded.due(self.world.now)
+        for frame in overdue.frames:
+            self.emit(self.sent[frame])
+        if overdue.floors:
+            self.send("journal", "floors", self.instance, overdue.floors)
+        self.disk.gaps[self.instance] += sum(overdue.gaps.values())
+        for query in sorted(self.disk.accepted - self.disk.outcomes.keys()):
+            self.send("journal", "read", query)
+        super().beat()

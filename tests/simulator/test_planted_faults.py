@@ -1,0 +1,207 @@
+"""The simulator can tell: a participant with a fault breaks a promise within 300 schedules."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+from simulated.consumer import Memory, Observer
+from simulated.conversation import Outcome, StoredTurn
+from simulated.door import Api
+from simulated.generator import Generator
+from simulated.journal import Journal
+from simulated.schedule import Schedule
+from simulated.tool import Ledger, Tool, result_of
+from simulated.turn_run import TurnRun
+from simulated.world import Process, Violation
+
+from local.agents.steps import Step
+from local.protocol.envelope import Envelope
+from local.protocol.messages import ToolCallRecord, ToolRequest
+from local.runtime.durable_consumer import ConsumerDecision, Deliver, DurableConsumer
+from local.runtime.journal_desk import Confirm, Decision
+
+
+class ConfirmsBeforeItCommits(Journal):
+    def on_envelope(self, envelope: Envelope) -> None:
+        self.carry_out([Confirm(envelope.instance, [envelope.id])])
+        self.later(0.2, super().on_envelope, envelope)
+
+
+class NeverDeliversAgain(Journal):
+    def beat(self) -> None:
+        self.later(1000.0, self.beat)
+
+
+class HasNoLanes(Journal):
+    def consumer(self, name: str) -> DurableConsumer:
+        consumer = super().consumer(name)
+        add = consumer.add
+
+        def add_anywhere(number: int, lane: str, now: float) -> list[ConsumerDecision]:
+            return add(number, str(number), now)
+
+        consumer.add = add_anywhere  # type: ignore[method-assign]
+        return consumer
+
+
+class DoesNotSayWhatComesBefore(Journal):
+    def carry_out(self, decisions: Sequence[Decision]) -> None:
+        super().carry_out([replace(d, after=0) if isinstance(d, Deliver) else d for d in decisions])
+
+
+class NeverParks(Journal):
+    def consumer(self, name: str) -> DurableConsumer:
+        consumer = super().consumer(name)
+        consumer.max_deliver = 1_000_000
+        return consumer
+
+
+class IgnoresWhereABufferBegins(Journal):
+    def on_floors(self, instance: str, floors: dict[str, int]) -> None:
+        pass
+
+
+class NeverResends(Api):
+    def beat(self) -> None:
+        self.later(1000.0, self.beat)
+
+
+class TakesWhatComesFirst(Generator):
+    def on_deliver(self, name: str, instance: str, number: int, attempt: int, after: int, envelope: Envelope) -> None:
+        super().on_deliver(name, instance, number, attempt, 0, envelope)
+
+
+class RemembersNoSteps(TurnRun):
+    def kept_steps(self) -> list[Step]:
+        return []
+
+
+class StartsOver(Generator):
+    run_class = RemembersNoSteps
+
+
+class RemembersNoResults(TurnRun):
+    def kept_results(self) -> dict[str, ToolCallRecord]:
+        return {}
+
+
+class AsksForResultsThatItHas(Generator):
+    run_class = RemembersNoResults
+
+
+class AcknowledgesBeforeTheOutcomeIsConfirmed(Generator):
+    def publish_outcome(self, stored: StoredTurn, outcome: Outcome) -> None:
+        super().publish_outcome(stored, outcome)
+        self.ack(self.given[stored.query_id])
+
+
+class PublishesBeforeItStores(Generator):
+    def store_end(self, stored: StoredTurn, outcome: Outcome, answer: str = "") -> None:
+        self.publish_outcome(stored, outcome)
+        super().store_end(stored, outcome, answer)
+
+
+class OverlooksThatItWasReplaced(Generator):
+    owns_disk = True  # type: ignore[assignment]
+
+    def on_fenced(self, instance: str) -> None:
+        pass
+
+
+class LetsOthersOvertakeWhatItCannotStore(Generator):
+    def not_stored(self, session_id: str) -> None:
+        self.arriving[session_id].rotate(-1)
+        self.store_next(session_id)
+
+
+class LetsOthersOvertakeWhatIsPutOff(Generator):
+    def put_off(self, stored: StoredTurn) -> None:
+        super().put_off(stored)
+        self.begin(self.line.done(stored.query_id))
+
+
+class GoesOnAfterACancellation(Generator):
+    def act_on_cancel(self, number: int, query_id: str) -> None:
+        if query_id in self.runs:
+            stored = self.disk.turns[query_id]
+            self.publish("query.failed", f"outcome of {query_id}", query_id, stored.session_id, b"cancelled")
+        super().act_on_cancel(number, query_id)
+
+
+class BuriesTheDead(Generator):
+    def receive(self, number: int, envelope: Envelope) -> None:
+        if envelope.subject == "bus.dead":
+            self.ack(number)
+        else:
+            super().receive(number, envelope)
+
+
+class HasAForgetfulLedger(Tool):
+    def start(self) -> None:
+        super().start()
+        self.disk.calls.clear()
+
+
+class RepeatsWhatWasInterrupted(Tool):
+    def begin(self, request: ToolRequest) -> None:
+        ledger: Ledger = self.disk
+        ledger.calls = {key: call for key, call in ledger.calls.items() if call.outcome is not None}
+        super().begin(request)
+
+
+class RecordsBeforeItActs(Tool):
+    def begin(self, request: ToolRequest) -> None:
+        super().begin(request)
+        if request.call_id in self.running:
+            self.end(request, result_of(request, result="done"))
+
+
+class AcknowledgesBeforeItRemembers(Observer):
+    def receive(self, number: int, envelope: Envelope) -> None:
+        super().receive(number, envelope)
+        self.ack(number)
+
+
+class RemembersTwice(Observer):
+    def remember(self, number: int, query_id: str) -> None:
+        memory: Memory = self.disk
+        self.write(memory.answers.append, query_id, then=lambda: self.later(1.0, self.ack, number), failed=lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("faulty", "broken_promise"),
+    [
+        (ConfirmsBeforeItCommits, "it does not end"),
+        (NeverDeliversAgain, "it does not end"),
+        (HasNoLanes, "a session is in order"),
+        (DoesNotSayWhatComesBefore, "a session is in order"),
+        (NeverParks, "it does not end"),
+        (IgnoresWhereABufferBegins, "it does not end"),
+        (NeverResends, "it does not end"),
+        (TakesWhatComesFirst, "a session is in order"),
+        (StartsOver, "nothing is asked again that is on record"),
+        (AsksForResultsThatItHas, "nothing is asked again that is on record"),
+        (AcknowledgesBeforeTheOutcomeIsConfirmed, "the observer has each answer once"),
+        (PublishesBeforeItStores, "all copies of an outcome are equal"),
+        (OverlooksThatItWasReplaced, "all copies of an outcome are equal"),
+        (LetsOthersOvertakeWhatItCannotStore, "a session is in order"),
+        (LetsOthersOvertakeWhatIsPutOff, "a session is in order"),
+        (GoesOnAfterACancellation, "all copies of an outcome are equal"),
+        (BuriesTheDead, "it does not end"),
+        (HasAForgetfulLedger, "nothing has an effect twice"),
+        (RepeatsWhatWasInterrupted, "nothing has an effect twice"),
+        (RecordsBeforeItActs, "an effect that is reported was done"),
+        (AcknowledgesBeforeItRemembers, "the observer has each answer once"),
+        (RemembersTwice, "the observer has each answer once"),
+    ],
+)
+def test_the_simulator_finds_a_planted_fault(faulty: type[Process], broken_promise: str) -> None:
+    assert any(broken_promise in violation for violation in violations(faulty))
+
+
+def violations(faulty: type[Process]) -> Iterator[str]:
+    for seed in range(300):
+        try:
+            Schedule(seed, **{faulty.role: faulty}).run()
+        except Violation as violation:
+            yield str(violation)

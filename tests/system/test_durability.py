@@ -1,0 +1,83 @@
+"""What was accepted is answered, once, whichever process is killed; what was deleted is gone."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+import httpx
+
+SSE = {"accept": "text/event-stream"}
+SECONDS = 30.0
+SLOW_MODEL = {"kind": "first_token_delay", "seconds": 300}
+
+
+def test_a_journal_killed_under_load_loses_nothing_and_holds_up_nobody_for_long(live) -> None:
+    numbers = range(60)
+    with ThreadPoolExecutor(8) as pool:
+        asked = [
+            pool.submit(live.ask, f"What is {n} + {n}?", query_id=f"load-{n}", session_id=f"load-{n % 5}")
+            for n in numbers
+        ]
+        next(as_completed(asked))
+        live.kill("journal")
+        answers = [asking.result()["answer"] for asking in asked]
+    assert all(str(n + n) in answer for n, answer in zip(numbers, answers, strict=True))
+    for subject in ("query.received", "response.generation"):
+        live.wait_until(lambda subject=subject: {live.on_record(subject, f"load-{n}") for n in numbers} == {1})
+
+
+def test_a_stream_goes_on_at_the_next_api_from_the_last_event_id(live) -> None:
+    live.stand_in("DELETE", "log")
+    live.stand_in("POST", "fault", json=SLOW_MODEL)
+    body = {"query": "What is the capital of Japan?", "query_id": "streamed"}
+    with httpx.stream("POST", f"{live.system.api_url}/query", json=body, headers=SSE, timeout=SECONDS) as response:
+        seen = next(line.removeprefix("id:").strip() for line in response.iter_lines() if line.startswith("id:"))
+        live.stand_in("GET", "log", params={"begun": 1})
+        live.kill("api")
+    live.wait_until(lambda: "pid" in live.participant("generator"))  # the new API has to hear of it first
+    live.kill("generator")  # whose next process asks the model anew, which is not slow any more
+    url = f"{live.system.api_url}/query/streamed/events"
+    with httpx.stream("GET", url, headers={"last-event-id": seen}, timeout=SECONDS) as response:
+        events = [line.removeprefix("event:").strip() for line in response.iter_lines() if line.startswith("event:")]
+    assert (events[0], events[-1]) == ("snapshot", "response")
+    assert "Tokyo" in live.ask(body["query"], query_id="streamed")["answer"]
+    live.wait_until(lambda: live.on_record("response.generation", "streamed") == 1)
+
+
+def test_after_everything_was_killed_the_next_start_answers_what_was_accepted(start, tmp_path: Path) -> None:
+    body = {"query": "What is the capital of Italy?", "query_id": "kept", "wait": False}
+    with start(tmp_path) as system:
+        httpx.post(f"{system.facts.model_url}/stand_in/fault", json=SLOW_MODEL).raise_for_status()
+        accepted = httpx.post(f"{system.api_url}/query", json=body, timeout=SECONDS)
+        assert accepted.status_code == 202
+        system.end(signal.SIGKILL)
+    with (
+        start(tmp_path) as system,
+        httpx.stream("GET", f"{system.api_url}/query/kept/events", timeout=SECONDS) as response,
+    ):
+        assert response.read().decode().count("event: response") == 1
+        assert "Rome" in httpx.get(f"{system.api_url}/query/kept").json()["answer"]
+
+
+def test_a_deleted_session_is_in_no_file_and_the_journal_says_that_it_was_removed(start, tmp_path: Path) -> None:
+    secret = "My cat is called Mau-Mau-the-Third."
+    with start(tmp_path) as system:
+        answer = httpx.post(
+            f"{system.api_url}/query", json={"query": secret, "session_id": "gone"}, timeout=SECONDS
+        ).json()
+        assert _files_with(tmp_path, b"Mau-Mau-the-Third")
+        deleted = httpx.delete(f"{system.api_url}/sessions/gone", timeout=SECONDS)
+        assert (deleted.status_code, deleted.json()["deleted_turns"]) == (200, 1)
+        assert httpx.get(f"{system.api_url}/query/{answer['query_id']}").status_code == 410
+        command = [sys.executable, "-m", "local.apps.cli", "journal", "show", "gone", "--data-dir", str(tmp_path)]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert "(removed)" in shown and "Mau" not in shown
+        assert _files_with(tmp_path, b"Mau-Mau-the-Third") == []
+
+
+def _files_with(folder: Path, text: bytes) -> list[str]:
+    return [file.name for file in folder.rglob("*") if file.is_file() and text in file.read_bytes()]

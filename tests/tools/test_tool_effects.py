@@ -1,0 +1,318 @@
+"""A tool that changes the world: each call takes effect at most once, whatever is repeated, cut off or killed."""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.errors import ConfigError, StoreFailed, StoreFenced, StoreFull, ToolError, UnsendableMessage
+from local.protocol.envelope import Envelope
+from local.protocol.messages import ErrorInfo, QueryCancel, ToolRequest, ToolResult
+from local.runtime.participant import Resources, Settingless
+from local.services.effect_store import EffectStore
+from local.tools.tool import Tool
+
+NOT_REPEATED = "it may or may not have happened; it is not repeated"
+ENVELOPE = Envelope("tool.request.note", "e", "generator", "i", 1, "q1", b"")
+SECONDS = 20.0
+
+
+class NoteTool(Tool):
+    """Write a note."""
+
+    name = "note"
+    effect = "write"
+
+    def __init__(self, config: Settingless) -> None:
+        super().__init__(config)
+        self.notes: list[str] = []
+        self.started = asyncio.Event()
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+
+    async def run(self, text: str) -> str:
+        self.notes.append(text)
+        self.started.set()
+        await self.may_end.wait()
+        match text:
+            case "refused":
+                raise ToolError("no more paper", kind="refused")
+            case "broken":
+                raise ZeroDivisionError("the pencil broke")
+            case "unspeakable":
+                return "\ud800"
+        return f"noted: {text}"
+
+
+def request(text: str = "milk", call_id: str = "q1:0:0", **fields: Any) -> ToolRequest:
+    return ToolRequest(query_id="q1", call_id=call_id, tool="note", args={"text": text}, **fields)
+
+
+async def ask(tool: Tool, asked: ToolRequest | None = None) -> ToolResult:
+    result = await asyncio.wait_for(tool.call(asked or request(), ENVELOPE), SECONDS)
+    assert result is not None
+    return result
+
+
+async def cut_off(tool: NoteTool, asked: ToolRequest | None = None) -> None:
+    """Have a call begin and its process end in the middle of it."""
+    tool.may_end.clear()
+    call = asyncio.create_task(tool.call(asked or request(), ENVELOPE))
+    await asyncio.wait_for(tool.started.wait(), SECONDS)
+    call.cancel()
+    await asyncio.wait({call})
+
+
+def contents(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Callable[[], AbstractAsyncContextManager[NoteTool]]:
+    """Starts a process of the tool; they all have the same data directory."""
+
+    @asynccontextmanager
+    async def process() -> Any:
+        tool = NoteTool.build(Settingless(), Resources(tmp_path))
+        async with tool.lifespan():
+            yield tool
+
+    return process
+
+
+Start = Callable[[], AbstractAsyncContextManager[NoteTool]]
+
+
+async def test_a_call_that_is_made_again_gets_its_result_again_and_has_no_second_effect(process: Start) -> None:
+    async with process() as tool:
+        first = await ask(tool)
+        assert (first.result, first.error) == ("noted: milk", None)
+        assert await ask(tool) == first
+        assert tool.notes == ["milk"]
+    async with process() as successor:
+        assert await ask(successor) == first
+        assert successor.notes == []
+
+
+async def test_other_calls_take_effect_even_if_they_ask_for_the_same(process: Start) -> None:
+    async with process() as tool:
+        for asked in (request(), request(call_id="q1:0:1"), request(respondent_id="B")):
+            assert (await ask(tool, asked)).error is None
+        assert tool.notes == ["milk"] * 3
+
+
+async def test_whoever_asks_while_the_call_is_in_hand_gets_the_result_of_that_run(process: Start) -> None:
+    async with process() as tool:
+        tool.may_end.clear()
+        calls = [asyncio.create_task(ask(tool)) for _ in range(3)]
+        await asyncio.wait_for(tool.started.wait(), SECONDS)
+        assert not any(call.done() for call in calls)
+        tool.may_end.set()
+        first, *others = await asyncio.gather(*calls)
+        assert (first.result, others) == ("noted: milk", [first, first])
+        assert tool.notes == ["milk"]
+
+
+async def test_a_call_whose_process_ended_in_the_middle_is_not_repeated_but_reported(process: Start) -> None:
+    async with process() as killed:
+        await cut_off(killed)
+        async with process() as successor:
+            result = await ask(successor)
+            assert result.error == ErrorInfo(
+                kind="outcome_unknown", message=f"note was interrupted in this call: {NOT_REPEATED}"
+            )
+            assert await ask(successor) == result
+            assert successor.notes == []
+    async with process() as last:
+        assert await ask(last) == result
+
+
+async def test_a_run_that_was_cut_off_is_not_repeated_by_its_own_process_either(process: Start) -> None:
+    async with process() as tool:
+        await cut_off(tool)
+        assert (await ask(tool)).error.kind == "outcome_unknown"
+        assert tool.notes == ["milk"]
+
+
+async def test_a_known_call_with_other_arguments_is_refused(process: Start) -> None:
+    async with process() as tool:
+        await ask(tool)
+        refused = await ask(tool, request("bread"))
+        assert refused.error is not None
+        assert refused.error.kind == "conflict"
+        assert tool.notes == ["milk"]
+        assert (await ask(tool)).result == "noted: milk"
+
+
+async def test_a_run_over_the_time_limit_may_have_had_its_effect(process: Start) -> None:
+    async with process() as tool:
+        tool.timeout_seconds = 0.01
+        tool.may_end.clear()
+        result = await ask(tool)
+        message = f"note did not finish within 0.01 s: {NOT_REPEATED}"
+        assert result.error == ErrorInfo(kind="outcome_unknown", message=message)
+        tool.may_end.set()
+        assert await ask(tool) == result
+        assert tool.notes == ["milk"]
+
+
+async def test_a_cancelled_run_may_have_had_its_effect(process: Start) -> None:
+    async with process() as tool:
+        tool.may_end.clear()
+        call = asyncio.create_task(ask(tool))
+        await asyncio.wait_for(tool.started.wait(), SECONDS)
+        await tool.cancel(QueryCancel(query_id="q1"), ENVELOPE)
+        result = await call
+        assert result.error == ErrorInfo(kind="outcome_unknown", message=f"note was cancelled: {NOT_REPEATED}")
+        assert await ask(tool) == result
+
+
+async def test_a_run_that_had_finished_when_it_was_cancelled_is_done(process: Start) -> None:
+    async with process() as tool:
+        tool.may_end.clear()
+        call = asyncio.create_task(ask(tool))
+        await asyncio.wait_for(tool.started.wait(), SECONDS)
+        [run] = tool._running["q1"]
+        run.add_done_callback(lambda _: asyncio.ensure_future(tool.cancel(QueryCancel(query_id="q1"), ENVELOPE)))
+        tool.may_end.set()
+        assert (await call).result == "noted: milk"
+
+
+async def test_a_call_of_a_query_that_was_cancelled_before_is_known_not_to_have_happened(process: Start) -> None:
+    async with process() as tool:
+        await tool.cancel(QueryCancel(query_id="q1"), ENVELOPE)
+        assert (await ask(tool)).error == ErrorInfo(kind="cancelled", message="note was cancelled")
+        assert tool.notes == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("refused", "refused", "no more paper"),
+        ("broken", "internal", "note failed: ZeroDivisionError: the pencil broke"),
+    ],
+)
+async def test_a_failure_is_recorded_like_any_other_end(
+    serve: Callable[[Tool], Awaitable[Any]], tmp_path: Path, text: str, kind: str, message: str
+) -> None:
+    tool = NoteTool.build(Settingless(), Resources(tmp_path))
+    caller = await serve(tool)
+    for _ in range(2):  # two envelopes, one call
+        assert (await caller(text=text)).error == ErrorInfo(kind=kind, message=message)
+    assert tool.notes == [text]
+
+
+async def test_a_result_that_cannot_be_sent_is_an_error_on_record(process: Start) -> None:
+    async with process() as tool:
+        with pytest.raises(UnsendableMessage):
+            await ask(tool, request("unspeakable"))
+        repeated = await ask(tool, request("unspeakable"))
+        assert (repeated.error.kind, tool.notes) == ("internal", ["unspeakable"])
+
+
+async def test_bad_arguments_leave_no_trace(process: Start) -> None:
+    async with process() as tool:
+        bad = ToolRequest(query_id="q1", call_id="q1:0:0", tool="note", args={})
+        assert (await ask(tool, bad)).error.kind == "bad_arguments"
+        assert (await ask(tool)).result == "noted: milk"
+
+
+async def test_a_process_that_was_replaced_begins_nothing(process: Start) -> None:
+    async with process() as frozen, process() as successor:
+        with pytest.raises(StoreFenced):
+            await frozen.call(request(), ENVELOPE)
+        assert frozen.notes == []
+        assert (await ask(successor)).result == "noted: milk"
+
+
+async def test_a_run_that_thaws_after_it_was_reported_unknown_tells_what_was_told(process: Start) -> None:
+    async with process() as frozen:
+        frozen.may_end.clear()
+        call = asyncio.create_task(ask(frozen))
+        await asyncio.wait_for(frozen.started.wait(), SECONDS)
+        async with process() as successor:
+            told = await ask(successor)
+            frozen.may_end.set()
+            assert await call == told
+            assert told.error is not None
+            assert told.error.kind == "outcome_unknown"
+
+
+@pytest.mark.parametrize("error", [StoreFull("note.db: the disk is full"), StoreFailed("note.db: is locked")])
+async def test_a_call_that_cannot_be_put_on_record_is_not_begun(
+    process: Start, monkeypatch: pytest.MonkeyPatch, error: StoreFailed
+) -> None:
+    async def fails(*_: object) -> None:
+        raise error
+
+    async with process() as tool:
+        with monkeypatch.context() as patch:
+            patch.setattr(EffectStore, "begin", fails)
+            result = await ask(tool)
+        assert result.error == ErrorInfo(kind=error.kind, message=f"note was not run: {error}")
+        assert tool.notes == []
+        assert (await ask(tool)).result == "noted: milk"
+
+
+async def test_an_end_that_cannot_be_recorded_is_told_and_a_repeat_hears_that_nobody_knows(
+    process: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails(*_: object) -> None:
+        raise StoreFull("note.db: the disk is full")
+
+    async with process() as tool:
+        with monkeypatch.context() as patch:
+            patch.setattr(EffectStore, "end", fails)
+            assert (await ask(tool)).result == "noted: milk"
+        assert "how call A q1:0:0 ended could not be recorded: note.db: the disk is full" in caplog.text
+        assert (await ask(tool)).error.kind == "outcome_unknown"
+        assert tool.notes == ["milk"]
+
+
+async def test_the_record_holds_no_arguments_and_lies_in_the_data_directory(process: Start, tmp_path: Path) -> None:
+    async with process() as tool:
+        await ask(tool, request("a secret"))
+        connection = sqlite3.connect(tmp_path / "effects" / "note.db")
+        [(key, asked)] = connection.execute("SELECT key, asked FROM effects").fetchall()
+        connection.close()
+    assert key == "A q1:0:0"
+    assert "secret" not in asked
+
+
+async def test_a_tool_without_effects_opens_no_record(tmp_path: Path) -> None:
+    class LookTool(NoteTool):
+        """Look."""
+
+        effect = "read"
+
+    tool = LookTool.build(Settingless(), Resources(tmp_path))
+    async with tool.lifespan():
+        for _ in range(2):
+            assert (await ask(tool)).result == "noted: milk"
+    assert tool.notes == ["milk", "milk"]
+    assert contents(tmp_path) == []
+
+
+async def test_a_tool_with_effects_and_no_place_for_their_record_is_not_served() -> None:
+    with pytest.raises(ConfigError, match=r"the tool note has effects and no record of them: build it \.with_record"):
+        async with NoteTool(Settingless()).lifespan():
+            pass
+
+
+async def test_a_tool_that_forgets_its_record_in_a_lifespan_of_its_own_runs_nothing(tmp_path: Path) -> None:
+    class ForgetfulTool(NoteTool):
+        """Forget."""
+
+        @asynccontextmanager
+        async def lifespan(self) -> Any:
+            yield
+
+    tool = ForgetfulTool.build(Settingless(), Resources(tmp_path))
+    async with tool.lifespan():
+        with pytest.raises(ConfigError, match=r"has to enter super\(\)\.lifespan\(\)"):
+            await ask(tool)
+    assert tool.notes == []

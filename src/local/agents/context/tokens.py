@@ -1,0 +1,119 @@
+"""How many tokens a prompt will be: estimated from its characters, and corrected by what the server counts. No I/O."""
+
+from __future__ import annotations
+
+import json
+import math
+import string
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Self
+
+from local.models.chat import Json
+
+MESSAGE_TOKENS = 8  # the template's markup around a message; Gemma's is 5, OpenAI's 4
+MARGIN = 1.05
+SHARE_OF_ERROR = 0.3  # learned of an estimate that was too high; one that was too low is corrected at once
+LEAST_CREDIBLE = 0.4  # of the estimate; a server that counts less has left out what it had in its cache
+AFTER_OVERFLOW = 1.5  # times the window: what a prompt counts for that the server found too long
+LEAST_RATE, HIGHEST_RATE = 0.1, 4.0
+
+_SYMBOLS = string.digits + string.punctuation
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What a text or a prompt is made of: characters of Latin words, digits and signs, all else; and messages."""
+
+    words: int = 0
+    symbols: int = 0
+    others: int = 0
+    messages: int = 0
+
+    def __add__(self, other: Size) -> Size:
+        return Size(
+            self.words + other.words,
+            self.symbols + other.symbols,
+            self.others + other.others,
+            self.messages + other.messages,
+        )
+
+    @property
+    def characters(self) -> tuple[int, int, int]:
+        """Numbers of characters by kind, in the order of a meter's rates."""
+        return self.words, self.symbols, self.others
+
+
+def size_of(text: str) -> Size:
+    """The size of a text that is no message by itself."""
+    # Latin letters with accents count as words; beyond Latin-1 a character is often a token or more.
+    others = len(text) - len(text.encode("latin-1", "ignore"))
+    symbols = sum(map(text.count, _SYMBOLS))
+    return Size(len(text) - symbols - others, symbols, others)
+
+
+def size_of_message(message: Json) -> Size:
+    """The size of one message: what is said, thought and called."""
+    calls = message.get("tool_calls")
+    parts = [str(message.get("content") or ""), str(message.get("thinking") or "")]
+    return size_of("".join(parts) + (json.dumps(calls) if calls else "")) + Size(messages=1)
+
+
+def size_of_prompt(messages: Iterable[Json], tools: Sequence[Json]) -> Size:
+    """The size of everything that is sent."""
+    return reduce(add, map(size_of_message, messages), size_of_tools(tools))
+
+
+def size_of_tools(tools: Sequence[Json]) -> Size:
+    """The size of the tools' schemas."""
+    return reduce(add, (size_of(json.dumps(tool)) + Size(messages=1) for tool in tools), Size())
+
+
+@dataclass(frozen=True, slots=True)
+class TokenMeter:
+    """What is known of one model's tokenizer: tokens for a character of each kind.
+
+    The rates to begin with are high (English is about 0.23, digits and signs 0.4, Chinese 0.7), so that a first prompt
+    is rather cut too much than refused.
+    """
+
+    rates: tuple[float, float, float] = (0.3, 0.6, 1.0)
+
+    def tokens(self, size: Size) -> int:
+        """The estimate, with a margin."""
+        return math.ceil(self._expected(size) * MARGIN)
+
+    def message(self, message: Json) -> int:
+        """The estimate for one message."""
+        return self.tokens(size_of_message(message))
+
+    def characters(self, text: str, tokens: int) -> int:
+        """How many characters of a text like this one go into so many tokens."""
+        return int(tokens * len(text) / max(1, self.tokens(size_of(text))))
+
+    def corrected(self, size: Size, counted: int) -> Self:
+        """The meter after the server has counted a prompt of that size (normalised least mean squares)."""
+        expected = self._expected(size)
+        if counted < expected * LEAST_CREDIBLE:
+            return self
+        squares = sum(number * number for number in size.characters)
+        step = (counted - expected) / squares if squares else 0.0
+        if step < 0:
+            step *= SHARE_OF_ERROR
+        return self._with(rate + step * number for rate, number in zip(self.rates, size.characters, strict=True))
+
+    def overflowed(self, size: Size, window: int) -> Self:
+        """The meter after the server found a prompt of that size too long for its window. It now errs far on the other
+        side, since only one more try is made."""
+        factor = AFTER_OVERFLOW * max(1.0, window / max(1.0, self._expected(size)))
+        return self._with(rate * factor for rate in self.rates)
+
+    def _expected(self, size: Size) -> float:
+        kinds = zip(self.rates, size.characters, strict=True)
+        return MESSAGE_TOKENS * size.messages + sum(rate * number for rate, number in kinds)
+
+    def _with(self, rates: Iterable[float]) -> Self:
+        words, symbols, others = (min(HIGHEST_RATE, max(LEAST_RATE, rate)) for rate in rates)
+        return type(self)((words, symbols, others))

@@ -1,0 +1,148 @@
+"""The window as turns use it: only summaries that must be are waited for, and their failures cost turns, no answers."""
+
+from typing import Any
+
+import pytest
+
+from local.agents.context.budget import Limits
+from local.agents.context.parts import Parts, exchanges_of
+from local.agents.context.summarising import SummaryJob
+from local.agents.context.summary import Summary
+from local.agents.context.window import MOST_WAITED_FOR, ContextWindow
+from local.errors import ModelError, StoreFailed
+
+QUESTION = {"role": "user", "content": "And now?"}
+
+
+def parts(turns: int, characters: int = 200) -> Parts:
+    said = [
+        {"role": role, "content": f"{number} " + "x" * characters}
+        for number in range(turns)
+        for role in ("user", "assistant")
+    ]
+    return Parts(({"role": "system", "content": "Be brief."},), QUESTION, exchanges=exchanges_of(said))
+
+
+class Minutes:
+    """A summariser and a store."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.jobs: list[SummaryJob] = []
+        self.kept: list[Summary] = []
+        self.failure = failure
+
+    async def summarise(self, job: SummaryJob) -> str:
+        self.jobs.append(job)
+        if self.failure is not None:
+            raise self.failure
+        return f"FACTS\n- up to {job.exchanges[-1].position}\nSUMMARY\nThey counted."
+
+    async def keep(self, summary: Summary) -> None:
+        self.kept.append(summary)
+
+
+@pytest.fixture
+def window() -> ContextWindow:
+    return ContextWindow(Limits(4096))
+
+
+async def test_a_prompt_that_fits_waits_for_nobody(window: ContextWindow) -> None:
+    minutes = Minutes()
+    planned, same = await window.fit(parts(21), minutes.summarise, minutes.keep)
+    assert planned.job is not None and not minutes.jobs
+    assert same == parts(21)
+
+
+async def test_a_summary_that_is_needed_is_made_stored_and_used(window: ContextWindow) -> None:
+    minutes = Minutes()
+    planned, newer = await window.fit(parts(30), minutes.summarise, minutes.keep)
+    (summary,) = minutes.kept
+    assert newer.summary == summary
+    assert [exchange.position for exchange in newer.exchanges] == list(range(summary.through + 1, 31))
+    assert planned.left_out == 0
+    assert planned.is_compacted
+    assert f"- up to {summary.through}" in planned.messages[1]["content"]
+
+
+async def test_a_restart_goes_on_with_the_stored_summary(window: ContextWindow) -> None:
+    minutes = Minutes()
+    planned, newer = await window.fit(parts(30), minutes.summarise, minutes.keep)
+    stored = Summary.from_json(minutes.kept[-1].as_json())
+    rest = tuple(e for e in parts(30).exchanges if e.position > stored.through)
+    again, _ = await ContextWindow(Limits(4096)).fit(
+        Parts(newer.system, QUESTION, exchanges=rest, summary=stored), minutes.summarise, minutes.keep
+    )
+    assert (again.messages, again.gauge) == (planned.messages, planned.gauge)
+    assert len(minutes.jobs) == 1
+
+
+async def test_without_a_summariser_turns_are_left_out_and_the_answer_still_comes(window: ContextWindow) -> None:
+    minutes = Minutes(ModelError("the model is away", kind="unreachable"))
+    planned, same = await window.fit(parts(30), minutes.summarise, minutes.keep)
+    assert planned.left_out > 0
+    assert same == parts(30)
+    assert (len(minutes.jobs), minutes.kept) == (1, [])
+
+
+async def test_a_store_that_fails_is_no_reason_to_forget(window: ContextWindow) -> None:
+    async def keep(summary: Summary) -> None:
+        raise StoreFailed("the disk is gone")
+
+    with pytest.raises(StoreFailed):
+        await window.fit(parts(30), Minutes().summarise, keep)
+
+
+async def test_a_long_past_is_caught_up_with_in_several_prompts(window: ContextWindow) -> None:
+    minutes = Minutes()
+    planned, newer = await window.fit(parts(400), minutes.summarise, minutes.keep)
+    assert len(minutes.jobs) == MOST_WAITED_FOR
+    assert planned.left_out > 0
+    while planned.left_out:
+        planned, newer = await window.fit(newer, minutes.summarise, minutes.keep)
+    done = [exchange.position for job in minutes.jobs for exchange in job.exchanges]
+    assert done == list(range(1, len(done) + 1))
+
+
+async def test_after_an_overflow_the_next_prompt_is_much_shorter(window: ContextWindow) -> None:
+    minutes = Minutes()
+    first, same = await window.fit(parts(18), minutes.summarise, minutes.keep)
+    assert not first.is_compacted
+    window.overflowed(first)
+    second, _ = await window.fit(same, minutes.summarise, minutes.keep)
+    characters = [sum(len(m["content"]) for m in plan.messages) for plan in (first, second)]
+    assert characters[1] < characters[0] * 0.7
+    assert second.messages[-1] == QUESTION
+
+
+async def test_a_server_whose_window_is_smaller_than_ours_is_found_out() -> None:
+    window, minutes = ContextWindow(Limits(32_000)), Minutes()
+    first, same = await window.fit(parts(30), minutes.summarise, minutes.keep)
+    assert not first.is_compacted
+    window.overflowed(first)
+    second, _ = await window.fit(same, minutes.summarise, minutes.keep)
+    assert second.gauge.used < first.gauge.used * 0.6
+    assert second.gauge.limit == window.limits.window < first.gauge.used
+
+
+async def test_no_window_is_believed_to_be_smaller_than_anybody_has(window: ContextWindow) -> None:
+    minutes = Minutes()
+    first, _ = await window.fit(parts(0), minutes.summarise, minutes.keep)
+    window.overflowed(first)
+    assert window.limits == Limits(512)
+
+
+async def test_the_servers_counts_make_room(window: ContextWindow) -> None:
+    minutes = Minutes()
+    before, same = await window.fit(parts(20), minutes.summarise, minutes.keep)
+    for _ in range(5):
+        window.counted(before, before.gauge.used * 2 // 3)
+    after, _ = await window.fit(same, minutes.summarise, minutes.keep)
+    assert after.gauge.used < before.gauge.used * 0.8
+    assert after.messages == before.messages
+
+
+async def test_a_summary_brings_the_conversation_well_below_the_threshold(window: ContextWindow) -> None:
+    minutes: Any = Minutes()
+    planned, _ = await window.fit(parts(30), minutes.summarise, minutes.keep)
+    assert planned.gauge.used < window.limits.mask_at
+    assert planned.job is None

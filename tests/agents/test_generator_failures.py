@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from local.agents.context.window import MOST_WAITED_FOR
 from local.errors import ModelError
 from local.models.chat import Degraded, ThinkingDelta
-from local.protocol.messages import AnswerDialog, ParticipantStatus, QueryAccepted, ResponseGeneration
+from local.protocol.messages import AnswerDialog, ContextCompacted, ParticipantStatus, QueryAccepted, ResponseGeneration
 from local.services.journal.store import JournalStore
 
 
@@ -43,24 +44,35 @@ async def test_a_bug_in_a_model_client_is_an_internal_failure_of_that_turn_alone
     assert (await stage.door.hears(ResponseGeneration, query_id="q2")).answer == "Yes."
 
 
-async def test_a_prompt_that_is_too_long_is_shortened_and_that_is_told(stage: Any) -> None:
-    await stage.generator()
+@pytest.mark.parametrize(
+    ("summary", "notes"),
+    [(("FACTS\nSUMMARY\nThey counted.",), 0), ((ModelError("no such model", kind="model_missing"),), 1)],
+)
+async def test_a_prompt_that_is_too_long_is_shortened_and_that_is_told(
+    stage: Any, summary: tuple[Any, ...], notes: int
+) -> None:
+    await stage.generator(num_ctx=4096)
     for number in (1, 2, 3):
-        stage.model.will_say(f"Answer {number}")
+        stage.model.will_say(f"Answer {number}" + " and so on" * 120)
         await stage.door.ask(f"Question {number}", f"q{number}")
         await stage.door.hears(ResponseGeneration, number)
-    stage.model.will_say(ModelError("the prompt is too long", kind="context_overflow"))
-    stage.model.will_say("Short.")
+    stage.model.will_say(ModelError("the prompt is too long", kind="context_overflow"), to="Question 4")
+    for _ in range(MOST_WAITED_FOR):
+        stage.model.will_say(*summary)
+    stage.model.will_say("Short.", to="Question 4")
     await stage.door.ask("Question 4", "q4")
     response = await stage.door.hears(ResponseGeneration, 4)
-    assert (response.answer, len(response.degraded)) == ("Short.", 1)
-    assert "its oldest part was left out" in response.degraded[0]
-    contents = [message["content"] for message in stage.model.asked[-1].messages[1:]]
-    assert contents == ["Question 3", "Answer 3", "Question 4"]
+    assert (response.answer, len(response.degraded)) == ("Short.", notes)
+    contents = [message["content"] for message in stage.model.asked[-1].messages]
+    assert contents[-1] == "Question 4"
+    assert any("They counted." in content for content in contents) is (notes == 0)
+    compaction = await stage.door.hears(ContextCompacted)
+    assert compaction.gauge.used < compaction.tokens_before
 
 
 async def test_a_query_that_is_too_long_by_itself_fails_and_says_so(stage: Any) -> None:
     await stage.generator()
+    stage.model.will_say(ModelError("the prompt is too long", kind="context_overflow"))
     stage.model.will_say(ModelError("the prompt is too long", kind="context_overflow"))
     await stage.door.ask("Well?", "q1")
     response = await stage.door.hears(ResponseGeneration)

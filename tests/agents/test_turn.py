@@ -1,14 +1,19 @@
 """One query being answered: what comes next, and what the model is asked."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from local.agents.context.budget import Limits
+from local.agents.context.plan import plan
+from local.agents.context.summary import Summary
+from local.agents.context.tokens import TokenMeter
 from local.agents.steps import ModelStep, PlannedCall, Step, ToolStep
 from local.agents.turn import ANSWER_NOW, SAY_SOMETHING, Next, Question, Turn
 from local.agents.turn_table import Action, State
-from local.models.chat import ContentDelta, Degraded, Delta, Done, ThinkingDelta, ToolCall, Usage
+from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
 PRELUDE = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"})
@@ -27,6 +32,11 @@ def begun(steps: tuple[Step, ...] = (), **options: Any) -> Turn:
     made = turn(steps, **options)
     made.begin()
     return made
+
+
+def asked(made: Turn) -> list[Json]:
+    """Everything that the model would be asked with, uncut."""
+    return list(plan(made.parts(()), TokenMeter(), Limits(1_000_000)).messages)
 
 
 def say(made: Turn, *deltas: Delta) -> Next:
@@ -61,7 +71,7 @@ def test_an_answer_ends_the_turn() -> None:
     changes: list[str] = []
     made.on_change = lambda before, action, after: changes.append(f"{before} {action} {after}")
     assert made.begin() is Next.CALL_MODEL
-    assert made.messages() == [*PRELUDE, QUERY]
+    assert asked(made) == [*PRELUDE, QUERY]
     assert say(made, ThinkingDelta("Hm."), ContentDelta("For"), ContentDelta("ty"), Done(Usage(3, 2), model="g")) is (
         Next.PUBLISH
     )
@@ -104,7 +114,7 @@ def test_tool_results_go_back_in_call_order_right_after_the_message_with_its_thi
     records = {call.call_id: late(call) for call in reversed(calls)}
     records["q1:0:1"] = ToolCallRecord(call_id="q1:0:1", tool="roll", args={"n": 6}, result="4")
     assert made.tools_settled(records) is Next.CALL_MODEL
-    assert made.messages()[3:] == [
+    assert asked(made)[3:] == [
         {
             "role": "assistant",
             "content": "Wait.",
@@ -145,7 +155,7 @@ def test_after_the_last_round_the_model_is_asked_once_more_without_tools() -> No
         say(made, search(query))
         run_tools(made)
     assert not made.offers_tools
-    assert made.messages()[-1] == {"role": "user", "content": ANSWER_NOW}
+    assert asked(made)[-1] == {"role": "user", "content": ANSWER_NOW}
     assert say(made, ContentDelta("So far: two."), search("c")) is Next.PUBLISH
     assert made.response().status == "answered"
 
@@ -153,7 +163,7 @@ def test_after_the_last_round_the_model_is_asked_once_more_without_tools() -> No
 def test_with_no_rounds_allowed_the_model_is_asked_plainly() -> None:
     made = begun(max_tool_iterations=0)
     assert not made.offers_tools
-    assert made.messages() == [*PRELUDE, QUERY]
+    assert asked(made) == [*PRELUDE, QUERY]
 
 
 def test_a_repeated_call_of_a_tool_that_is_not_repeatable_is_answered_from_the_record() -> None:
@@ -235,7 +245,7 @@ def test_of_66_calls_at_once_16_are_made_and_each_gets_a_message() -> None:
     assert {record.error.kind for record in settled.values() if record.error} == {"too_many_calls"}
     made.requests_sent()
     made.tools_settled(settled | {call.call_id: late(call) for call in calls})
-    assert [message["tool_call_id"] for message in made.messages() if message["role"] == "tool"] == [
+    assert [message["tool_call_id"] for message in asked(made) if message["role"] == "tool"] == [
         f"q1:0:{number}" for number in range(66)
     ]
 
@@ -255,9 +265,9 @@ def test_an_empty_message_is_asked_for_again_without_thinking_then_nudged_then_a
     assert made.thinks
     assert say(made, ThinkingDelta("I dream.")) is Next.CALL_MODEL
     assert not made.thinks
-    assert made.messages() == [*PRELUDE, QUERY]
+    assert asked(made) == [*PRELUDE, QUERY]
     assert say(made, ContentDelta(" \n")) is Next.CALL_MODEL
-    assert made.messages() == [*PRELUDE, QUERY, {"role": "user", "content": SAY_SOMETHING}]
+    assert asked(made) == [*PRELUDE, QUERY, {"role": "user", "content": SAY_SOMETHING}]
     assert say(made) is Next.PUBLISH
     response = made.response()
     assert response.status == "failed"
@@ -273,17 +283,60 @@ def test_an_answer_after_empty_messages_says_so() -> None:
     assert made.response().degraded == ("the model gave an empty answer 1 times and was asked again",)
 
 
-def test_shortening_forgets_the_started_message_and_is_told() -> None:
+def test_a_message_that_is_begun_again_forgets_the_first_and_tells_why() -> None:
     made = begun()
     made.hear(ContentDelta("Begi"))
-    assert made.shorten_history()
-    assert made.messages() == [PRELUDE[0], QUERY]
+    made.begin_message("the oldest part was left out")
     say(made, ContentDelta("Right."))
     assert made.response().answer == "Right."
-    assert made.response().degraded == ("the conversation was too long for the model; its oldest part was left out",)
+    assert made.response().degraded == ("the oldest part was left out",)
 
 
-def test_without_history_nothing_can_be_shortened() -> None:
+def test_a_summary_stands_for_the_exchanges_that_are_in_it() -> None:
     made = begun()
-    assert made.shorten_history()
-    assert not made.shorten_history()
+    parts = made.parts(())
+    made.summarised(replace(parts, summary=Summary(1, ("They met.",)), exchanges=()))
+    say(made, search())
+    run_tools(made)
+    assert made.parts(()).summary == Summary(1, ("They met.",))
+    assert (asked(made)[0], asked(made)[3]) == (PRELUDE[0], QUERY)
+    assert len(made.parts(()).steps) == 2
+
+
+def test_the_third_equal_call_is_refused_with_a_reason() -> None:
+    made = begun()
+    for _ in range(2):
+        say(made, search())
+        run_tools(made)
+    say(made, search())
+    calls, settled = made.calls_to_make(SCHEMAS)
+    assert calls == []
+    error = settled["q1:4:0"].error
+    assert error is not None
+    assert error.kind == "repeated_call"
+    assert error.message.startswith("search was called 2 times with the same arguments; answer with")
+
+
+def test_two_calls_in_turn_are_noticed_and_end_the_loop() -> None:
+    made = begun(max_tool_iterations=50)
+    for query in ("a", "b", "a"):
+        say(made, search(query))
+        run_tools(made)
+    assert made.offers_tools
+    say(made, search("b"))
+    _, settled = made.calls_to_make(SCHEMAS)
+    error = settled["q1:6:0"].error
+    assert error is not None
+    assert error.message.startswith("the same two calls are made in turn")
+    made.requests_sent()
+    made.tools_settled(settled)
+    assert not made.offers_tools
+    assert asked(made)[-1] == {"role": "user", "content": ANSWER_NOW}
+
+
+def test_the_same_steps_with_other_arguments_are_no_loop() -> None:
+    made = begun(max_tool_iterations=50)
+    for query in ("a", "b", "a", "c"):
+        say(made, search(query))
+        run_tools(made)
+    assert made.offers_tools

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import hypothesis.strategies as st
 from hypothesis import assume, given, settings
 
+from local.agents.context.parts import Parts
 from local.agents.steps import ModelStep, PlannedCall, Step, parse_step
 from local.agents.turn import Next, Question, Turn
-from local.models.chat import ContentDelta, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
+from local.models.chat import ContentDelta, Delta, Done, ThinkingDelta, ToolCall, Usage
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
 HISTORY = [{"role": role, "content": f"{role} {index}"} for index in range(4) for role in ("user", "assistant")]
@@ -19,12 +20,7 @@ OFFERED = {
 }
 
 
-@dataclass(frozen=True)
-class Overflow:
-    """The server says that the prompt is too long."""
-
-
-Message = Overflow | tuple[Delta, ...]
+Message = tuple[Delta, ...]
 
 CALLS = st.builds(
     ToolCall, st.sampled_from(["roll", "search", "teleport"]), st.fixed_dictionaries({"x": st.integers(0, 1)})
@@ -35,12 +31,12 @@ SPOKEN = st.builds(
     st.sampled_from(["", "Well."]),
     st.lists(CALLS, max_size=3),
 )
-SCRIPTS = st.lists(st.one_of(SPOKEN, SPOKEN, SPOKEN, st.just(Overflow())), max_size=12)
+SCRIPTS = st.lists(SPOKEN, max_size=12)
 
 
 @dataclass(frozen=True)
 class Asked:
-    messages: list[Json]
+    parts: Parts
     offers_tools: bool
     thinks: bool
 
@@ -72,12 +68,7 @@ def play(turn: Turn, script: Iterator[Message], requested: set[str] | None = Non
         message = next(script, None)
         if message is None:
             break
-        asked.append(Asked(turn.messages(), turn.offers_tools, turn.thinks))
-        if isinstance(message, Overflow):
-            if not turn.shorten_history():
-                turn.fail(ErrorInfo(kind="context_overflow", message="too long"))
-                break
-            continue
+        asked.append(Asked(turn.parts(()), turn.offers_tools, turn.thinks))
         for delta in message:
             turn.hear(delta)
         following = turn.message_ended()
@@ -85,7 +76,7 @@ def play(turn: Turn, script: Iterator[Message], requested: set[str] | None = Non
 
 
 def model_calls_in(steps: Sequence[Step]) -> int:
-    return sum(step.kind in ("model", "shorten") for step in steps)
+    return sum(step.kind == "model" for step in steps)
 
 
 @settings(max_examples=150, deadline=None)

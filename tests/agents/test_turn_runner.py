@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from local.agents.context_desk import ContextDesk
 from local.agents.steps import ModelStep, PlannedCall, parse_step
 from local.agents.tool_registry import ToolRegistry
 from local.agents.turn import Question, Turn
@@ -49,9 +50,10 @@ class Process:
 
     def __init__(self, bus: Bus, model: Any, record: Record) -> None:
         self.bus, self.record = bus, record
+        context = ContextDesk(model, "gemma", 32_000, record)
         tools = ToolRegistry()
         tools.announce(ROLL, "roll", "i", 0.0)
-        self._means = Means(bus, model, record, tools, "generator", "gemma", {}, SECONDS, clock=lambda: 0.0)
+        self._means = Means(bus, model, record, context, tools, "generator", "gemma", {}, SECONDS, clock=lambda: 0.0)
         self._task: asyncio.Task[ResponseGeneration] | None = None
 
     async def run(self) -> ResponseGeneration:

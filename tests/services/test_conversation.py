@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.services.conversation import MAX_HISTORY_TURNS, Asked, ConversationService, TurnStatus
+from local.services.conversation import MAX_HISTORY_TURNS, Asked, ConversationService, Past, TurnStatus
 
 
 @pytest.fixture
@@ -180,11 +180,12 @@ async def test_a_new_turn_brings_its_history_along_unless_an_earlier_one_may_sti
 ) -> None:
     first, _ = await conversation.accept(asked("q1", query="one"))
     second, _ = await conversation.accept(asked("q2", query="two"))
-    assert (first.beginning, second.beginning) == ((), None)
+    assert (first.beginning, second.beginning) == (Past(None, ()), None)
     for query_id in ("q1", "q2"):
         await conversation.finish(query_id, TurnStatus.ANSWERED, "yes", "s", "{}")
     third, _ = await conversation.accept(asked("q3", query="three"))
-    assert [message["content"] for message in third.beginning or ()] == ["one", "yes", "two", "yes"]
+    assert third.beginning is not None
+    assert [message["content"] for message in third.beginning.history] == ["one", "yes", "two", "yes"]
 
 
 async def test_single_results_are_kept_until_the_step_that_tells_of_all_of_them_is_stored(tmp_path: Path) -> None:
@@ -208,3 +209,35 @@ async def test_the_end_of_a_turn_drops_its_single_results_and_none_comes_after_i
     await end(conversation, "q1", "answer")
     await conversation.keep_result("q1", "q1:0:1", "late")
     assert await conversation.results("q1") == []
+
+
+async def test_a_turn_begins_with_the_summary_and_what_is_not_in_it(conversation: ConversationService) -> None:
+    for number in range(60):
+        await conversation.accept(asked(f"q{number}", query=f"query {number}"))
+        await conversation.finish(f"q{number}", TurnStatus.ANSWERED, "yes", "s", "{}")
+    await conversation.keep_summary("s", 58, "much was said")
+    await conversation.keep_summary("s", 3, "older")
+    turn, _ = await conversation.accept(asked("now"))
+    past, _ = await conversation.beginning(turn)
+    assert turn.beginning == past
+    assert past.summary == "much was said"
+    assert [message["content"] for message in past.history] == ["query 58", "yes", "query 59", "yes"]
+
+
+async def test_without_a_summary_no_exchange_is_forgotten(conversation: ConversationService) -> None:
+    for number in range(60):
+        await conversation.accept(asked(f"q{number}"))
+        await conversation.finish(f"q{number}", TurnStatus.ANSWERED, "yes", "s", "{}")
+    turn, _ = await conversation.accept(asked("now"))
+    assert turn.beginning is not None
+    assert len(turn.beginning.history) == 120
+
+
+async def test_a_deleted_session_has_no_summary_and_gets_none_afterwards(conversation: ConversationService) -> None:
+    await conversation.accept(asked("q1"))
+    await conversation.finish("q1", TurnStatus.ANSWERED, "yes", "s", "{}")
+    await conversation.keep_summary("s", 1, "secret")
+    await conversation.delete_session("s")
+    await conversation.keep_summary("s", 1, "secret")
+    turn, _ = await conversation.accept(asked("q2"))
+    assert turn.beginning == Past(None, ())

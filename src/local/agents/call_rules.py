@@ -1,13 +1,17 @@
-"""Which calls of a model need no tool: one too many, one that nobody offers, one that was answered before."""
+"""Which calls of a model need no tool: one too many, one that nobody offers, one that was made before."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from local.agents.steps import ModelStep, PlannedCall, Step, ToolStep
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
 MAX_CALLS_AT_ONCE = 16
+SAME_CALL_REFUSED = 3
+SAME_CALL_ENDS_LOOP = 4
+_TOLD = "arguments; answer with what its results say, or ask for something else"
 
 
 def settle_here(
@@ -20,7 +24,28 @@ def settle_here(
     if schema is None:
         names = ", ".join(sorted(offered)) or "none"
         return _refused(call, "unknown_tool", f"there is no tool {call.tool!r} now; tools: {names}")
-    return None if schema.repeatable else _recorded(call, steps)
+    if schema.repeatable:
+        return None
+    times = sum(call.signature in asked for asked in rounds(steps))
+    if times + 1 >= SAME_CALL_REFUSED:
+        return _refused(call, "repeated_call", f"{call.tool} was called {times} times with the same {_TOLD}")
+    if alternates([*rounds(steps), frozenset({call.signature})]):
+        return _refused(call, "repeated_call", f"the same two calls are made in turn, with the same {_TOLD}")
+    return _recorded(call, steps)
+
+
+def rounds(steps: Sequence[Step]) -> list[frozenset[str]]:
+    """What each message asked for whose calls have ended."""
+    ended = [step for step, after in pairwise(steps) if isinstance(step, ModelStep) and isinstance(after, ToolStep)]
+    return [frozenset(call.signature for call in step.calls) for step in ended]
+
+
+def alternates(asked: Sequence[frozenset[str]]) -> bool:
+    """Whether the last four messages ask for one thing and another in turn, twice."""
+    if len(asked) < 4:
+        return False
+    first, second, third, fourth = asked[-4:]
+    return first == third != second == fourth
 
 
 def _recorded(call: PlannedCall, steps: Sequence[Step]) -> ToolCallRecord | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import date
 from typing import Any, Self
 
 from local import failpoints
 from local.agents.acceptance import CANCELLED_EARLY, Acceptance
+from local.agents.context.summary import Summary
+from local.agents.context_desk import ContextDesk
 from local.agents.conversation_desk import ConversationDesk
 from local.agents.generator_config import GeneratorConfig
 from local.agents.outcome import Outcomes, trace_of
@@ -25,7 +27,7 @@ from local.agents.turns import Turns
 from local.agents.waiting_line import WaitingLine
 from local.errors import ConfigError, ModelError
 from local.models.backends import connect
-from local.models.chat import ChatModel, Json
+from local.models.chat import ChatModel
 from local.protocol.envelope import Envelope
 from local.protocol.messages import (
     BusDead,
@@ -42,7 +44,7 @@ from local.protocol.messages import (
     ToolSchemaRequest,
 )
 from local.runtime.participant import Kind, Participant, Resources, on
-from local.services.conversation import ConversationService, StoredTurn, TurnStatus
+from local.services.conversation import ConversationService, Past, StoredTurn, TurnStatus
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +76,7 @@ class GeneratorAgent(Participant):
         self._answers_as = answers_as
         self._problem = ""
         self._model, self._conversation = model, conversation
+        self._context = ContextDesk(model, config.fast_model or config.model, config.num_ctx, conversation)
         self._tools = ToolRegistry()
         self._line = WaitingLine(config.max_concurrent_turns, config.max_waiting_turns)
         self._turns = Turns(self._line, self._prepare, self._abandon)
@@ -103,6 +106,7 @@ class GeneratorAgent(Participant):
             self._desk = ConversationDesk(self._conversation, self._settings.system_prompt, deletion.delete)
             look = asyncio.create_task(self._look_at_model(), name="look at the model")
             stack.callback(look.cancel)
+            await stack.enter_async_context(self._context.is_open())
             await stack.enter_async_context(self._turns.are_open())
             handing_in = asyncio.create_task(self._outcomes.hand_in_what_is_open(), name="hand in what is open")
             stack.callback(handing_in.cancel)
@@ -111,7 +115,8 @@ class GeneratorAgent(Participant):
     async def _look_at_model(self) -> None:
         """Say at once what the first query would run into; what is learned is remembered for it."""
         try:
-            await self._model.show(self._settings.model)
+            info = await self._model.show(self._settings.model)
+            self._context.at_most(info.context_length or self._settings.num_ctx)
         except ModelError as error:
             self._problem = str(error)
             log.warning("%s", error)
@@ -220,23 +225,24 @@ class GeneratorAgent(Participant):
         if stored.attempt > 1:
             await self._conversation.next_attempt(stored.query_id)
             await self._tools_back(stored)
-        history: Sequence[Json] | None = stored.beginning
+        past: Past | None = stored.beginning
         steps: list[str] = []
-        if history is None or stored.attempt > 1:
-            history, steps = await self._conversation.beginning(stored)
+        if past is None or stored.attempt > 1:
+            past, steps = await self._conversation.beginning(stored)
         given_history = QueryReceived.decode(stored.body.encode()).history
         if given_history is not None:
-            history = given_history
+            past = Past(None, tuple(given_history))
         question = Question(
             query_id=stored.query_id,
             respondent_id=self.respondent_id,
             query=stored.query,
-            prelude=compose(settings.system_prompt, date.today(), history),
+            prelude=compose(settings.system_prompt, date.today(), past.history),
             think=settings.think,
             max_tool_iterations=settings.max_tool_iterations,
+            summary=Summary() if past.summary is None else Summary.from_json(past.summary),
         )
         turn = Turn(question, [parse_step(step) for step in steps])
-        return TurnRunner(turn, self._means(), trace_of(stored), stored.attempt)
+        return TurnRunner(turn, self._means(), trace_of(stored), stored.attempt, keeps_summaries=given_history is None)
 
     async def _tools_back(self, stored: StoredTurn) -> None:
         """Wait until an interrupted turn has its tools again, is cancelled, or they count as silent."""
@@ -257,6 +263,7 @@ class GeneratorAgent(Participant):
             bus=self.bus,
             model=self._model,
             conversation=self._conversation,
+            context=self._context,
             tools=self._tools,
             agent_id=settings.agent_id,
             model_name=settings.model,

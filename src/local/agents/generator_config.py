@@ -12,6 +12,7 @@ class GeneratorConfig(Settings):
 
     agent_id: str = "GeneratorAgent"
     model: str = "gemma4:12b"
+    fast_model: str | None = None
     num_ctx: int = Field(32_000, ge=512)
     think: bool = True
     temperature: float | None = Field(None, ge=0)

@@ -80,17 +80,7 @@ class NudgeStep(Data):
         return [{"role": "user", "content": self.text}]
 
 
-class ShortenStep(Data):
-    """The model found the conversation too long: from here on the older half of what was left of it is left out."""
-
-    kind: Literal["shorten"] = "shorten"
-
-    def as_messages(self) -> list[Json]:
-        """Nothing that the model is told."""
-        return []
-
-
-Step = ModelStep | ToolStep | NudgeStep | ShortenStep
+Step = ModelStep | ToolStep | NudgeStep
 _STEP: TypeAdapter[Step] = TypeAdapter(Annotated[Step, Field(discriminator="kind")])
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import Literal
 
-from local.agents.call_rules import settle_here, under_id
-from local.agents.prompt import has_history, without_older_half
+from local.agents.call_rules import SAME_CALL_ENDS_LOOP, alternates, rounds, settle_here, under_id
+from local.agents.context.parts import Parts
+from local.agents.context.summary import Summary
 from local.agents.spoken import Spoken
-from local.agents.steps import ModelStep, NudgeStep, PlannedCall, ShortenStep, Step, ToolStep
+from local.agents.steps import ModelStep, NudgeStep, PlannedCall, Step, ToolStep
 from local.agents.turn_table import TABLE, Action, State
 from local.models.chat import Delta, Json, ToolCall
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolCallRecord, ToolSchema, UsageInfo
 from local.runtime.machine import Machine
 
-SAME_CALL_ENDS_LOOP = 4
 EMPTY_ANSWERS_ALLOWED = 2
 ANSWER_NOW = "Answer the question now, in plain text, with what you have. No more tool calls are possible."
 SAY_SOMETHING = "Your last message was empty. Answer the question in plain text."
@@ -28,7 +28,8 @@ Status = Literal["answered", "cancelled", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a turn starts from. `prelude` is what the model gets before the query: system prompt and history."""
+    """What a turn starts from. `prelude` is what the model gets before the query: system prompt and history, but for
+    the exchanges that are in the `summary`."""
 
     query_id: str
     respondent_id: str
@@ -36,6 +37,7 @@ class Question:
     prelude: tuple[Json, ...]
     think: bool
     max_tool_iterations: int
+    summary: Summary = Summary()  # noqa: RUF009 - frozen
 
 
 class Next(Enum):
@@ -58,6 +60,7 @@ class Turn:
         self._status: Status = "answered"
         self._error: ErrorInfo | None = None
         self._spoken = Spoken()
+        self._beginning = Parts.beginning(question.prelude, question.query, question.summary)
 
     @property
     def state(self) -> State:
@@ -83,20 +86,22 @@ class Turn:
 
     # What the model is asked
 
-    def messages(self) -> list[Json]:
-        """The whole conversation as the model gets it now."""
-        asked: list[Json] = [*self._prelude(), {"role": "user", "content": self.question.query}]
-        for step in self.steps:
-            asked += step.as_messages()
+    def parts(self, tools: Sequence[Json]) -> Parts:
+        """Everything that the next prompt is about, uncut."""
+        steps = [message for step in self.steps for message in step.as_messages()]
         if self._rounds() and not self.offers_tools:
-            asked.append({"role": "user", "content": ANSWER_NOW})
-        return asked
+            steps.append({"role": "user", "content": ANSWER_NOW})
+        return replace(self._beginning, tools=tuple(tools), steps=tuple(steps))
+
+    def summarised(self, parts: Parts) -> None:
+        """From now on these parts' summary stands for the exchanges that they are without."""
+        self._beginning = parts
 
     @property
     def offers_tools(self) -> bool:
         """Whether the model may still call tools."""
         repeats = Counter(call.signature for step in self._model_steps() for call in step.calls)
-        in_a_loop = max(repeats.values(), default=0) >= SAME_CALL_ENDS_LOOP
+        in_a_loop = max(repeats.values(), default=0) >= SAME_CALL_ENDS_LOOP or alternates(rounds(self.steps))
         return self._rounds() < self.question.max_tool_iterations and not in_a_loop
 
     @property
@@ -131,14 +136,9 @@ class Turn:
         self.steps.append(step)
         return self._after_model(step)
 
-    def shorten_history(self) -> bool:
-        """Leave the older half of the history out, after the model found the prompt too long, and forget what it said
-        before that; False if there is no history."""
-        if not has_history(self._prelude()):
-            return False
-        self._spoken = Spoken()
-        self.steps.append(ShortenStep())
-        return True
+    def begin_message(self, *notes: str) -> None:
+        """The model is asked (again, if the prompt was too long). `notes` say what it had to be asked without."""
+        self._spoken = Spoken(notes=list(notes))
 
     # What the tools do
 
@@ -201,8 +201,6 @@ class Turn:
         steps = self._model_steps()
         thoughts = [*(step.thinking for step in steps), self._spoken.thinking]
         notes = [*(note for step in steps for note in step.degraded), *self._spoken.notes]
-        if any(isinstance(step, ShortenStep) for step in self.steps):
-            notes.append("the conversation was too long for the model; its oldest part was left out")
         if self._empty_messages():
             notes.append(f"the model gave an empty answer {self._empty_messages()} times and was asked again")
         return ResponseGeneration(
@@ -246,13 +244,6 @@ class Turn:
             PlannedCall(call_id=f"{query_id}:{step}:{index}", tool=call.name, args=call.arguments)
             for index, call in enumerate(calls)
         )
-
-    def _prelude(self) -> tuple[Json, ...]:
-        prelude = self.question.prelude
-        for step in self.steps:
-            if isinstance(step, ShortenStep):
-                prelude = without_older_half(prelude)
-        return prelude
 
     def _rounds(self) -> int:
         return sum(isinstance(step, ToolStep) for step in self.steps)

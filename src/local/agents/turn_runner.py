@@ -6,12 +6,15 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
 from local import failpoints
+from local.agents.context.parts import Parts
+from local.agents.context.plan import Plan
+from local.agents.context_desk import ContextDesk, compacted
 from local.agents.outcome import publish_outcome
 from local.agents.steps import PlannedCall, parse_record
 from local.agents.token_stream import TokenStream
@@ -20,7 +23,7 @@ from local.agents.turn import Next, Turn
 from local.agents.turn_table import Action, State
 from local.bus.bus import Bus
 from local.errors import LocalError, MalformedFrame, ModelError, RequestTimeout, StoreFailed, StoreFenced
-from local.models.chat import ChatModel
+from local.models.chat import ChatModel, Done, Json
 from local.models.text_calls import find_text_call
 from local.protocol.envelope import Trace
 from local.protocol.messages import (
@@ -39,6 +42,9 @@ log = logging.getLogger(__name__)
 _NAMESPACE = uuid.UUID("0d3f6b7e-58d7-4c52-8a8e-9b1f1c6c2e4d")
 
 
+TOO_LONG = "the conversation was too long for the model; its oldest part was left out"
+
+
 def request_id(call_id: str, respondent_id: str) -> str:
     """The id of the envelope that makes a call: always the same, so that a tool knows a call that is made again."""
     return uuid.uuid5(_NAMESPACE, f"{call_id}\n{respondent_id}").hex
@@ -51,6 +57,7 @@ class Means:
     bus: Bus
     model: ChatModel
     conversation: ConversationService
+    context: ContextDesk
     tools: ToolRegistry
     agent_id: str
     model_name: str
@@ -64,8 +71,10 @@ class TurnRunner:
     """Runs one turn to its end. `cancel()` ends it early with what was said so far; cancelling the task leaves it to be
     continued by the next process."""
 
-    def __init__(self, turn: Turn, means: Means, trace: Trace, attempt: int) -> None:
+    def __init__(self, turn: Turn, means: Means, trace: Trace, attempt: int, *, keeps_summaries: bool = True) -> None:
         self._turn, self._means, self._trace = turn, means, trace
+        self._session_id = trace.session_id if keeps_summaries else None
+        self._last_prompt: tuple[Plan, Parts] | None = None
         question = turn.question
         self._query_id, self._respondent_id = question.query_id, question.respondent_id
         self._tokens = TokenStream(means.bus, trace, self._query_id, self._respondent_id, attempt)
@@ -117,6 +126,8 @@ class TurnRunner:
         """Let everybody have the stored response."""
         await publish_outcome(self._means.bus, self._means.conversation, response, self._trace)
         self._turn.published()
+        if self._last_prompt is not None:
+            self._means.context.afterwards(*self._last_prompt, self._session_id, self._tell_compaction)
 
     def cancel(self) -> None:
         """Stop generating and publish what there is; without effect once the answer is complete."""
@@ -139,21 +150,42 @@ class TurnRunner:
         means, turn = self._means, self._turn
         self._offered = means.tools.offered(means.clock())
         functions = [as_function(schema) for schema in self._offered.values()] if turn.offers_tools else []
-        stream = means.model.chat(
-            means.model_name, turn.messages(), tools=functions, think=turn.thinks, options=means.options
-        )
-        try:
-            async with aclosing(stream):
-                async for delta in stream:
-                    turn.hear(delta)
-                    self._tokens.push(delta)
-        except ModelError as error:
-            if error.kind == "context_overflow" and turn.shorten_history():
-                return Next.CALL_MODEL
-            raise
+        for is_last_try in (False, True):
+            planned = await self._plan(functions)
+            try:
+                await self._listen(planned)
+                break
+            except ModelError as error:
+                if error.kind != "context_overflow":
+                    raise
+                means.context.overflowed(planned)
+                if is_last_try:
+                    raise planned.gauge.too_large() from None
         self._tokens.flush()
         call = find_text_call(turn.content, functions) if functions and not turn.calls else None
         return turn.message_ended(call)
+
+    async def _plan(self, functions: Sequence[Json]) -> Plan:
+        turn = self._turn
+        planned, parts = await self._means.context.fit(turn.parts(functions), self._session_id)
+        turn.summarised(parts)
+        turn.begin_message(*([TOO_LONG] if planned.left_out else []))
+        if planned.is_compacted:
+            self._tell_compaction(planned, parts)
+        self._last_prompt = planned, parts
+        return planned
+
+    async def _listen(self, planned: Plan) -> None:
+        means, turn = self._means, self._turn
+        stream = means.model.chat(
+            means.model_name, planned.messages, tools=planned.tools, think=turn.thinks, options=means.options
+        )
+        async with aclosing(stream):
+            async for delta in stream:
+                turn.hear(delta)
+                self._tokens.push(delta)
+                if isinstance(delta, Done):
+                    means.context.counted(planned, delta.usage.prompt_tokens)
 
     async def _call_tools(self) -> Next:
         turn = self._turn
@@ -227,6 +259,9 @@ class TurnRunner:
         await self._means.conversation.add_steps(self._query_id, self._stored, [step.model_dump_json() for step in new])
         self._stored += len(new)
         failpoints.reach("turn.step_stored")
+
+    def _tell_compaction(self, planned: Plan, parts: Parts) -> None:
+        self._means.bus.post(compacted(planned, parts, self._query_id, self._respondent_id), self._trace)
 
     def _tell_change(self, before: State, action: Action, after: State) -> None:
         transition = AgentTransition(

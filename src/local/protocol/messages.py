@@ -228,6 +228,28 @@ class ChildStatus(Data):
     detail: str = ""
 
 
+class ContextGauge(Data):
+    """How full a model's window is: tokens of the prompt, of the whole window, and by part, all estimated."""
+
+    used: int
+    limit: int
+    parts: dict[str, int]
+
+
+class ContextCompacted(Message):
+    """The generator, before it asks the model with less than everything: what is left out, and what that leaves."""
+
+    subject = subjects.CONTEXT_COMPACTED
+    query_id: str
+    respondent_id: str = "A"
+    summarised_turns: int
+    left_out_turns: int
+    masked_results: int
+    folded_rounds: int
+    tokens_before: int
+    gauge: ContextGauge
+
+
 class ParticipantStatus(Message):
     """Every participant, each second and at each change: that it lives, what it does, what it has sent so far."""
 

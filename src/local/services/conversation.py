@@ -7,7 +7,7 @@ import json
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -17,11 +17,16 @@ from local.errors import StoreFenced
 from local.services.database import Database
 from local.services.turn_record import MIGRATIONS, stored_turn
 from local.services.turn_record import Asked as Asked
+from local.services.turn_record import Past as Past
 from local.services.turn_record import StoredTurn as StoredTurn
 from local.services.turn_record import TurnStatus as TurnStatus
 
 T = TypeVar("T")
 MAX_HISTORY_TURNS = 50
+_SAID = (
+    "FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND in_history"
+    " AND status IN ('answered', 'cancelled') AND answer != ''"
+)
 
 
 class ConversationService:
@@ -60,7 +65,7 @@ class ConversationService:
             )  # fmt: skip
             stored = self._find(db, asked.query_id)
             assert stored is not None
-            return replace(stored, cancelled=is_cancelled, beginning=self._settled_history(db, stored)), True
+            return replace(stored, cancelled=is_cancelled, beginning=self._settled_past(db, stored)), True
 
         return await self._write(work)
 
@@ -131,11 +136,25 @@ class ConversationService:
         sql = "UPDATE turns SET published = 1 WHERE query_id = ? AND respondent_id = ?"
         return self._database.note(lambda db: db.execute(sql, (query_id, self._respondent_id)))
 
-    async def beginning(self, turn: StoredTurn) -> tuple[list[dict[str, Any]], list[str]]:
-        """What a turn starts or goes on from: the history before it, as `history` gives it, and its stored steps."""
-        return await self._database.run(
-            lambda db: (self._history(db, turn.session_id, turn.position), self._steps(db, turn.query_id))
-        )
+    async def beginning(self, turn: StoredTurn) -> tuple[Past, list[str]]:
+        """What a turn starts or goes on from: what was said before it, and its stored steps."""
+        return await self._database.run(lambda db: (self._past(db, turn), self._steps(db, turn.query_id)))
+
+    async def keep_summary(self, session_id: str, through: int, body: str) -> None:
+        """Store the summary of a session's first `through` exchanges, unless there is one of more, or they are gone."""
+
+        key = (session_id, self._respondent_id)
+
+        def work(db: sqlite3.Connection) -> None:
+            (said,) = db.execute(f"SELECT count(*) {_SAID}", (*key, 2**62)).fetchone()
+            if said >= through:
+                db.execute(
+                    "INSERT INTO summaries VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
+                    " SET through = excluded.through, body = excluded.body WHERE excluded.through > through",
+                    (*key, through, body),
+                )
+
+        await self._write(work)
 
     async def history(self, session_id: str, before: int | None = None) -> list[dict[str, Any]]:
         """The last 50 exchanges of a session as clean user and assistant messages, oldest first.
@@ -167,7 +186,9 @@ class ConversationService:
 
         def work(db: sqlite3.Connection) -> int:
             self._empties_wal = True
-            return db.execute(sql, (session_id, self._respondent_id)).rowcount
+            key = (session_id, self._respondent_id)
+            db.execute("DELETE FROM summaries WHERE session_id = ? AND respondent_id = ?", key)
+            return db.execute(sql, key).rowcount
 
         return await self._write(work)
 
@@ -213,21 +234,31 @@ class ConversationService:
     def _drop_results(self, db: sqlite3.Connection, query_id: str) -> None:
         db.execute("DELETE FROM results WHERE query_id = ? AND respondent_id = ?", (query_id, self._respondent_id))
 
-    def _settled_history(self, db: sqlite3.Connection, turn: StoredTurn) -> tuple[dict[str, Any], ...] | None:
-        """The history of a new turn, unless an earlier turn of its session may still add to it."""
+    def _settled_past(self, db: sqlite3.Connection, turn: StoredTurn) -> Past | None:
+        """The past of a new turn, unless an earlier turn of its session may still add to it."""
         sql = "SELECT 1 FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND status = 'open'"
         if db.execute(sql, (turn.session_id, self._respondent_id, turn.position)).fetchone():
             return None
-        return tuple(self._history(db, turn.session_id, turn.position))
+        return self._past(db, turn)
+
+    def _past(self, db: sqlite3.Connection, turn: StoredTurn) -> Past:
+        key = (turn.session_id, self._respondent_id)
+        row = db.execute(
+            "SELECT through, body FROM summaries WHERE session_id = ? AND respondent_id = ?", key
+        ).fetchone()
+        through, summary = (0, None) if row is None else row
+        sql = f"SELECT query, answer {_SAID} ORDER BY position LIMIT -1 OFFSET ?"
+        return Past(summary, tuple(_messages(db.execute(sql, (*key, turn.position, through)).fetchall())))
 
     def _history(self, db: sqlite3.Connection, session_id: str, before: int) -> list[dict[str, Any]]:
-        sql = (
-            "SELECT query, answer FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND in_history"
-            " AND status IN ('answered', 'cancelled') AND answer != '' ORDER BY position DESC LIMIT ?"
-        )
+        sql = f"SELECT query, answer {_SAID} ORDER BY position DESC LIMIT ?"
         rows = db.execute(sql, (session_id, self._respondent_id, before, MAX_HISTORY_TURNS)).fetchall()
-        return [
-            {"role": role, "content": text}
-            for row in reversed(rows)
-            for role, text in (("user", row["query"]), ("assistant", row["answer"]))
-        ]
+        return _messages(rows[::-1])
+
+
+def _messages(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
+    return [
+        {"role": role, "content": text}
+        for row in rows
+        for role, text in (("user", row["query"]), ("assistant", row["answer"]))
+    ]

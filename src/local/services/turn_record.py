@@ -6,7 +6,7 @@ import json
 import sqlite3
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 MIGRATIONS = (
     """
@@ -58,7 +58,24 @@ MIGRATIONS = (
         PRIMARY KEY (query_id, respondent_id)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE summaries (
+        session_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        through INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (session_id, respondent_id)
+    ) WITHOUT ROWID;
+    """,
 )
+
+
+class Past(NamedTuple):
+    """What was said before a turn: a stored summary of the first exchanges, if there is one, and those after them as
+    user and assistant messages, oldest first."""
+
+    summary: str | None
+    history: tuple[dict[str, Any], ...]
 
 
 class TurnStatus(StrEnum):
@@ -74,7 +91,7 @@ class TurnStatus(StrEnum):
 class StoredTurn:
     """One row. `body` is the query's message as JSON; `tools` the names of the tools there were when it was accepted;
     `outcome` the message that ended it, on `outcome_subject`. No columns, but looked up on the way by `accept`, are
-    `cancelled`, whether somebody wants it to end, and `beginning`, the history before the turn where nothing can still
+    `cancelled`, whether somebody wants it to end, and `beginning`, the past of the turn where nothing can still
     be added to it."""
 
     position: int
@@ -96,7 +113,7 @@ class StoredTurn:
     created_at: float
     finished_at: float | None
     cancelled: bool = field(default=False, compare=False)
-    beginning: tuple[dict[str, Any], ...] | None = field(default=None, compare=False)
+    beginning: Past | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from simulated import model
 from simulated.conversation import StoredTurn
 
+from local.agents.context.budget import Limits
+from local.agents.context.plan import plan
+from local.agents.context.tokens import TokenMeter
 from local.agents.steps import Step
 from local.agents.turn import Next, Question, Turn
 from local.agents.turn_table import State
@@ -59,7 +62,7 @@ class TurnRun:
         """One message of the model, which kills the process if the query is poison."""
         if self.has_ended:
             return
-        messages = self.turn.messages()
+        messages = list(plan(self.turn.parts(()), TokenMeter(), Limits(1_000_000)).messages)
         if self.generator.owns_disk and len(self.stored.steps) > len(self.turn.steps):
             self.disk.repeated.append(self.stored.query_id)
         if model.is_poison(self.stored.query_id, model.rounds_of(messages)):

@@ -1,4 +1,4 @@
-"""Measure the system beside its baselines: `python3 scripts/bench.py [start|turn|tokens|sessions|bus|burst|all]`."""
+"""Measure the system beside its baselines: `python3 scripts/bench.py [NAME ...]`."""
 
 if __name__ == "__main__":
     import python_version

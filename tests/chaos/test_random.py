@@ -9,7 +9,7 @@ from chaos_harness.load import Users
 from chaos_harness.run import random_chaos
 from chaos_harness.system import ChaosSystem
 
-SECONDS = 36.0
+SECONDS = 40.0
 SESSIONS = 5
 MODEL_SECONDS = 0.2
 pytestmark = [pytest.mark.system, pytest.mark.timeout(150)]

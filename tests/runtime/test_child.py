@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local.runtime.child import Lifeline
+from local.runtime.child import EXIT_FAILED, Lifeline, _exit_status
 from local.runtime.supervisor import ChildSpec, Supervisor
 
 TARGETS = Path(__file__).parent / "targets"
@@ -99,3 +99,13 @@ async def test_a_child_may_be_silent_while_it_finishes_what_is_in_hand(
         pass
 
     assert pair[0].recv(16) == b"goodbye"
+
+
+def test_what_tasks_have_wrapped_is_told_in_its_own_words(
+    pair: tuple[socket.socket, socket.socket], caplog: pytest.LogCaptureFixture
+) -> None:
+    spec = ChildSpec("critic", "agent", "supervised:fail_in_a_task")
+
+    assert _exit_status(spec, Lifeline(pair[0], hang_seconds=5.0)) == EXIT_FAILED
+
+    assert [record.getMessage() for record in caplog.records] == ["the disk has gone", "KeyError: 'x'"]

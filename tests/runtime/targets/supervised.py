@@ -99,3 +99,9 @@ def fail_unexpectedly(_: Lifeline) -> None:
 
 def tell_whether_wave_is_there(_: Lifeline) -> None:
     raise ConfigError(str("wave" in sys.modules))
+
+
+def fail_in_a_task(lifeline: Lifeline) -> None:
+    """End as a task of a task group of a task group does."""
+    inner = ExceptionGroup("unhandled errors in a TaskGroup", [LocalError("the disk has gone"), KeyError("x")])
+    raise ExceptionGroup("unhandled errors in a TaskGroup", [inner])

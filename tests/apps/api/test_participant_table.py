@@ -108,6 +108,14 @@ def test_health_needs_a_supervisor_that_speaks(table: ParticipantTable) -> None:
     assert (table.health(10), table.health(11)) == ("ok", "degraded")
 
 
+def test_health_is_degraded_while_somebody_tells_of_a_problem(table: ParticipantTable) -> None:
+    table.heard(supervisor(child("journal", 11)), 0)
+    table.heard(beat("journal", 11, details={"problem": "messages 3 to 5 are in doubt"}), 0)
+    assert table.health(0) == "degraded"
+    table.heard(beat("journal", 11), 1)
+    assert table.health(1) == "ok"
+
+
 def test_the_model_is_remembered_while_the_generator_restarts(table: ParticipantTable) -> None:
     table.heard(beat("generator", 11, details={"model": "gemma4:12b"}), 0)
     table.heard(beat("dice", 12, details={"model": "none"}), 60)

@@ -53,13 +53,16 @@ class ParticipantTable:
         return self._model
 
     def health(self, now: float) -> Health:
-        """`ok` if every child of the supervisor is ready, `starting` while none of them has failed yet."""
+        """`ok` if every child of the supervisor is ready and none tells of a problem, `starting` while none of them has
+        failed yet."""
         if self._supervisor_heard_at is None:
             return "starting"
         if now - self._supervisor_heard_at > SILENT_SECONDS:
             return "degraded"
         others = [child for child in self._children if child.state != "ready"]
         if any(child.state != "starting" or child.restarts for child in others):
+            return "degraded"
+        if any("problem" in beat.status.details for beat in self._beats.values()):
             return "degraded"
         return "starting" if others or not self._children else "ok"
 

@@ -48,6 +48,10 @@ class BlobStore:
             raise MalformedFrame(f"blob {name} is damaged")
         return data
 
+    def remove(self, name: str) -> None:
+        """Delete a blob; nothing if there is none of that name."""
+        self._path(name).unlink(missing_ok=True)
+
     def pack(self, payload: bytes) -> bytes:
         """Move every top-level field above 64 kB (and any that looks like a reference itself) out of a payload."""
         fields: dict[str, Any] = from_json(payload)
@@ -93,6 +97,12 @@ class BlobStore:
         if len(name) != 64 or not all(c in "0123456789abcdef" for c in name):
             raise ValueError(name)
         return self._directory / name[:2] / name
+
+
+def references(payload: bytes) -> list[str]:
+    """The names of the blobs that a payload refers to. Raises `MalformedFrame`."""
+    values = parse_object(payload, "payload").values() if is_packed(payload) else ()
+    return [str(value[_MARK]) for value in values if isinstance(value, dict) and value.keys() == {_MARK, "size"}]
 
 
 def needs_packing(payload: bytes) -> bool:

@@ -11,9 +11,10 @@ from typing import ClassVar, Self
 
 from pydantic import Field
 
+from local.bus.blobs import BlobStore, references
 from local.config import Settings
 from local.errors import LocalError, StoreDamaged
-from local.protocol.envelope import Envelope
+from local.protocol.envelope import Envelope, decode
 from local.protocol.journal_messages import (
     JournalEntries,
     JournalEntry,
@@ -54,15 +55,17 @@ class Journal(Participant):
     Config = JournalConfig
     journaled: ClassVar[bool] = False
 
-    def __init__(self, config: JournalConfig, store: JournalStore) -> None:
+    def __init__(self, config: JournalConfig, store: JournalStore, blobs: BlobStore | None = None) -> None:
+        """`blobs` is where the large fields lie of what it keeps."""
         super().__init__(config)
-        self._settings, self._store = config, store
+        self._settings, self._store, self._blobs = config, store, blobs
         self._damage = ""
 
     @classmethod
     def build(cls, config: JournalConfig, resources: Resources) -> Self:
         """With its file below the data directory."""
-        return cls(config, JournalStore(resources.data_dir / FILE_NAME))
+        store, blobs = JournalStore(resources.data_dir / FILE_NAME), BlobStore(resources.data_dir / "blobs")
+        return cls(config, store, blobs)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -130,9 +133,14 @@ class Journal(Participant):
 
     @on(JournalRedact)
     async def redact(self, request: JournalRedact, envelope: Envelope) -> JournalRedacted:
-        """Somebody has deleted a session."""
+        """Somebody has deleted a session: its payloads go, and the large fields that nobody else refers to."""
         await self._writer.catch_up()
-        return JournalRedacted(count=await self._store.redact_session(request.session_id))
+        large = await self._large_fields(request.session_id)
+        count = await self._store.redact_session(request.session_id)
+        for name in large:
+            if self._blobs is not None and not await self._store.mentions(name):
+                await asyncio.to_thread(self._blobs.remove, name)
+        return JournalRedacted(count=count)
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """Why the record could not be read or changed."""
@@ -143,6 +151,14 @@ class Journal(Participant):
         if isinstance(message, JournalRead):
             return JournalEntries(error=info)
         return JournalRedacted(error=info) if isinstance(message, JournalRedact) else None
+
+    async def _large_fields(self, session_id: str) -> set[str]:
+        names: set[str] = set()
+        after = 0
+        while page := await self._store.read(limit=PAGE, after=after, session_id=session_id):
+            names.update(*(references(decode(one.entry.frame).payload) for one in page if not one.redacted))
+            after = page[-1].number
+        return names
 
     async def _find(self, request: JournalRead) -> AsyncGenerator[Stored, None]:
         """What is asked for; not all of it in memory at a time."""

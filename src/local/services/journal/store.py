@@ -140,6 +140,11 @@ class JournalStore:
         """Remove the payloads of a session from the file for good, headers stay; returns how many there were."""
         return await self._redact(entries.SESSION, [session_id])
 
+    async def mentions(self, text: str) -> bool:
+        """Whether some payload, or header, that is on record contains a text. Reads all of the file if none does."""
+        sql = "SELECT 1 FROM entries WHERE instr(frame, ?) LIMIT 1"
+        return await self._database.run(lambda db: db.execute(sql, (text.encode(),)).fetchone() is not None)
+
     async def redact_envelopes(self, envelope_ids: Sequence[str]) -> int:
         """The same for single messages. One that comes only later is stored without its payload."""
         return await self._redact(entries.ENVELOPE, envelope_ids)

@@ -105,8 +105,8 @@ class Journal(Participant):
         self.bus.post(JournalOpened())
 
     def figures(self) -> dict[str, int]:
-        """How much was committed."""
-        return dict(self._writer.counters)
+        """How much was committed, and what is pending for whom."""
+        return self._writer.figures()
 
     def details(self) -> dict[str, str]:
         """What is wrong with it, if anything is."""

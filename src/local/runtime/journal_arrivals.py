@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 
 from local.errors import MalformedFrame
 from local.protocol.envelope import Envelope
+from local.services.journal.entry import Entry
 
 MAX_BATCH = 512  # messages in one commit
 MAX_WAITING = 100_000
@@ -42,3 +44,18 @@ class JournalArrivals:
         batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
         self._bytes -= sum(len(envelope.payload) for envelope in batch)
         return batch
+
+
+def entry_of(envelope: Envelope) -> Entry:
+    """An envelope as it goes on record."""
+    return Entry(
+        subject=envelope.subject,
+        envelope_id=envelope.id,
+        sender=envelope.sender,
+        instance=envelope.instance,
+        seq=envelope.seq,
+        correlation_id=envelope.correlation_id,
+        session_id=envelope.session_id,
+        sent_at=envelope.sent_at or time.time(),
+        frame=envelope.encode(),
+    )

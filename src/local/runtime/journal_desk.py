@@ -43,6 +43,11 @@ class JournalDesk:
         due = (consumer.next_due for consumer in self._consumers.values())
         return min((when for when in due if when is not None), default=None)
 
+    @property
+    def pending(self) -> dict[str, int]:
+        """By consumer, how many messages it has not acknowledged."""
+        return {name: len(consumer) for name, consumer in self._consumers.items()}
+
     def register(self, consumer: DurableConsumer) -> None:
         """From now on this consumer gets what it wants of what is committed or recovered."""
         self._consumers[consumer.name] = consumer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -28,11 +27,10 @@ from local.protocol.messages import BusDead, ErrorInfo
 from local.protocol.subjects import QUERY_RECEIVED
 from local.runtime.durable_consumer import Deliver, Died, Fenced, Park, Serving, Settled
 from local.runtime.journal_admission import admit, backlog
-from local.runtime.journal_arrivals import MAX_BATCH, JournalArrivals
+from local.runtime.journal_arrivals import MAX_BATCH, JournalArrivals, entry_of
 from local.runtime.journal_deliveries import JournalDeliveries
 from local.runtime.journal_desk import Confirm, Decision, JournalDesk
-from local.services.journal import entry as stored
-from local.services.journal.entry import ConsumerChanges, Entry
+from local.runtime.journal_pending import PendingChanges
 from local.services.journal.store import JournalStore
 
 log = logging.getLogger(__name__)
@@ -58,13 +56,16 @@ class JournalWriter:
         self._consumers: dict[str, JournalAttach] = {}
         self._newcomers: dict[str, tuple[JournalAttach, str]] = {}
         self._arrived, self._committing = JournalArrivals(), asyncio.Lock()
-        self._changes: defaultdict[str, ConsumerChanges] = defaultdict(ConsumerChanges)
-        self._parked: list[Park] = []
+        self._pending = PendingChanges()
         self._retry: asyncio.TimerHandle | None = None
         self._deliveries = JournalDeliveries(bus, store, self._obsolete)
         self._news, self._urgent = asyncio.Event(), asyncio.Event()
-        self.counters: Counter[str] = Counter()
+        self._counters: Counter[str] = Counter()
         self.problem = ""
+
+    def figures(self) -> dict[str, int]:
+        """How much was committed, in how many commits, and what each consumer has before it."""
+        return {**self._counters, **{f"pending_{name}": count for name, count in self._desk.pending.items()}}
 
     def subscribe(self) -> None:
         """Hear everything that is to be kept, and what consumers say."""
@@ -99,7 +100,7 @@ class JournalWriter:
 
     async def finish(self) -> None:
         """Commit what there is: whoever ended in order before this process must not be taken for dead after it."""
-        while self._arrived or self._changes:
+        while self._arrived or self._pending:
             await self._commit()
             if self.problem:
                 return
@@ -165,25 +166,24 @@ class JournalWriter:
         batch = self._arrived.take_batch()
         if self._arrived:
             self._wake()
-        parked, self._parked = self._parked, []
+        changes, parked = self._pending.take()
         letters = [await self._dead_letter(park) for park in parked]
-        changes, self._changes = self._changes, defaultdict(ConsumerChanges)
         envelopes = [*batch, *letters]
         if not envelopes and not changes:
             return  # and if the disk was full, nothing shows yet that it is not
         failpoints.reach("journal.received")
         try:
-            appended = await self._store.commit([_entry(envelope) for envelope in envelopes], changes)
+            appended = await self._store.commit([entry_of(envelope) for envelope in envelopes], changes)
         except StoreFailed as error:
-            self._put_back(parked, changes)
+            self._pending.put_back(changes, parked)
             if not isinstance(error, StoreFull):
                 raise
             self._has_no_room(batch, error)
             return
         failpoints.reach("journal.committed")
         self.problem = ""
-        self.counters["committed"] += sum(place.is_new for place in appended)
-        self.counters["commits"] += 1
+        self._counters["committed"] += sum(place.is_new for place in appended)
+        self._counters["commits"] += 1
         numbered = [(place.number, envelope) for place, envelope in zip(appended, envelopes, strict=True)]
         self._carry_out(self._desk.committed(numbered, self._clock()), dict(numbered))
         for letter in letters:
@@ -199,14 +199,7 @@ class JournalWriter:
             dead_subject=found.entry.subject,
             error=ErrorInfo(kind="gave_up", message=park.reason),
         )
-        self._changes[park.consumer].parked[park.number] = park.reason
         return self._bus.seal(dead, Trace(found.entry.correlation_id, found.entry.envelope_id, found.entry.session_id))
-
-    def _put_back(self, parked: list[Park], changes: Mapping[str, ConsumerChanges]) -> None:
-        """What was not committed and does not come again."""
-        self._parked = [*parked, *self._parked]
-        for name, earlier in changes.items():
-            self._changes[name] = earlier.followed_by(self._changes[name])
 
     def _has_no_room(self, batch: Sequence[Envelope], error: StoreFull) -> None:
         """Refuse new work; whatever else there is comes again."""
@@ -259,10 +252,11 @@ class JournalWriter:
                 case Fenced(consumer, instance):
                     self._tell(JournalFenced(consumer=consumer, instance=instance))
                 case Park():
-                    self._parked.append(decision)
+                    self._pending.note(decision)
                     self._wake()
                 case Settled() | Died() | Serving():
-                    self._note(decision)
+                    self._pending.note(decision)
+                    self._news.set()
 
     def _tell(self, message: Message) -> None:
         try:
@@ -272,29 +266,3 @@ class JournalWriter:
 
     def _obsolete(self, delivery: Deliver) -> None:
         self._carry_out(self._desk.ack(delivery.consumer, delivery.number, self._clock()))
-
-    def _note(self, decision: Settled | Died | Serving) -> None:
-        """To be stored with whatever is committed next."""
-        changes = self._changes[decision.consumer]
-        match decision:
-            case Settled(_, number):
-                changes.settled.add(number)
-            case Died(_, number, deaths):
-                changes.deaths[number] = stored.Deaths(*deaths)
-            case Serving(_, instance):
-                changes.served_by.append(instance)
-        self._news.set()
-
-
-def _entry(envelope: Envelope) -> Entry:
-    return Entry(
-        subject=envelope.subject,
-        envelope_id=envelope.id,
-        sender=envelope.sender,
-        instance=envelope.instance,
-        seq=envelope.seq,
-        correlation_id=envelope.correlation_id,
-        session_id=envelope.session_id,
-        sent_at=envelope.sent_at or time.time(),
-        frame=envelope.encode(),
-    )

@@ -131,7 +131,7 @@ async def test_a_disk_that_fails_once_takes_no_acknowledgement_along(
         return await commit(self, entries, changes)
 
     monkeypatch.setattr(JournalStore, "commit", fails_once)
-    writer._note(Settled("reader", 1))
+    writer._pending.note(Settled("reader", 1))
     writer._arrived.add(Envelope("query.cancel", "late", "you", "there", 1, "q", b"{}"))
     with pytest.raises(StoreFailed):
         await writer.catch_up()  # as when a session is deleted

@@ -14,7 +14,7 @@ MAX_FUNCTION_LINES = 40
 
 SHARED = {"errors", "config", "failpoints"}
 ARROWS: dict[str, set[str]] = {
-    "errors": set(),
+    "errors": {"errors"},
     "config": {"errors", "config"},
     "failpoints": SHARED,
     "protocol": {"protocol"} | SHARED,

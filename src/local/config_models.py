@@ -50,7 +50,10 @@ class Provider(Settings):
 
 
 class Chains(Settings):
-    """For each role the models that are asked, as provider/model, each when those before it could not answer."""
+    """For each role the models that are asked, as provider/model, each when those before it could not answer.
+
+    A chain follows its first model: whoever asks for that asks them all.
+    """
 
     chat: tuple[str, ...] = ()
     fast: tuple[str, ...] = ()
@@ -58,14 +61,18 @@ class Chains(Settings):
     critic: tuple[str, ...] = ()
     embed: tuple[str, ...] = ()
 
-    def of(self, role: Role) -> tuple[str, ...]:
-        """The chain of a role; without one of its own the chain of chat, except for embeddings."""
-        own: tuple[str, ...] = getattr(self, role)
-        return own if own or role == "embed" else self.chat
+    def chains(self) -> tuple[tuple[str, ...], ...]:
+        """Those that are not empty."""
+        return tuple(chain for role in get_args(Role) if (chain := getattr(self, role)))
+
+    def at(self, provider: str) -> tuple[str, ...]:
+        """The models of one provider, each once."""
+        parts = (name.partition("/") for name in self.all())
+        return tuple(dict.fromkeys(model for named, _, model in parts if named == provider))
 
     def all(self) -> tuple[str, ...]:
         """Every model in every chain."""
-        return tuple(name for role in get_args(Role) for name in getattr(self, role))
+        return tuple(name for chain in self.chains() for name in chain)
 
 
 class MaxTools(Settings):
@@ -86,6 +93,7 @@ class ModelsConfig(Settings):
     max_retries: int = Field(2, ge=0)
     max_wait_seconds: float = Field(30, ge=0)
     max_tools: MaxTools = MaxTools()
+    keep_alive: str | int = "30m"
 
     @field_validator("roles")
     @classmethod
@@ -123,8 +131,9 @@ class Routing(Settings):
         return cls(endpoints={name: endpoint}, default=name)
 
     def first(self, role: Role, own_model: str) -> str:
-        """The model that is asked first, by its name for people: without its provider, if that is the default."""
-        chain = self.config.roles.of(role) or (own_model,)
+        """The model to ask in a role, by its name for people: without its provider, if that is the default. It is
+        `own_model` for a role without a chain. Raises `ConfigError`, as `locate` does."""
+        chain: tuple[str, ...] = getattr(self.config.roles, role) or (own_model,)
         provider, model = self.locate(chain[0])
         return model if provider == self.default else f"{provider}/{model}"
 

@@ -17,6 +17,7 @@ from local.apps.doctor.finding import Finding, Status
 from local.apps.doctor.model_server import check_model_server
 from local.apps.run_directory import Facts
 from local.config import SystemConfig
+from local.config_models import Chains, ModelsConfig
 from local.models.stand_in.server import serve
 from local.models.stand_in.settings import StandInSettings
 from local.tools.web_search import WebSearchConfig
@@ -114,7 +115,10 @@ async def test_a_model_that_lacks_what_we_need_is_a_warning() -> None:
     assert "lacks: tools;" in quiet[1].text
 
 
-async def test_without_a_server_auto_goes_on_with_the_stand_in_and_ollama_does_not() -> None:
+async def test_without_a_server_auto_goes_on_with_the_stand_in_and_ollama_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environ, "PATH", str(tmp_path))  # no Ollama is installed
     [auto] = await check_model_server(SystemConfig(ollama_url=REFUSED), GeneratorConfig())
     [only] = await check_model_server(SystemConfig(ollama_url=REFUSED, backend="ollama"), GeneratorConfig())
     [none] = await check_model_server(SystemConfig(ollama_url=REFUSED, backend="stand_in"), GeneratorConfig())
@@ -122,6 +126,62 @@ async def test_without_a_server_auto_goes_on_with_the_stand_in_and_ollama_does_n
     assert [auto.status, only.status, none.status, bad.status] == [WARN, FAIL, OK, FAIL]
     assert "the stand-in answers" in auto.text
     assert "ollama serve" in only.fix
+
+
+async def test_an_ollama_that_is_installed_but_does_not_run_is_fine_because_it_will_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ollama").touch(0o755)
+    monkeypatch.setitem(os.environ, "PATH", str(tmp_path))
+    [found] = await check_model_server(SystemConfig(ollama_url=REFUSED), GeneratorConfig())
+    assert (found.status, "LoCAL2 starts" in found.text) == (OK, True)
+    models = models_with("ollama", start=False)
+    [found] = await check_model_server(SystemConfig(ollama_url=REFUSED, backend="ollama"), GeneratorConfig(), models)
+    assert found.status is FAIL
+
+
+def models_with(provider: str, **settings: object) -> ModelsConfig:
+    """The shipped settings, with one provider's changed."""
+    kinds = ("ollama", "openai", "llama_server")
+    providers = {kind: {"kind": kind, **(settings if kind == provider else {})} for kind in kinds}
+    return ModelsConfig.model_validate({"providers": providers})
+
+
+async def test_an_openai_compatible_server_is_asked_for_our_model() -> None:
+    system = SystemConfig(backend="openai")
+    async with stand_in("gemma4:12b") as url:
+        models = models_with("openai", url=url)
+        there = await check_model_server(system, GeneratorConfig(), models)
+        missing = await check_model_server(system, GeneratorConfig(model="x"), models)
+    assert [finding.status for finding in there] == [OK, OK]
+    assert [finding.status for finding in missing] == [OK, FAIL]
+    assert "x is not there; there are: gemma4:12b" in missing[1].text
+    [away] = await check_model_server(system, GeneratorConfig(), models_with("openai", url=REFUSED))
+    [nowhere] = await check_model_server(system, GeneratorConfig())
+    assert (away.status, nowhere.status, "providers.openai.url" in nowhere.text) == (FAIL, FAIL, True)
+
+
+async def test_llama_server_needs_its_program_and_its_model(tmp_path: Path) -> None:
+    system = SystemConfig(backend="llama_server")
+    (tmp_path / "llama-server").touch(0o755)
+    (tmp_path / "tiny.gguf").touch()
+    settings = {"program": str(tmp_path / "llama-server"), "model": tmp_path / "tiny.gguf"}
+    [found] = await check_model_server(system, GeneratorConfig(), models_with("llama_server", **settings))
+    assert (found.status, "tiny.gguf; LoCAL2 starts it" in found.text) == (OK, True)
+    settings["model"] = tmp_path / "none.gguf"
+    [found] = await check_model_server(system, GeneratorConfig(), models_with("llama_server", **settings))
+    assert (found.status, "there is no file" in found.text) == (FAIL, True)
+
+
+async def test_every_server_of_the_chains_is_examined() -> None:
+    async with stand_in() as url:
+        roles = {"chat": ["ollama/gemma4:12b", "openai/gemma4:e2b"], "embed": ["ollama/nomic-embed-text"]}
+        models = models_with("openai", url=f"{url}/v1").model_copy(update={"roles": Chains.model_validate(roles)})
+        found = await check_model_server(SystemConfig(ollama_url=url), GeneratorConfig(model="not asked"), models)
+    assert {finding.status for finding in found} == {OK}
+    text = " ".join(finding.text for finding in found)
+    assert "nomic-embed-text is pulled; it embeds texts" in text and "gemma4:e2b is there" in text
+    assert "not asked" not in text
 
 
 async def test_something_else_on_the_port_of_the_model_server_is_a_failure() -> None:

@@ -18,6 +18,9 @@ from local.models.chat import ChatModel, ContentDelta, Delta, Done, Json, Thinki
 from local.models.model_errors import ErrorClass, classify
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
+from local.models.routing.attempts import Policy
+from local.models.routing.call import Target
+from local.models.routing.router import Router
 from local.models.stand_in.server import serve
 from local.models.stand_in.settings import StandInSettings
 
@@ -36,9 +39,16 @@ def _limits(first: float, between: float) -> dict[str, float]:
     return {"first_token_seconds": first, "between_tokens_seconds": between, "timeout_seconds": 10.0}
 
 
+def _router(url: str, first: float, between: float) -> ChatModel:
+    """A chain of one, which must not be noticed."""
+    server = OllamaModel(url, **_limits(first, between))
+    return Router(lambda name: [Target(name, name, server)], server.close, policy=Policy(max_retries=0))
+
+
 BACKENDS: dict[str, Backend] = {
     "ollama": lambda url, first, between: OllamaModel(url, **_limits(first, between)),
     "openai": lambda url, first, between: OpenAIModel(f"{url}/v1", **_limits(first, between)),
+    "router": _router,
 }
 
 

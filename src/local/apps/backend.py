@@ -53,12 +53,8 @@ def choose_backend(system: SystemConfig, models: ModelsConfig) -> Backend:
     """
     if system.backend == STAND_IN:
         return _stand_in()
-    chained = [name.partition("/")[0] for name in models.roles.all()]
-    first = next((name.partition("/")[0] for name in models.roles.chat), None)
-    default = (first or "ollama") if system.backend == "auto" else system.backend
-    found = [_find(name, system, models) for name in _used(default, chained)]
-    may_stand_in = system.backend == "auto" and first is None
-    if may_stand_in and not found[0].there:
+    found = [_find(name, system, models) for name in used_providers(system, models)]
+    if may_stand_in(system, models) and not found[0].there:
         log.warning(
             "NO MODEL SERVER answers at %s. Going on with the stand-in, which is no language model: it follows plain "
             "rules. For a real one install Ollama (https://ollama.com), run 'ollama pull gemma4:12b', and start again.",
@@ -66,8 +62,21 @@ def choose_backend(system: SystemConfig, models: ModelsConfig) -> Backend:
         )
         return _stand_in()
     endpoints = {server.name: server.endpoint for server in found}
-    routing = Routing(config=models, endpoints=endpoints | _others(models, endpoints), default=default)
+    routing = Routing(config=models, endpoints=endpoints | _others(models, endpoints), default=found[0].name)
     return Backend(routing, tuple(server.spec for server in found if server.spec))
+
+
+def may_stand_in(system: SystemConfig, models: ModelsConfig) -> bool:
+    """Whether the stand-in answers as long as there is no model server."""
+    return system.backend == "auto" and not models.roles.chat
+
+
+def used_providers(system: SystemConfig, models: ModelsConfig) -> list[str]:
+    """The default provider, then those of the chains."""
+    default = ["ollama"] if may_stand_in(system, models) else []
+    if system.backend != "auto":
+        default = [system.backend]
+    return list(dict.fromkeys([*default, *(name.partition("/")[0] for name in models.roles.all())]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +96,6 @@ def ollama_url(system: SystemConfig, models: ModelsConfig, name: str = "ollama")
     if is_cloud(url) and not provider.allow_cloud:
         raise ConfigError(f"{url} is on the internet: {OPT_IN}, under providers: {name}: in models.yaml")
     return normalise_host(url)
-
-
-def _used(default: str, chained: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys([default, *chained]))
 
 
 def _find(name: str, system: SystemConfig, models: ModelsConfig) -> _Found:

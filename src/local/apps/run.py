@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from local import failpoints
 from local.apps.announcer import Announcer
 from local.apps.backend import Backend, choose_backend
 from local.apps.bus_port import require_free
@@ -80,6 +81,7 @@ class Plan:
 
 def run(flags: Flags) -> int:
     """Run the system until Ctrl-C or SIGTERM. Returns the exit status; raises `LocalError` for what kept it from it."""
+    failpoints.check()
     layers = layers_for(flags.config_dir)
     system = load_system(layers, flags.system, environment())
     models = load_models(layers, flags.models)
@@ -188,7 +190,7 @@ def _participant(plan: Plan, name: str, target: str, config: Mapping[str, Any]) 
     overrides = {**config, **(plan.flags.generator if name == "generator" else {})}
     system = plan.system
     part = Part(target, plan.bus, resources, plan.layers, system.python_path, overrides, system.ollama_debug)
-    kind = {"api": "door", "journal": "service", "generator": "agent"}.get(name, "tool")
+    kind = {"api": "door", "journal": "service", "arbiter": "service", "generator": "agent"}.get(name, "tool")
     return ChildSpec(name, kind, "local.apps.participant:run", (part,), log_level=plan.flags.log_level, required=False)
 
 

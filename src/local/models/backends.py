@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from local.config import secret
-from local.config_models import Endpoint, Role, Routing
+from local.config_models import Endpoint, Routing
 from local.models.chat import ChatModel
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
@@ -15,14 +15,13 @@ from local.models.routing.call import Target
 from local.models.routing.router import Router
 
 
-def connect(routing: Routing, role: Role, own_model: str, *, timeout_seconds: float) -> Router:
-    """The models of a role. Asked for `own_model`, it asks the role's chain, or that model if there is none; asked for
-    another, it asks that one alone. `timeout_seconds` limits the wait for an answer's beginning, each later silence and
-    every other request. No connection is made yet. Raises `ConfigError` for a key that is not there.
+def connect(routing: Routing, *, timeout_seconds: float) -> Router:
+    """The models of all servers, by the names that `Routing.locate` understands; asked for the first model of a chain,
+    it asks the chain. `timeout_seconds` limits the wait for an answer's beginning, each later silence and every other
+    request. No connection is made yet. Raises `ConfigError` for a key that is not there.
     """
-    clients = _Clients(routing, timeout_seconds)
-    config = routing.config
-    chain = [clients.target(name) for name in config.roles.of(role) or (own_model,)]
+    clients, config = _Clients(routing, timeout_seconds), routing.config
+    chains = [[clients.target(name) for name in chain] for chain in config.roles.chains()]
     policy = Policy(
         fallback_on_rate_limit=config.fallback_on_rate_limit,
         fallback_on_error=config.fallback_on_error,
@@ -31,7 +30,8 @@ def connect(routing: Routing, role: Role, own_model: str, *, timeout_seconds: fl
     )
 
     def find(name: str) -> Sequence[Target]:
-        return chain if name == own_model else [clients.target(name)]
+        target = clients.target(name)
+        return next((chain for chain in chains if chain[0] == target), [target])
 
     return Router(find, clients.close, policy=policy, max_tools=config.max_tools)
 
@@ -55,6 +55,7 @@ class _Clients:
 
     def _client(self, endpoint: Endpoint) -> ChatModel:
         key = secret(endpoint.api_key_variable) if endpoint.api_key_variable else ""
-        make = OllamaModel if endpoint.kind == "ollama" else partial(OpenAIModel, api_key=key)
+        kept = partial(OllamaModel, keep_alive=self._routing.config.keep_alive)
+        make = kept if endpoint.kind == "ollama" else partial(OpenAIModel, api_key=key)
         seconds = self._timeout_seconds
         return make(endpoint.url, first_token_seconds=seconds, between_tokens_seconds=seconds, timeout_seconds=seconds)

@@ -98,6 +98,11 @@ class ChatModel(Protocol):
         """What the server knows of a model; `ModelError(kind="model_missing")` if it does not have it."""
         ...
 
+    async def load(self, model: str, options: Mapping[str, Any]) -> None:
+        """Return when the server has the model in memory; at once where servers have no such thing. The `options` are
+        those of the calls to come: a model loaded with others is loaded again."""
+        ...
+
     async def close(self) -> None:
         """Close every connection."""
         ...

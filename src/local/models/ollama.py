@@ -104,6 +104,11 @@ class OllamaModel:
         self._infos[model] = info
         return info
 
+    async def load(self, model: str, options: Mapping[str, Any]) -> None:
+        """Have the model in memory, for as long as `keep_alive` says: a chat without messages does that."""
+        body = {"model": model, "messages": [], "options": dict(options), "stream": False} | self._keep_alive
+        await self._call("POST", "/api/chat", _Loaded, body)
+
     async def models(self) -> list[str]:
         """The names of all models that are pulled, as the server gives them (`gemma4:12b`)."""
         return [entry.model for entry in (await self._call("GET", "/api/tags", _Tags)).models]
@@ -154,6 +159,10 @@ class _Tag(BaseModel):
 
 class _Tags(BaseModel):
     models: list[_Tag]
+
+
+class _Loaded(BaseModel):
+    done: bool
 
 
 class _Version(BaseModel):

@@ -112,6 +112,9 @@ class OpenAIModel:
         self._known[model] = found
         return found.info
 
+    async def load(self, model: str, options: Mapping[str, Any]) -> None:
+        """The API has no word for it: a server has its models in memory, or loads them when they are asked."""
+
     async def models(self) -> list[str]:
         """The names of all models that the server offers."""
         return [str(entry.get("id")) for entry in (await self._call("GET", "/models", _Models)).data]

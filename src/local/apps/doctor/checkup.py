@@ -38,7 +38,7 @@ async def check_up(config_dir: Path | None, data_dir: Path) -> list[Finding]:
         _safely("run directory", asyncio.to_thread(machine.check_run_directory, data_dir)),
         _safely("api port", asyncio.to_thread(door.check_port, situation.system, situation.running)),
         _safely("running system", door.check_health(situation.running)),
-        _safely("model server", model_server.check_model_server(situation.system, situation.generator)),
+        _safely("model server", model_server.check_model_servers(situation)),
         _safely("search", search.check_search(situation.web_search)),
     )
     return settings + [finding for outcome in outcomes for finding in outcome]

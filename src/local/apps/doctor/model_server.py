@@ -1,85 +1,91 @@
-"""Checks of the model server: does it answer, does it have our model, and can that do what we ask of it."""
+"""Checks of every model server that is used."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from local.agents.generator_config import GeneratorConfig
-from local.apps.backend import DEFAULT_URL
-from local.apps.doctor.finding import Finding, fail, ok, warn
-from local.config import SystemConfig
+from local.apps.backend import may_stand_in, ollama_url, openai_endpoint, used_providers
+from local.apps.doctor.finding import Finding, fail, ok
+from local.apps.doctor.ollama import SECONDS, SERVER, check_ollama
+from local.apps.doctor.situation import Situation
+from local.config import SystemConfig, secret
+from local.config_models import ModelsConfig, Provider
 from local.errors import ConfigError, ModelError
-from local.models.chat import ModelInfo
-from local.models.ollama import OllamaModel
-from local.models.ollama_host import normalise_host
-
-SECONDS = 2.0
-EMBEDDING_MODEL = "nomic-embed-text"
-SERVER = "model server"
+from local.models.ollama_host import is_loopback
+from local.models.openai import OpenAIModel
+from local.models.servers.spec import llama_server_spec
 
 
-async def check_model_server(system: SystemConfig, generator: GeneratorConfig) -> list[Finding]:
-    """Everything about the server and the model; what cannot be asked without the one before is left out."""
+async def check_model_servers(situation: Situation) -> list[Finding]:
+    """The model servers of a system, as it is configured."""
+    return await check_model_server(situation.system, situation.generator, situation.models)
+
+
+async def check_model_server(
+    system: SystemConfig, generator: GeneratorConfig, models: ModelsConfig | None = None
+) -> list[Finding]:
+    """Everything about the servers and their models; what cannot be asked without the one before is left out."""
     if system.backend == "stand_in":
         return [ok(SERVER, "the stand-in, as backend in system.yaml asks for; it is no language model")]
+    models = models or ModelsConfig()
+    findings: list[Finding] = []
+    for place, name in enumerate(used_providers(system, models)):
+        wanted = models.roles.at(name)
+        if place == 0 and not models.roles.chat:
+            wanted = (generator.model, *wanted)
+        try:
+            findings += await _check(name, wanted, system, generator, models)
+        except ConfigError as error:
+            findings.append(fail(SERVER, str(error), "correct it in models.yaml, system.yaml or the environment"))
+    return findings
+
+
+async def _check(
+    name: str, wanted: Sequence[str], system: SystemConfig, generator: GeneratorConfig, models: ModelsConfig
+) -> list[Finding]:
+    provider = models.providers[name]
+    match provider.kind:
+        case "ollama":
+            url = ollama_url(system, models, name)
+            stand_in = may_stand_in(system, models)
+            local = provider.model_copy(update={"start": provider.start and is_loopback(url)})
+            return await check_ollama(url, local, wanted, generator, stand_in=stand_in)
+        case "openai":
+            return await _check_openai(name, provider, wanted)
+        case "llama_server":
+            spec = llama_server_spec(name, provider)
+            return [ok(SERVER, f"{spec.command[0]} with {provider.model}; LoCAL2 starts it with itself")]
+
+
+async def _check_openai(name: str, provider: Provider, wanted: Sequence[str]) -> list[Finding]:
+    endpoint = openai_endpoint(name, provider)
+    key = secret(provider.api_key_variable) if provider.api_key_variable else ""
+    server = OpenAIModel(
+        endpoint.url,
+        first_token_seconds=SECONDS,
+        between_tokens_seconds=SECONDS,
+        timeout_seconds=SECONDS,
+        api_key=key,
+    )
     try:
-        url = normalise_host(system.ollama_url) if system.ollama_url else DEFAULT_URL
-    except ConfigError as error:
-        return [fail(SERVER, str(error), "correct ollama_url in system.yaml, or OLLAMA_HOST")]
-    server = OllamaModel(url, first_token_seconds=SECONDS, between_tokens_seconds=SECONDS, timeout_seconds=SECONDS)
-    try:
-        version = await server.version()
-        pulled = await server.models()
-        findings = [ok(SERVER, f"Ollama {version} at {url}")]
-        findings += await _check_model(server, generator, pulled)
-        return [*findings, check_embeddings(pulled)]
+        listed = await server.models()
+        findings = [ok(SERVER, f"{name} at {endpoint.url}")]
+        for model in wanted:
+            findings.append(await _check_model(server, model, listed))
+        return findings
     except ModelError as error:
-        return [_no_server(system.backend, error)]
+        return [fail(SERVER, str(error), f"start it, or correct providers.{name} in models.yaml")]
     finally:
         await server.close()
 
 
-def _no_server(backend: str, error: ModelError) -> Finding:
-    fix = "install Ollama (https://ollama.com), start it with 'ollama serve', or set ollama_url or OLLAMA_HOST"
-    if backend == "auto":
-        return warn(SERVER, f"{error}. Until then the stand-in answers, which is no language model", fix)
-    return fail(SERVER, str(error), fix)
-
-
-async def _check_model(server: OllamaModel, generator: GeneratorConfig, pulled: Sequence[str]) -> list[Finding]:
+async def _check_model(server: OpenAIModel, model: str, listed: Sequence[str]) -> Finding:
     try:
-        info = await server.show(generator.model)
+        info = await server.show(model)
     except ModelError as error:
         if error.kind != "model_missing":
-            return [fail("model", str(error), "restart Ollama; its log says why")]
-        text = f"{generator.model} is not pulled; there are: {', '.join(pulled) or 'none'}"
-        return [fail("model", text, f"ollama pull {generator.model}, or set model in generator.yaml")]
-    return [check_abilities(info, generator), check_context(info, generator)]
-
-
-def check_abilities(info: ModelInfo, generator: GeneratorConfig) -> Finding:
-    """The model can call tools, and think if that is wanted."""
-    missing = [ability for ability in ("tools", "thinking") if ability not in info.capabilities]
-    if not generator.think and "thinking" in missing:
-        missing.remove("thinking")
-    if missing:
-        text = f"{info.name} is pulled, but lacks: {', '.join(missing)}; it answers without"
-        return warn("model", text, "choose another model in generator.yaml, such as gemma4:12b")
-    return ok("model", f"{info.name} is pulled; it can: {', '.join(sorted(info.capabilities))}")
-
-
-def check_context(info: ModelInfo, generator: GeneratorConfig) -> Finding:
-    """The model's context holds what `num_ctx` asks for, in tokens."""
-    if info.context_length is None:
-        return ok("context", f"num_ctx {generator.num_ctx}; the server does not say what {info.name} can hold")
-    text = f"num_ctx {generator.num_ctx} of the {info.context_length} tokens that {info.name} can hold"
-    if info.context_length < generator.num_ctx:
-        return warn("context", text, f"set num_ctx in generator.yaml to at most {info.context_length}")
-    return ok("context", text)
-
-
-def check_embeddings(pulled: Sequence[str]) -> Finding:
-    """The embedding model is there; it is optional."""
-    if any(name.partition(":")[0] == EMBEDDING_MODEL for name in pulled):
-        return ok("embeddings", f"{EMBEDDING_MODEL} is pulled")
-    return ok("embeddings", f"{EMBEDDING_MODEL} is not pulled; optional, with 'ollama pull {EMBEDDING_MODEL}'")
+            raise
+        text = f"{model} is not there; there are: {', '.join(listed[:10]) or 'none'}"
+        return fail("model", text, "name another in generator.yaml or models.yaml")
+    return ok("model", f"{model} is there; it can: {', '.join(sorted(info.capabilities)) or 'what it does not say'}")

@@ -15,6 +15,7 @@ from local.apps.doctor.finding import Finding, fail, ok
 from local.apps.participant import SECRETS, find_class
 from local.apps.run_directory import Facts, RunDirectory
 from local.config import Environment, Settings, SystemConfig, layers_for, load, load_system
+from local.config_models import ModelsConfig, load_models
 from local.errors import LocalError
 from local.tools.web_search import WebSearchConfig, WebSearchTool
 
@@ -30,6 +31,7 @@ class Situation:
 
     data_dir: Path
     system: SystemConfig = field(default_factory=SystemConfig)
+    models: ModelsConfig = field(default_factory=ModelsConfig)
     configs: Mapping[str, Settings] = field(default_factory=dict)
     running: Facts | None = None
 
@@ -51,10 +53,11 @@ class Situation:
 def examine(config_dir: Path | None, data_dir: Path, variables: Environment) -> tuple[Situation, list[Finding]]:
     """Read all settings as the participants would, and say what is wrong with them; what cannot be read is default."""
     findings: list[Finding] = []
-    system, layers = SystemConfig(), list[Path]()
+    system, models, layers = SystemConfig(), ModelsConfig(), list[Path]()
     try:
         layers = layers_for(config_dir)
         system = load_system(layers, {}, variables)
+        models = load_models(layers)
     except LocalError as error:
         findings.append(fail("settings", str(error), EDIT))
     configs: dict[str, Settings] = {}
@@ -65,9 +68,9 @@ def examine(config_dir: Path | None, data_dir: Path, variables: Environment) -> 
         except LocalError as error:
             findings.append(fail("settings", str(error), EDIT))
     if not findings:
-        text = f"system.yaml and {len(configs)} participants, from {', '.join(map(str, layers))}"
+        text = f"system.yaml, models.yaml and {len(configs)} participants, from {', '.join(map(str, layers))}"
         findings.append(ok("settings", text))
-    return Situation(data_dir, system, configs, _running(data_dir)), findings
+    return Situation(data_dir, system, models, configs, _running(data_dir)), findings
 
 
 def _load(

@@ -93,6 +93,16 @@ class Router:
                 failures[target.name] = error
         raise outcome(failures)
 
+    async def load(self, model: str, options: Mapping[str, Any]) -> None:
+        """See `ChatModel.load`. It is the first model that can be loaded."""
+        failures: dict[str, ModelError] = {}
+        for target in self._find(model):
+            try:
+                return await target.client.load(target.model, options)
+            except ModelError as error:
+                failures[target.name] = error
+        raise outcome(failures)
+
     async def close(self) -> None:
         """Close every connection."""
         await self._close_clients()

@@ -1,0 +1,111 @@
+"""What can go wrong with messages on their way."""
+
+from __future__ import annotations
+
+from local.errors.base import LocalError
+
+
+class MalformedFrame(LocalError):
+    """A frame, header or payload that is not what the protocol says."""
+
+    kind = "malformed"
+
+
+class UnsupportedVersion(MalformedFrame):
+    """An envelope of another protocol version."""
+
+    kind = "unsupported_version"
+
+    def __init__(self, theirs: int, ours: int) -> None:
+        super().__init__(f"envelope of protocol version {theirs}; this program speaks version {ours}")
+        self.theirs, self.ours = theirs, ours
+
+
+class FrameTooLarge(LocalError):
+    """A message that does not fit into one frame."""
+
+    kind = "too_large"
+
+    def __init__(self, subject: str, size: int, limit: int) -> None:
+        super().__init__(f"{subject}: {size} bytes do not fit into one frame of at most {limit}")
+        self.subject, self.size, self.limit = subject, size, limit
+
+
+class UnsendableMessage(LocalError):
+    """A message that no frame can carry: a subject that is none, or text that is no Unicode."""
+
+    kind = "unsendable"
+
+
+class BusNotReady(LocalError):
+    """The proxy did not answer the handshake in time."""
+
+    kind = "bus_not_ready"
+
+    def __init__(self, address: str, seconds: float) -> None:
+        super().__init__(f"the bus at {address} did not answer within {seconds:g} s")
+        self.address, self.seconds = address, seconds
+
+
+class BadBusAddress(LocalError):
+    """A bus address that ZeroMQ cannot connect to."""
+
+    kind = "bad_bus_address"
+
+
+class BlobNotStored(LocalError):
+    """A large field could not be written to the blob store."""
+
+    kind = "blob_not_stored"
+
+
+class BusClosed(LocalError):
+    """The bus was closed while it was in use."""
+
+    kind = "bus_closed"
+
+
+class PublishTimeout(LocalError):
+    """A message could not be handed to the transport in time."""
+
+    kind = "publish_timeout"
+
+    def __init__(self, subject: str, seconds: float) -> None:
+        super().__init__(f"{subject}: the bus did not take the message within {seconds:g} s")
+        self.subject, self.seconds = subject, seconds
+
+
+class RequestTimeout(LocalError):
+    """Nobody answered a request in time."""
+
+    kind = "timeout"
+
+    def __init__(self, subject: str, seconds: float) -> None:
+        super().__init__(f"{subject}: no answer within {seconds:g} s")
+        self.subject, self.seconds = subject, seconds
+
+
+class NotConfirmed(LocalError):
+    """The journal did not confirm a message in time. It may yet be on record: the same id may be sent again."""
+
+    kind = "not_confirmed"
+
+    def __init__(self, subject: str, seconds: float) -> None:
+        super().__init__(f"{subject}: the journal did not confirm it within {seconds:g} s; it may yet be on record")
+        self.subject, self.seconds = subject, seconds
+
+
+class NoJournal(LocalError):
+    """A durable consumer on a bus without a journal."""
+
+    kind = "no_journal"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the durable consumer {name} needs a journal, and this bus has none")
+        self.name = name
+
+
+class JournalFull(LocalError):
+    """The disk has no room for new work; what was accepted before goes on when there is space."""
+
+    kind = "journal_full"

@@ -1,0 +1,59 @@
+"""What can go wrong with participants and their processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from local.errors.base import LocalError
+
+
+class HandedBack(LocalError):
+    """Work that was begun and is left to whoever serves next, as when a participant is asked to stop."""
+
+    kind = "handed_back"
+
+
+class IllegalTransition(LocalError):
+    """An action that the table does not allow in this state; nothing was changed."""
+
+    kind = "illegal_transition"
+
+    def __init__(self, state: str, action: str) -> None:
+        super().__init__(f"action {action} is not allowed in state {state}")
+        self.state, self.action = state, action
+
+
+class AlreadyRunning(LocalError):
+    """A second instance on the same data."""
+
+    kind = "already_running"
+
+
+class UnknownParticipant(LocalError):
+    """A name that no participant of this system has."""
+
+    kind = "unknown_participant"
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no participant {name}; there are {', '.join(sorted(known))}")
+        self.name = name
+
+
+class UnknownConsumer(LocalError):
+    """A durable consumer that the journal does not know."""
+
+    kind = "unknown_consumer"
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no durable consumer {name}; there are {', '.join(sorted(known)) or 'none'}")
+        self.name = name
+
+
+class StartFailed(LocalError):
+    """A participant that the system cannot do without did not start."""
+
+    kind = "start_failed"
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(f"{name} could not be started: {detail}; its own log lines above say why")
+        self.name, self.detail = name, detail

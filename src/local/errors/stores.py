@@ -1,0 +1,84 @@
+"""What can go wrong with what is kept."""
+
+from __future__ import annotations
+
+from local.errors.base import LocalError
+
+
+class StoreFailed(LocalError):
+    """A database could not be opened, read or written; the text names the file and SQLite's reason."""
+
+    kind = "store_failed"
+
+
+class StoreFull(StoreFailed):
+    """The disk has no room for what was to be written; nothing of it was. Works again once there is space."""
+
+    kind = "store_full"
+
+
+class StoreFenced(LocalError):
+    """A newer process has taken over the store; this one must not act on it any more."""
+
+    kind = "fenced"
+
+
+class StoreDamaged(StoreFailed):
+    """A row that does not match its checksum was met. Opening the store with a full check salvages what is sound."""
+
+    kind = "store_damaged"
+
+
+class UntrustedFact(LocalError):
+    """A fact about the user that is not the user's own word."""
+
+    kind = "untrusted_fact"
+
+    def __init__(self, slot: str, origin: str) -> None:
+        super().__init__(f"{slot}: what comes from {origin} is no fact about the user; only the user's own word is")
+        self.slot, self.origin = slot, origin
+
+
+class IndexBroken(LocalError):
+    """A vector index that cannot be opened, read or written. It is rebuilt; until then words alone are searched."""
+
+    kind = "index_broken"
+
+
+class NotOnRecord(LocalError):
+    """No such session or query in the store."""
+
+    kind = "not_found"
+
+
+class SessionInUse(LocalError):
+    """A session that cannot be deleted yet."""
+
+    kind = "conflict"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"a query of session {session_id} is open; wait for its end or cancel it, then delete")
+
+
+class RecordNotRedacted(LocalError):
+    """The journal could not remove what was to be deleted; nothing else was removed either."""
+
+    kind = "unavailable"
+
+
+class AttachmentRefused(LocalError):
+    """A file that is not taken in. `kind` is too_large, unsupported_media_type, or invalid if nothing can be read."""
+
+    def __init__(self, name: str, reason: str, *, kind: str) -> None:
+        super().__init__(f"{name}: {reason}")
+        self.name, self.kind = name, kind
+
+
+class AttachmentMissing(LocalError):
+    """An attachment that is not (or no longer) there."""
+
+    kind = "not_found"
+
+    def __init__(self, attachment_id: str) -> None:
+        super().__init__(f"there is no attachment {attachment_id[:80]}; send the file with POST /attachments first")
+        self.attachment_id = attachment_id

@@ -1,0 +1,31 @@
+"""What keeps a tool from a result; the texts are for the model."""
+
+from __future__ import annotations
+
+from local.errors.base import LocalError
+
+
+class ToolError(LocalError):
+    """A tool could not do what it was asked; the text is for the model, `kind` for programs."""
+
+    kind = "tool_error"
+
+    def __init__(self, message: str, *, kind: str = "tool_error") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class FetchRefused(ToolError):
+    """An address that may not be fetched: no public web address, or one in disguise."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"{url[:200]!a} may not be fetched: {reason}", kind="refused")
+        self.url, self.reason = url, reason
+
+
+class SearchUnavailable(ToolError):
+    """A search provider could not look, which is not the same as finding nothing. `retry_after` is in seconds."""
+
+    def __init__(self, provider: str, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{provider} could not search: {reason}", kind="unavailable")
+        self.provider, self.reason, self.retry_after = provider, reason, retry_after

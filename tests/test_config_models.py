@@ -1,0 +1,147 @@
+"""models.yaml: servers, chains, and the consent that a server on the internet needs."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from local.config import secret
+from local.config_address import is_cloud
+from local.config_models import Endpoint, ModelsConfig, Routing, load_models
+from local.errors import ConfigError
+
+DEFAULTS = Path(__file__).parent.parent / "config"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A settings folder, in the current folder so that messages name it shortly."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    return tmp_path / "mine"
+
+
+def read(folder: Path, text: str = "") -> ModelsConfig:
+    (folder / "models.yaml").write_text(text)
+    return load_models([DEFAULTS, folder])
+
+
+def test_the_shipped_file_says_what_the_defaults_are(folder: Path) -> None:
+    assert read(folder) == ModelsConfig()
+
+
+def test_a_server_of_ones_own_stands_beside_those_that_are_there(folder: Path) -> None:
+    box = "box: {kind: openai, url: 'http://box:8080'}"
+    config = read(folder, f"providers: {{{box}}}\nroles: {{chat: [box/x, ollama/y:1]}}\n")
+    assert set(config.providers) == {"ollama", "openai", "llama_server", "box"}
+    assert config.roles.chains() == (("box/x", "ollama/y:1"),)
+    assert (config.roles.at("box"), config.roles.at("ollama")) == (("x",), ("y:1",))
+
+
+def test_the_file_of_a_model_is_looked_for_in_the_settings_folder(folder: Path) -> None:
+    config = read(folder, "providers: {llama_server: {model: gguf/tiny.gguf, args: [-ngl, '9']}}")
+    assert config.providers["llama_server"].model == folder / "gguf" / "tiny.gguf"
+    assert config.providers["llama_server"].args == ("-ngl", "9")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "providers:\n  x: {kind: openai, url: 'https://api.example.com/v1'}",
+            ":2: providers.x: https://api.example.com/v1 is on the internet: conversations and memories would leave",
+        ),
+        ("providers:\n  ollama: {url: ollama.com}", ":2: providers.ollama: ollama.com is on the internet"),
+        ("providers:\n  openai: {args: [a]}", ":2: providers.openai: args is no setting of a server of kind openai"),
+        ("providers:\n  x: {url: box}", ":2: providers.x.kind: missing"),
+        ("providers:\n  x: {kind: gpt}", ":2: providers.x.kind: expected 'ollama', 'openai' or 'llama_server'"),
+        ("roles: {chat: [gemma4:12b]}", ":1: roles: expected provider/model, such as ollama/gemma4:12b"),
+        ("roles: {chat: [olama/x]}", ":1: roles: olama/x: unknown provider; did you mean ollama?"),
+        ("roles:\n  talk: []", ":2: roles.talk: unknown key"),
+        ("max_retries: -1", ":1: max_retries: expected at least 0"),
+    ],
+)
+def test_a_fault_is_one_line_with_its_place_and_what_would_be_right(folder: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(folder, text)
+    assert str(caught.value).startswith(f"mine/models.yaml{message}")
+
+
+def test_a_server_on_the_internet_is_used_with_leave(folder: Path) -> None:
+    text = "providers: {x: {kind: openai, url: 'https://api.example.com/v1', allow_cloud: true}}"
+    assert read(folder, text).providers["x"].allow_cloud
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["localhost:1", "http://127.0.0.1", "box", "http://box.local:8080/v1", "nas.home.arpa", "192.168.1.7", "[::1]:1",
+     "http://[fd00::1]:8080", "10.0.0.1:1", "100.100.1.2", "0.0.0.0:11434", ":11434", "::1", ""],
+)  # fmt: skip
+def test_an_address_at_home_is_no_cloud(address: str) -> None:
+    assert not is_cloud(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://openrouter.ai/api/v1", "ollama.com", "8.8.8.8:11434", "http://[2001:4860:4860::8888]/", "HTTPS://API.X.IO",
+     "http://127.0.0.1.example.com", "http://localhost@example.com", "::ffff:8.8.8.8", "172.32.0.1", "x.localhost.io"],
+)  # fmt: skip
+def test_an_address_on_the_internet_is_one(address: str) -> None:
+    assert is_cloud(address)
+
+
+def routing(**roles: tuple[str, ...]) -> Routing:
+    endpoints = {
+        "ollama": Endpoint(kind="ollama", url="http://127.0.0.1:1"),
+        "box": Endpoint(kind="openai", url="http://box/v1"),
+        "llama_server": Endpoint(kind="openai", url="http://127.0.0.1:2/v1", only_model="tiny"),
+    }
+    providers = {name: {"kind": "openai"} for name in endpoints}
+    config = ModelsConfig.model_validate({"roles": roles, "providers": providers})
+    return Routing(config=config, endpoints=endpoints, default="ollama")
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("gemma4:12b", ("ollama", "gemma4:12b")),
+        ("ollama/gemma4:12b", ("ollama", "gemma4:12b")),
+        ("box/a/b", ("box", "a/b")),
+        ("hf.co/x/y:Q4", ("ollama", "hf.co/x/y:Q4")),
+        ("llama_server/whatever", ("llama_server", "tiny")),
+    ],
+)
+def test_a_model_is_named_with_its_server_or_is_on_the_default_one(name: str, place: tuple[str, str]) -> None:
+    assert routing().locate(name) == place
+
+
+@pytest.mark.parametrize("model", ["gpt-oss:120b-cloud", "glm-4.6:cloud"])
+def test_a_model_that_ollama_runs_elsewhere_needs_leave(model: str) -> None:
+    with pytest.raises(ConfigError, match="runs on the machines of Ollama: conversations and memories would leave"):
+        routing().locate(model)
+    allowed = Routing.to_one("ollama", Endpoint(kind="ollama", url="http://127.0.0.1:1", allow_cloud=True))
+    assert allowed.locate(model) == ("ollama", model)
+
+
+def test_the_model_of_a_role_is_the_first_of_its_chain_or_the_participants_own() -> None:
+    assert routing().first("chat", "gemma4:12b") == "gemma4:12b"
+    assert routing(chat=("box/x", "ollama/y")).first("chat", "gemma4:12b") == "box/x"
+    assert routing(chat=("box/x",)).first("fast", "gemma4:e2b") == "gemma4:e2b"
+    assert routing(fast=("ollama/y",)).first("fast", "gemma4:12b") == "y"
+
+
+def test_routing_travels_to_other_processes_as_it_is() -> None:
+    there = routing(chat=("box/x",))
+    assert pickle.loads(pickle.dumps(there)) == there
+    assert Routing.model_validate(there.model_dump(mode="json", exclude_unset=True)) == there
+
+
+def test_a_key_that_is_not_set_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "SOME_KEY", "")
+    with pytest.raises(ConfigError, match="the environment variable SOME_KEY is not set"):
+        secret("SOME_KEY")
+    monkeypatch.setitem(os.environ, "SOME_KEY", "abc")
+    assert secret("SOME_KEY") == "abc"

@@ -14,8 +14,9 @@ import psutil
 
 from benchmarks.figure import BenchmarkFailed, Figure, table
 
-NAMES = ("start", "turn", "tokens", "sessions", "bus", "burst", "journal", "recovery", "frozen")
-CHAOS = "chaos"  # takes minutes, so it has to be asked for
+NAMES = ("start", "turn", "tokens", "sessions", "bus", "burst", "journal", "recovery", "frozen", "model")
+CHAOS, MEMORY = "chaos", "memory"  # take minutes, so they have to be asked for
+CHOICES = (*NAMES, CHAOS, MEMORY)
 CORES = 2
 BUSY_PERCENT = 10
 
@@ -23,9 +24,7 @@ BUSY_PERCENT = 10
 def main(arguments: Sequence[str]) -> int:
     """Run the benchmarks that are named; 1 if a limit is missed, 2 if one could not be carried out."""
     parser = argparse.ArgumentParser(prog="bench.py", description="Measure LoCAL2 beside its baselines on two cores.")
-    parser.add_argument(
-        "names", nargs="*", default=["all"], choices=[*NAMES, CHAOS, "all"], metavar="|".join([*NAMES, CHAOS])
-    )
+    parser.add_argument("names", nargs="*", default=["all"], choices=[*CHOICES, "all"], metavar="|".join(CHOICES))
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     _add_chaos(parser.add_argument_group(CHAOS))
     options = parser.parse_args(arguments)

@@ -25,6 +25,7 @@ from local.errors import ConfigError
 log = logging.getLogger(__name__)
 
 BUILT_IN = {
+    "arbiter": "local.agents.arbiter:Arbiter",
     "generator": "local.agents.generator:GeneratorAgent",
     "web_search": "local.tools.web_search:WebSearchTool",
     "web_fetch": "local.tools.web_fetch:WebFetchTool",

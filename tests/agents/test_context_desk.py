@@ -23,6 +23,9 @@ async def test_older_turns_are_summarised_and_a_restarted_generator_goes_on_with
     compaction = await stage.door.hears(ContextCompacted)
     assert compaction.summarised_turns > 0
     assert compaction.gauge.used < compaction.tokens_before
+    gauges = [response.usage.context for response in stage.door.of(ResponseGeneration)]
+    assert all(0 < gauge.used <= gauge.limit == 1024 for gauge in gauges)
+    assert [gauge.parts["summary"] > 0 for gauge in gauges] == sorted(gauge.parts["summary"] > 0 for gauge in gauges)
     await generator.stop()
 
     await stage.generator(num_ctx=1024)

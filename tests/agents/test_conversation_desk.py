@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from local.agents.conversation_desk import ConversationDesk
-from local.protocol.messages import ConversationRequest, ConversationResult
+from local.agents.prompt import compose
+from local.protocol.messages import (
+    ContextGauge,
+    ConversationRequest,
+    ConversationResult,
+    QueryFailed,
+    ResponseGeneration,
+    UsageInfo,
+)
 from local.services.conversation import Asked, ConversationService, TurnStatus
 
 
@@ -16,18 +24,26 @@ async def conversation(tmp_path: Path) -> AsyncIterator[ConversationService]:
     async with ConversationService(tmp_path / "c.db") as service:
         for number in (1, 2):
             await service.accept(Asked(f"q{number}", "s1", "user", "e", f"Question {number}", "{}"))
-            await service.finish(
-                f"q{number}", TurnStatus.ANSWERED, f"Answer {number}", "response.generation", '{"a": 1}'
-            )
+            await answered(service, f"q{number}", f"Answer {number}")
         await service.accept(Asked("q3", "s2", None, "e", "Still open", "{}"))
         yield service
+
+
+async def answered(conversation: ConversationService, query_id: str, answer: str, used: int | None = None) -> None:
+    gauge = None if used is None else ContextGauge(used=used, limit=4096, parts={"history": used})
+    response = ResponseGeneration(
+        query_id=query_id, status="answered", query="?", answer=answer, usage=UsageInfo(context=gauge)
+    )
+    outcome = response.encode().decode()
+    await conversation.finish(query_id, TurnStatus.ANSWERED, answer, response.subject, outcome)
 
 
 async def ask(conversation: ConversationService, verb: Any, key: str = "") -> ConversationResult:
     async def delete(session_id: str) -> tuple[int, int]:
         return await conversation.delete_session(session_id), 7
 
-    return await ConversationDesk(conversation, "Be brief.", delete).answer(ConversationRequest(verb=verb, key=key))
+    desk = ConversationDesk(conversation, lambda history, today: compose("Be brief.", today, history), delete)
+    return await desk.answer(ConversationRequest(verb=verb, key=key))
 
 
 async def value(conversation: ConversationService, verb: str, key: str = "") -> dict[str, Any]:
@@ -55,9 +71,23 @@ async def test_one_session_shows_the_messages_as_the_model_gets_them(conversatio
     assert [(turn["query_id"], turn["status"]) for turn in session["turns"]] == [("q1", "answered"), ("q2", "answered")]
 
 
+async def test_a_session_shows_how_full_the_window_was_at_the_last_prompt_there_was(
+    conversation: ConversationService,
+) -> None:
+    assert (await value(conversation, "session", "s1"))["context"] is None
+    for number, used in (("q4", 100), ("q5", 200)):
+        await conversation.accept(Asked(number, "s2", None, "e", "?", "{}"))
+        await answered(conversation, number, "!", used)
+    await conversation.accept(Asked("q6", "s2", None, "e", "?", "{}"))
+    failure = QueryFailed.model_validate({"query_id": "q6", "error": {"kind": "busy", "message": "Wait."}})
+    await conversation.finish("q6", TurnStatus.FAILED, None, failure.subject, failure.encode().decode())
+    gauge = (await value(conversation, "session", "s2"))["context"]
+    assert gauge == {"used": 200, "limit": 4096, "parts": {"history": 200}}
+
+
 async def test_one_query_open_or_ended(conversation: ConversationService) -> None:
     ended, still_open = await value(conversation, "query", "q1"), await value(conversation, "query", "q3")
-    assert (ended["outcome_subject"], ended["outcome"]) == ("response.generation", {"a": 1})
+    assert (ended["outcome_subject"], ended["outcome"]["answer"]) == ("response.generation", "Answer 1")
     assert (still_open["status"], still_open["outcome"]) == ("open", None)
 
 

@@ -55,6 +55,7 @@ async def test_while_a_tool_runs_the_tool_is_stopped_too(stage: Any, dice: Any) 
     await stage.door.cancel("q1")
     response = await stage.door.hears(ResponseGeneration)
     assert (response.status, response.answer) == ("cancelled", "I roll.")
+    assert [(call.tool, call.error.kind) for call in response.tool_calls] == [("dice", "cancelled")]
     assert (await stage.door.hears(ToolResult)).error.kind == "cancelled"
     assert dice.cancelled.is_set()
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from local.agents.generator import GeneratorAgent
 from local.agents.generator_config import GeneratorConfig
-from local.errors import ModelError
+from local.config_models import Endpoint, ModelsConfig, Routing
+from local.errors import ConfigError, ModelError
 from local.protocol.messages import ParticipantStatus, ResponseGeneration
+from local.runtime.participant import Resources
 from local.services.conversation import ConversationService
 
 
@@ -27,3 +32,29 @@ async def test_answers_of_the_stand_in_are_signed_by_it_and_by_no_models_name(st
     await stage.door.ask("Where?", "q1")
     assert (await stage.door.hears(ResponseGeneration)).model == "stand-in"
     assert agent.details()["model"] == "stand-in"
+
+
+HOME = Endpoint(kind="ollama", url="http://127.0.0.1:1")
+
+
+def test_it_goes_by_the_name_of_the_model_that_is_asked_first(tmp_path: Path) -> None:
+    def model(routing: Routing) -> str:
+        return GeneratorAgent.build(GeneratorConfig(model="gemma"), Resources(tmp_path, routing)).details()["model"]
+
+    assert model(Routing.to_one("ollama", HOME)) == "gemma"
+    chain = ModelsConfig.model_validate({"roles": {"chat": ["openai/large", "ollama/gemma"]}})
+    endpoints = {"ollama": HOME, "openai": Endpoint(kind="openai", url="http://box/v1")}
+    assert model(Routing(config=chain, endpoints=endpoints, default="ollama")) == "openai/large"
+    served = Endpoint(kind="openai", url="http://127.0.0.1:2/v1", only_model="tiny")
+    assert model(Routing.to_one("llama_server", served)) == "tiny"
+
+
+def test_without_a_model_server_it_cannot_be_built(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="needs a model server"):
+        GeneratorAgent.build(GeneratorConfig(), Resources(tmp_path))
+
+
+async def test_the_model_is_loaded_before_anybody_asks_and_that_is_told(stage: Any) -> None:
+    await stage.generator(num_ctx=2048, temperature=0.5)
+    await stage.door.hears(ParticipantStatus, name="generator", details={"model": "gemma", "load": "loaded"})
+    assert stage.model.loaded == ("gemma", {"num_ctx": 2048, "temperature": 0.5})

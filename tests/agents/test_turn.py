@@ -14,7 +14,7 @@ from local.agents.steps import ModelStep, PlannedCall, Step, ToolStep
 from local.agents.turn import ANSWER_NOW, SAY_SOMETHING, Next, Question, Turn
 from local.agents.turn_table import Action, State
 from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
-from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
+from local.protocol.messages import ContextGauge, ErrorInfo, ToolCallRecord, ToolSchema
 
 PRELUDE = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"})
 QUERY = {"role": "user", "content": "What is it?"}
@@ -93,6 +93,30 @@ def test_usage_is_summed_over_all_calls_of_the_model() -> None:
     say(made, ContentDelta("Done."), Done(Usage(20, 7, {"total": 0.5, "load": 0.25})))
     usage = made.response().usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.durations) == (30, 12, {"total": 2.0, "load": 0.25})
+
+
+def test_a_turn_that_is_cancelled_while_tools_run_tells_of_every_call() -> None:
+    made = begun()
+    say(made, search(), ToolCall("roll", {}), Done(Usage()))
+    (first, second), _ = made.calls_to_make(SCHEMAS)
+    found = ToolCallRecord(call_id=first.call_id, tool="search", args=first.args, result="found")
+    made.cancel({first.call_id: found})
+    response = made.response()
+    assert response.tool_calls[0] == found
+    assert (response.tool_calls[1].call_id, response.tool_calls[1].error.kind) == (second.call_id, "cancelled")
+
+
+def test_the_gauge_of_the_last_prompt_is_in_the_response_of_a_turn_that_is_cut_short_or_rebuilt() -> None:
+    first, second = (ContextGauge(used=used, limit=4096, parts={}) for used in (10, 20))
+    made = begun()
+    made.begin_message(gauge=first)
+    say(made, search(), Done(Usage(10, 5)))
+    rebuilt = turn(tuple(ModelStep.model_validate_json(step.model_dump_json()) for step in made.steps))
+    assert rebuilt.response().usage.context == first
+    run_tools(made)
+    made.begin_message(gauge=second)
+    made.cancel()
+    assert made.response().usage.context == second
 
 
 def test_what_the_model_cannot_do_is_told_once() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from local.errors import MalformedFrame, UnsendableMessage
-from local.protocol import journal_messages, messages, subjects
+from local.protocol import journal_messages, lease_messages, messages, subjects
 from local.protocol.message import Delivery, Message
 from local.protocol.messages import AgentTransition, GenerationToken, ParticipantStatus, QueryReceived, ToolRequest
 
@@ -53,6 +53,8 @@ TABLE: dict[str, tuple[Delivery, set[str]]] = {
     "journal.deliver.": (EPHEMERAL, {"number", "attempt", "frame"}),
     "journal.ack": (EPHEMERAL, {"numbers"}),
     "journal.working": (EPHEMERAL, {"attempts"}),
+    "model.lease.claim": (EPHEMERAL, {"server", "turns", "leases"}),
+    "model.lease.state": (EPHEMERAL, {"server", "slots", "turns", "granted", "revoked", "waiting"}),
     "journal.read": (EPHEMERAL, {"after", "limit"}),
 }
 
@@ -60,7 +62,7 @@ TABLE: dict[str, tuple[Delivery, set[str]]] = {
 def all_messages(base: type[Message] = Message) -> Iterator[type[Message]]:
     """Every message class."""
     for kind in base.__subclasses__():
-        if kind.__module__ in (messages.__name__, journal_messages.__name__):
+        if kind.__module__ in (messages.__name__, journal_messages.__name__, lease_messages.__name__):
             yield kind
         yield from all_messages(kind)
 

@@ -31,5 +31,5 @@ def test_the_schedules_have_queries_that_end_in_every_way_and_calls_that_do() ->
         seen.update(f"call {end}" for end in Ends(schedule).call_ends())
     assert seen.keys() == {
         "query answered", "query cancelled", "query cancelled before it began", "query given up",
-        "call found", "call done", "call outcome_unknown", "call timeout",
+        "call found", "call done", "call cancelled", "call outcome_unknown", "call timeout",
     }, seen  # fmt: skip

@@ -69,6 +69,11 @@ def under_id(call: PlannedCall, record: ToolCallRecord) -> ToolCallRecord:
     return record.model_copy(update={"call_id": call.call_id, "duration_ms": 0.0})
 
 
+def cut_off(call: PlannedCall) -> ToolCallRecord:
+    """The record of a call whose result nobody waits for any more."""
+    return _refused(call, "cancelled", f"{call.tool} was cancelled before it had answered; it may have done its work")
+
+
 def _refused(call: PlannedCall, kind: str, message: str) -> ToolCallRecord:
     return ToolCallRecord(
         call_id=call.call_id, tool=call.tool, args=call.args, error=ErrorInfo(kind=kind, message=message)

@@ -15,12 +15,18 @@ from local.agents.context.plan import Plan
 from local.agents.context.summarising import SummaryJob
 from local.agents.context.summary import Summary
 from local.agents.context.window import ContextWindow
+from local.agents.lease import Leases
 from local.errors import ContextTooLarge, StoreFailed, StoreFenced
 from local.models.chat import ChatModel, ContentDelta
 from local.protocol.messages import ContextCompacted, ContextGauge
 from local.services.conversation import ConversationService
 
 log = logging.getLogger(__name__)
+
+
+def gauge_of(planned: Plan) -> ContextGauge:
+    """How full a prompt makes the window, as the bus tells it."""
+    return ContextGauge.model_validate(planned.gauge.as_json())
 
 
 def compacted(planned: Plan, parts: Parts, query_id: str, respondent_id: str) -> ContextCompacted:
@@ -33,15 +39,23 @@ def compacted(planned: Plan, parts: Parts, query_id: str, respondent_id: str) ->
         masked_results=planned.masked,
         folded_rounds=planned.folded,
         tokens_before=planned.before.used,
-        gauge=ContextGauge.model_validate(planned.gauge.as_json()),
+        gauge=gauge_of(planned),
     )
 
 
 class ContextDesk:
     """One for a generator; `is_open` has to be entered before the first turn. `fast` is the model that summarises."""
 
-    def __init__(self, model: ChatModel, fast: str, window: int, conversation: ConversationService) -> None:
+    def __init__(
+        self,
+        model: ChatModel,
+        fast: str,
+        window: int,
+        conversation: ConversationService,
+        leases: Leases | None = None,
+    ) -> None:
         self._model, self._fast, self._conversation = model, fast, conversation
+        self._leases = leases or Leases()
         self._window = ContextWindow(Limits(window))
         self._under_way: dict[str, asyncio.Task[None]] = {}
 
@@ -58,6 +72,10 @@ class ContextDesk:
     async def fit(self, parts: Parts, session_id: str | None) -> tuple[Plan, Parts]:
         """See `ContextWindow.fit`; without a session the summary is for this turn alone."""
         return await self._window.fit(parts, self._summarise, partial(self._keep, session_id))
+
+    def characters(self, text: str, share: float) -> int:
+        """How many characters of a text like this one go into that share of the window."""
+        return self._window.meter.characters(text, self._window.limits.share(share))
 
     def at_most(self, tokens: int) -> None:
         """The model cannot take more than this, whatever was configured."""
@@ -84,12 +102,15 @@ class ContextDesk:
     async def _prepare(self, planned: Plan, parts: Parts, session_id: str, tell: Callable[[Plan, Parts], None]) -> None:
         try:
             keep = partial(self._keep, session_id)
-            better = await self._window.summarised(planned, parts, self._summarise, keep)
+            better = await self._window.summarised(planned, parts, self._summarise_in_background, keep)
         except (StoreFailed, StoreFenced, ContextTooLarge) as error:
             log.warning("older turns could not be summarised ahead: %s", error)
         else:
             if better is not None:
                 tell(*better)
+
+    async def _summarise_in_background(self, job: SummaryJob) -> str:
+        return await self._leases.in_background(self._fast, "summary", partial(self._summarise, job))
 
     async def _summarise(self, job: SummaryJob) -> str:
         options: dict[str, Any] = {

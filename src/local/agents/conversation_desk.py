@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
 from typing import Any
 
-from local.agents.prompt import compose
+from local.agents.outcome import stored_outcome
 from local.errors import LocalError, NotOnRecord
-from local.protocol.messages import ConversationRequest, ConversationResult, ErrorInfo
+from local.models.chat import Json
+from local.protocol.messages import ContextGauge, ConversationRequest, ConversationResult, ErrorInfo, ResponseGeneration
 from local.services.conversation import ConversationService, StoredTurn
 
 
@@ -19,11 +20,12 @@ class ConversationDesk:
     def __init__(
         self,
         conversation: ConversationService,
-        system_prompt: str,
+        prelude: Callable[[Sequence[Json], date], Sequence[Json]],
         delete: Callable[[str], Awaitable[tuple[int, int]]],
     ) -> None:
-        """`delete(session_id)` gives the numbers of turns and of messages on record that it has emptied."""
-        self._conversation, self._system_prompt, self._delete_session = conversation, system_prompt, delete
+        """`prelude(history, today)` is what the model gets before a question; `delete(session_id)` gives the numbers of
+        turns and of messages on record that it has emptied."""
+        self._conversation, self._prelude, self._delete_session = conversation, prelude, delete
 
     async def answer(self, request: ConversationRequest) -> ConversationResult:
         """The record asked for, or an error that says why there is none."""
@@ -46,10 +48,12 @@ class ConversationDesk:
         if not turns:
             raise NotOnRecord(f"there is no session {session_id}")
         history = await self._conversation.history(session_id)
+        gauge = next(filter(None, map(_gauge, reversed(turns))), None)
         return {
             "session_id": session_id,
-            "messages": compose(self._system_prompt, date.today(), history),
+            "messages": self._prelude(history, date.today()),
             "turns": [_summary(turn) for turn in turns],
+            "context": gauge and gauge.model_dump(),
         }
 
     async def _delete(self, session_id: str) -> dict[str, Any]:
@@ -62,6 +66,12 @@ class ConversationDesk:
             raise NotOnRecord(f"there is no query {query_id}")
         outcome = None if turn.outcome is None else json.loads(turn.outcome)
         return {**_summary(turn), "outcome_subject": turn.outcome_subject, "outcome": outcome}
+
+
+def _gauge(turn: StoredTurn) -> ContextGauge | None:
+    """How full the window was at the turn's last prompt."""
+    outcome = stored_outcome(turn)
+    return outcome.usage.context if isinstance(outcome, ResponseGeneration) else None
 
 
 def _summary(turn: StoredTurn) -> dict[str, Any]:

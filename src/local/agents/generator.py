@@ -8,26 +8,29 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import date
+from functools import partial
 from typing import Any, Self
 
 from local import failpoints
 from local.agents.acceptance import CANCELLED_EARLY, Acceptance
-from local.agents.context.summary import Summary
+from local.agents.attached import SHARE, AttachedFiles
 from local.agents.context_desk import ContextDesk
 from local.agents.conversation_desk import ConversationDesk
-from local.agents.generator_config import GeneratorConfig
+from local.agents.generator_config import DEFAULT_PROMPT, GeneratorConfig
+from local.agents.lease import Leases
+from local.agents.opening import Opening
 from local.agents.outcome import Outcomes, trace_of
-from local.agents.prompt import compose
 from local.agents.session_deletion import SessionDeletion
 from local.agents.steps import parse_step
 from local.agents.tool_registry import SILENT_SECONDS, ToolRegistry
-from local.agents.turn import Question, Turn
+from local.agents.turn import Turn
 from local.agents.turn_runner import Means, TurnRunner
 from local.agents.turns import Turns
 from local.agents.waiting_line import WaitingLine
-from local.errors import ConfigError, ModelError
+from local.agents.warm_up import WarmUp
+from local.errors import ConfigError
 from local.models.backends import connect
-from local.models.chat import ChatModel
+from local.models.chat import ChatModel, ModelInfo
 from local.protocol.envelope import Envelope
 from local.protocol.messages import (
     BusDead,
@@ -44,6 +47,7 @@ from local.protocol.messages import (
     ToolSchemaRequest,
 )
 from local.runtime.participant import Kind, Participant, Resources, on
+from local.services.attachments.store import AttachmentStore
 from local.services.conversation import ConversationService, Past, StoredTurn, TurnStatus
 
 log = logging.getLogger(__name__)
@@ -69,30 +73,51 @@ class GeneratorAgent(Participant):
         conversation: ConversationService,
         *,
         answers_as: str | None = None,
+        leases: Leases | None = None,
+        attachments: AttachmentStore | None = None,
     ) -> None:
         """`answers_as` is the name to sign with, where it is not the model's that was asked for."""
         super().__init__(config)
         self._settings = config
         self._answers_as = answers_as
-        self._problem = ""
         self._model, self._conversation = model, conversation
-        self._context = ContextDesk(model, config.fast_model or config.model, config.num_ctx, conversation)
+        self._leases = leases or Leases()
+        self._warm_up = WarmUp(model, config.model, self._options())
+        fast = config.fast_model or config.model
+        self._context = ContextDesk(model, fast, config.num_ctx, conversation, self._leases)
         self._tools = ToolRegistry()
+        room = partial(self._context.characters, share=SHARE)
+        files = AttachedFiles(attachments, model, config.vision_model or config.model, room)
+        self._opening = Opening(config, self.respondent_id, files, self._offered)
         self._line = WaitingLine(config.max_concurrent_turns, config.max_waiting_turns)
         self._turns = Turns(self._line, self._prepare, self._abandon)
         self._news = asyncio.Event()  # a tool has come, or a query was cancelled
 
     @classmethod
     def build(cls, config: GeneratorConfig, resources: Resources) -> Self:
-        """With the models of the role chat; the conversation is one file. Raises `ConfigError`."""
-        if resources.routing is None:
+        """With the models of the roles chat, fast and vision; the conversation is one file. Raises `ConfigError`."""
+        routing = resources.routing
+        if routing is None:
             raise ConfigError("the generator needs a model server, and none is known here")
-        name = resources.routing.first("chat", config.model)
-        model = connect(resources.routing, "chat", name, timeout_seconds=config.timeout_seconds)
+        name = routing.first("chat", config.model)
+        names = {
+            "model": name,
+            "fast_model": routing.first("fast", config.fast_model or name),
+            "vision_model": routing.first("vision", config.vision_model or name),
+        }
+        model = connect(routing, timeout_seconds=config.timeout_seconds)
         conversation = ConversationService(resources.data_dir / "conversation.db", cls.respondent_id)
         stand_in = resources.model_backend == "stand_in"  # it goes by any model's name, but users shall know it
-        config = config.model_copy(update={"model": name})
-        return cls(config, model, conversation, answers_as="stand-in" if stand_in else None)
+        config = config.model_copy(update=names)
+        leases = Leases(lambda model: routing.locate(model)[0])
+        return cls(
+            config,
+            model,
+            conversation,
+            answers_as="stand-in" if stand_in else None,
+            leases=leases,
+            attachments=AttachmentStore(resources.data_dir / "attachments"),
+        )
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -103,23 +128,18 @@ class GeneratorAgent(Participant):
             self._outcomes = Outcomes(self.bus, self._conversation)
             self._acceptance = Acceptance(self._conversation, self._line, self._turns, self._outcomes)
             deletion = SessionDeletion(self.bus, self._conversation, self._outcomes)
-            self._desk = ConversationDesk(self._conversation, self._settings.system_prompt, deletion.delete)
-            look = asyncio.create_task(self._look_at_model(), name="look at the model")
-            stack.callback(look.cancel)
+            self._desk = ConversationDesk(self._conversation, self._opening.prelude, deletion.delete)
+            warming_up = asyncio.create_task(self._warm_up.run(self._learn), name="warm up")
+            stack.callback(warming_up.cancel)
+            await stack.enter_async_context(self._leases.are_open(self.bus))
             await stack.enter_async_context(self._context.is_open())
             await stack.enter_async_context(self._turns.are_open())
             handing_in = asyncio.create_task(self._outcomes.hand_in_what_is_open(), name="hand in what is open")
             stack.callback(handing_in.cancel)
             yield
 
-    async def _look_at_model(self) -> None:
-        """Say at once what the first query would run into; what is learned is remembered for it."""
-        try:
-            info = await self._model.show(self._settings.model)
-            self._context.at_most(info.context_length or self._settings.num_ctx)
-        except ModelError as error:
-            self._problem = str(error)
-            log.warning("%s", error)
+    def _learn(self, info: ModelInfo) -> None:
+        self._context.at_most(info.context_length or self._settings.num_ctx)
 
     async def announce(self) -> None:
         """Ask who the tools are."""
@@ -134,17 +154,15 @@ class GeneratorAgent(Participant):
         return self._turns.figures()
 
     def details(self) -> dict[str, str]:
-        """Which model answers, and what was wrong with it at the start."""
-        problem = {"problem": self._problem} if self._problem else {}
-        return {"model": self._answers_as or self._settings.model, **problem}
+        """Which model answers, whether it was loaded at the start, or what was wrong with it."""
+        prompt = {"prompt": self._settings.prompt} if self._settings.prompt != DEFAULT_PROMPT else {}
+        return {"model": self._answers_as or self._settings.model, **prompt, **self._warm_up.details}
 
     @on(QueryReceived, durable=CONSUMER, concurrency=QUERIES_AT_ONCE, lane_width=LANE_WIDTH)
     async def receive(self, message: QueryReceived, envelope: Envelope) -> BusDead | None:
         """A query, until it has ended: answered, refused, known already; it is never ignored."""
         failpoints.reach("generator.delivered")
-        stored = self._turns.get(message.query_id) or await self._acceptance.store(
-            message, envelope, self._tools.offered(time.monotonic())
-        )
+        stored = self._turns.get(message.query_id) or await self._acceptance.store(message, envelope, self._offered())
         if stored.query != message.query:
             return self._dead(envelope, "conflict", f"query_id {stored.query_id} was used for another query")
         if stored.outcome is not None:
@@ -221,7 +239,6 @@ class GeneratorAgent(Participant):
         await self.bus.publish(QueryAccepted(query_id=stored.query_id, attempt=stored.attempt), trace_of(stored))
 
     async def _prepare(self, stored: StoredTurn) -> TurnRunner:
-        settings = self._settings
         if stored.attempt > 1:
             await self._conversation.next_attempt(stored.query_id)
             await self._tools_back(stored)
@@ -229,36 +246,32 @@ class GeneratorAgent(Participant):
         steps: list[str] = []
         if past is None or stored.attempt > 1:
             past, steps = await self._conversation.beginning(stored)
-        given_history = QueryReceived.decode(stored.body.encode()).history
-        if given_history is not None:
-            past = Past(None, tuple(given_history))
-        question = Question(
-            query_id=stored.query_id,
-            respondent_id=self.respondent_id,
-            query=stored.query,
-            prelude=compose(settings.system_prompt, date.today(), past.history),
-            think=settings.think,
-            max_tool_iterations=settings.max_tool_iterations,
-            summary=Summary() if past.summary is None else Summary.from_json(past.summary),
-        )
+        asked = QueryReceived.decode(stored.body.encode())
+        if asked.history is not None:
+            past = Past(None, tuple(asked.history))
+        question = await self._opening.question(asked, past, date.today())
         turn = Turn(question, [parse_step(step) for step in steps])
-        return TurnRunner(turn, self._means(), trace_of(stored), stored.attempt, keeps_summaries=given_history is None)
+        means = self._means(self._opening.model_for(question))
+        return TurnRunner(turn, means, trace_of(stored), stored.attempt, keeps_summaries=asked.history is None)
+
+    def _offered(self) -> dict[str, ToolSchema]:
+        return self._tools.offered(time.monotonic())
 
     async def _tools_back(self, stored: StoredTurn) -> None:
         """Wait until an interrupted turn has its tools again, is cancelled, or they count as silent."""
         with suppress(TimeoutError):
             async with asyncio.timeout(SILENT_SECONDS):
-                while not self._turns.is_cancelled(stored.query_id) and not (
-                    self._tools.offered(time.monotonic()).keys() >= set(stored.tools)
-                ):
+                while not self._turns.is_cancelled(stored.query_id) and not self._offered().keys() >= set(stored.tools):
                     self._news.clear()
                     await self._news.wait()
 
-    def _means(self) -> Means:
+    def _options(self) -> dict[str, Any]:
         settings = self._settings
-        options: dict[str, Any] = {"num_ctx": settings.num_ctx}
-        if settings.temperature is not None:
-            options["temperature"] = settings.temperature
+        heat = {} if settings.temperature is None else {"temperature": settings.temperature}
+        return {"num_ctx": settings.num_ctx, **heat}
+
+    def _means(self, model_name: str) -> Means:
+        settings = self._settings
         return Means(
             bus=self.bus,
             model=self._model,
@@ -266,9 +279,10 @@ class GeneratorAgent(Participant):
             context=self._context,
             tools=self._tools,
             agent_id=settings.agent_id,
-            model_name=settings.model,
+            model_name=model_name,
             answers_as=self._answers_as,
-            options=options,
+            options=self._options(),
+            leases=self._leases,
             tool_timeout_seconds=settings.tool_timeout_seconds,
         )
 

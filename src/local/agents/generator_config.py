@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from local.config import Settings
+from local.config_fault import suggestion
+
+DEFAULT_PROMPT = "default"
 
 
 class GeneratorConfig(Settings):
@@ -13,6 +16,7 @@ class GeneratorConfig(Settings):
     agent_id: str = "GeneratorAgent"
     model: str = "gemma4:12b"
     fast_model: str | None = None
+    vision_model: str | None = None
     num_ctx: int = Field(32_000, ge=512)
     think: bool = True
     temperature: float | None = Field(None, ge=0)
@@ -22,3 +26,18 @@ class GeneratorConfig(Settings):
     max_concurrent_turns: int = Field(128, ge=1)
     max_waiting_turns: int = Field(16, ge=0)
     system_prompt: str = "You are LoCAL2, an assistant that runs on its user's own machine."
+    prompts: dict[str, str] = Field({})
+    prompt: str = DEFAULT_PROMPT
+
+    @field_validator("prompt")
+    @classmethod
+    def _is_there(cls, name: str, info: ValidationInfo) -> str:
+        known = {DEFAULT_PROMPT, *info.data.get("prompts", ())}
+        if name not in known:
+            raise ValueError(f"there is no prompt {name!r}; {suggestion(name, known)}")
+        return name
+
+    @property
+    def instructions(self) -> str:
+        """The text of the prompt that was chosen."""
+        return self.prompts.get(self.prompt, self.system_prompt)

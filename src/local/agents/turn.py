@@ -9,14 +9,15 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Literal
 
-from local.agents.call_rules import SAME_CALL_ENDS_LOOP, alternates, rounds, settle_here, under_id
+from local.agents.attached import Attached
+from local.agents.call_rules import SAME_CALL_ENDS_LOOP, alternates, cut_off, rounds, settle_here, under_id
 from local.agents.context.parts import Parts
 from local.agents.context.summary import Summary
 from local.agents.spoken import Spoken
 from local.agents.steps import ModelStep, NudgeStep, PlannedCall, Step, ToolStep
 from local.agents.turn_table import TABLE, Action, State
 from local.models.chat import Delta, Json, ToolCall
-from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolCallRecord, ToolSchema, UsageInfo
+from local.protocol.messages import ContextGauge, ErrorInfo, ResponseGeneration, ToolCallRecord, ToolSchema, UsageInfo
 from local.runtime.machine import Machine
 
 EMPTY_ANSWERS_ALLOWED = 2
@@ -38,6 +39,7 @@ class Question:
     think: bool
     max_tool_iterations: int
     summary: Summary = Summary()  # noqa: RUF009 - frozen
+    attached: Attached = Attached()  # noqa: RUF009 - frozen
 
 
 class Next(Enum):
@@ -60,7 +62,8 @@ class Turn:
         self._status: Status = "answered"
         self._error: ErrorInfo | None = None
         self._spoken = Spoken()
-        self._beginning = Parts.beginning(question.prelude, question.query, question.summary)
+        self._gauge = next((step.usage.context for step in reversed(self._model_steps())), None)
+        self._beginning = Parts.beginning(question.prelude, question.query, question.summary, question.attached)
 
     @property
     def state(self) -> State:
@@ -130,14 +133,17 @@ class Turn:
                 prompt_tokens=done.usage.prompt_tokens,
                 completion_tokens=done.usage.completion_tokens,
                 durations=dict(done.usage.durations),
+                context=self._gauge,
             ),
             degraded=tuple(spoken.notes),
         )
         self.steps.append(step)
         return self._after_model(step)
 
-    def begin_message(self, *notes: str) -> None:
-        """The model is asked (again, if the prompt was too long). `notes` say what it had to be asked without."""
+    def begin_message(self, *notes: str, gauge: ContextGauge | None = None) -> None:
+        """The model is asked (again, if the prompt was too long). `notes` say what it had to be asked without, `gauge`
+        how full its window is."""
+        self._gauge = gauge
         self._spoken = Spoken(notes=list(notes))
 
     # What the tools do
@@ -180,8 +186,11 @@ class Turn:
 
     # How it ends
 
-    def cancel(self) -> Next:
-        """The user wants no more of it."""
+    def cancel(self, results: Mapping[str, ToolCallRecord] = MappingProxyType({})) -> Next:
+        """The user wants no more of it. `results` are what the calls under way have brought, by call_id."""
+        if self.state in (State.DISPATCHING_TOOL, State.WAITING_FOR_TOOL):
+            records = (results.get(call.call_id) or cut_off(call) for call in self._last_calls())
+            self.steps.append(ToolStep(records=tuple(records)))
         if self._ends_by(Action.CANCEL):
             self._status = "cancelled"
         return Next.PUBLISH
@@ -212,7 +221,7 @@ class Turn:
             thinking="\n\n".join(text for text in thoughts if text),
             tool_calls=tuple(record for step in self.steps if isinstance(step, ToolStep) for record in step.records),
             model=next((step.model for step in reversed(steps) if step.model), ""),
-            usage=_total([step.usage for step in steps]),
+            usage=_total([step.usage for step in steps], self._gauge),
             degraded=tuple(dict.fromkeys(notes)),
             error=self._error,
         )
@@ -259,7 +268,7 @@ class Turn:
         return sum(step.is_empty for step in self._model_steps())
 
 
-def _total(usages: Sequence[UsageInfo]) -> UsageInfo:
+def _total(usages: Sequence[UsageInfo], gauge: ContextGauge | None) -> UsageInfo:
     durations: Counter[str] = Counter()
     for usage in usages:
         durations.update(usage.durations)
@@ -267,4 +276,5 @@ def _total(usages: Sequence[UsageInfo]) -> UsageInfo:
         prompt_tokens=sum(usage.prompt_tokens for usage in usages),
         completion_tokens=sum(usage.completion_tokens for usage in usages),
         durations=dict(durations),
+        context=gauge,
     )

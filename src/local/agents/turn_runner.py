@@ -14,7 +14,8 @@ from typing import Any
 from local import failpoints
 from local.agents.context.parts import Parts
 from local.agents.context.plan import Plan
-from local.agents.context_desk import ContextDesk, compacted
+from local.agents.context_desk import ContextDesk, compacted, gauge_of
+from local.agents.lease import Leases
 from local.agents.outcome import publish_outcome
 from local.agents.steps import PlannedCall, parse_record
 from local.agents.token_stream import TokenStream
@@ -64,6 +65,7 @@ class Means:
     options: Mapping[str, Any]
     tool_timeout_seconds: float
     answers_as: str | None = None
+    leases: Leases = field(default_factory=Leases)
     clock: Callable[[], float] = field(default=time.monotonic)
 
 
@@ -81,6 +83,7 @@ class TurnRunner:
         self._stored = len(turn.steps)
         self._offered: dict[str, ToolSchema] = {}
         self._kept: dict[str, ToolCallRecord] = {}  # results that an earlier process got
+        self._results: dict[str, ToolCallRecord] = {}  # of the calls under way
         self._unsent: set[str] = set()  # call_ids of the calls under way
         self._unsettled: set[str] = set()
         self._work: asyncio.Task[None] | None = None
@@ -103,7 +106,7 @@ class TurnRunner:
                 await asyncio.wait({self._work})
         error = asyncio.CancelledError() if self._work.cancelled() else self._work.exception()
         if self._cancelled:
-            self._turn.cancel()
+            self._turn.cancel(self._results)
         elif isinstance(error, StoreFailed | StoreFenced):
             raise error
         elif error is not None:
@@ -137,6 +140,10 @@ class TurnRunner:
                 self._work.cancel()
 
     async def _generate(self, following: Next) -> None:
+        with self._means.leases.users_turn(self._means.model_name):
+            await self._follow(following)
+
+    async def _follow(self, following: Next) -> None:
         if following is Next.CALL_TOOLS:  # an earlier process began that
             self._offered = self._means.tools.offered(self._means.clock())
             records = [parse_record(body) for body in await self._means.conversation.results(self._query_id)]
@@ -169,7 +176,7 @@ class TurnRunner:
         turn = self._turn
         planned, parts = await self._means.context.fit(turn.parts(functions), self._session_id)
         turn.summarised(parts)
-        turn.begin_message(*([TOO_LONG] if planned.left_out else []))
+        turn.begin_message(*([TOO_LONG] if planned.left_out else []), gauge=gauge_of(planned))
         if planned.is_compacted:
             self._tell_compaction(planned, parts)
         self._last_prompt = planned, parts
@@ -189,18 +196,21 @@ class TurnRunner:
 
     async def _call_tools(self) -> Next:
         turn = self._turn
-        calls, settled = turn.calls_to_make(self._offered, self._kept)
+        calls, self._results = turn.calls_to_make(self._offered, self._kept)
         self._unsent = {call.call_id for call in calls}
         self._unsettled = set(self._unsent)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._call_tool(call), name=call.call_id) for call in calls]
+            for call in calls:
+                group.create_task(self._call_tool(call), name=call.call_id)
         if not calls:
             turn.requests_sent()
         failpoints.reach("turn.results_in")
-        made = (task.result() for task in tasks)
-        return turn.tools_settled(settled | {record.call_id: record for record in made})
+        return turn.tools_settled(self._results)
 
-    async def _call_tool(self, call: PlannedCall) -> ToolCallRecord:
+    async def _call_tool(self, call: PlannedCall) -> None:
+        self._results[call.call_id] = await self._result(call)
+
+    async def _result(self, call: PlannedCall) -> ToolCallRecord:
         """The result, or what kept us from one: whatever goes wrong here is for the model to read."""
         means = self._means
         seconds = self._seconds_for(self._offered[call.tool])

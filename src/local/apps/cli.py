@@ -1,4 +1,4 @@
-"""The command line: `local2 run | stories | tap | journal | doctor`."""
+"""The command line: `local2 run | stories | tap | journal | prompt | pull | doctor`."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def run(
     api_host: Annotated[str | None, typer.Option(help="Where the API listens (127.0.0.1).")] = None,
     api_port: Annotated[int | None, typer.Option(help="Its port (8765); 0 takes a free one.", min=0, max=65535)] = None,
     model: Annotated[str | None, typer.Option(help="The model that answers (gemma4:12b).")] = None,
+    prompt: Annotated[str | None, typer.Option(help="The variant of the prompt in generator.yaml.")] = None,
     backend: Annotated[str | None, typer.Option(help="auto, ollama, openai, llama_server or stand_in.")] = None,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
@@ -58,7 +59,7 @@ def run(
         data_dir=data_dir,
         log_level=log_level,
         system=_given(api_host=api_host, api_port=api_port, backend=backend),
-        generator=_given(model=model),
+        generator=_given(model=model, prompt=prompt),
     )
     raise typer.Exit(run_system(flags))
 
@@ -74,6 +75,17 @@ def stories(
     from local.apps.stories import run_stories
 
     raise typer.Exit(run_stories(names or [], api=api, live=live, model=model, show=typer.echo))
+
+
+@app.command()
+def pull(
+    model: Annotated[str, typer.Argument(help="Its name, such as gemma4:12b.")],
+    config_dir: ConfigDir = None,
+) -> None:
+    """Fetch a model with Ollama and show how far it is."""
+    from local.apps.pull import pull as pull_model
+
+    pull_model(model, typer.echo, config_dir=config_dir)
 
 
 @app.command()
@@ -95,9 +107,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _warm_up()
     else:
         from local.apps.journal import journal_app
+        from local.apps.prompt import prompt_app
         from local.apps.tap import tap_app
 
         app.add_typer(journal_app, name="journal")
+        app.add_typer(prompt_app, name="prompt")
         app.add_typer(tap_app, name="tap")
     try:
         sys.exit(app(args=arguments or ["--help"], prog_name="local2", standalone_mode=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import local.agents.arbiter
 import local.agents.generator
 import local.apps.api.door
 import local.apps.participant

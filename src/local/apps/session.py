@@ -112,6 +112,7 @@ class LoCALSession:
         self,
         query: str,
         *,
+        attachments: Sequence[str] = (),
         query_id: str | None = None,
         session_id: str | None = None,
         user_id: str | None = None,
@@ -133,7 +134,12 @@ class LoCALSession:
             raise QueryRefused("busy", f"{MAX_OPEN} queries are open already; try again later")
         exchange = Exchange(query_id, session_id or query_id, query, self._clock)
         self._open[query_id] = exchange
-        message = QueryReceived(query_id=query_id, query=query, history=None if history is None else tuple(history))
+        message = QueryReceived(
+            query_id=query_id,
+            query=query,
+            attachments=tuple(attachments),
+            history=None if history is None else tuple(history),
+        )
         trace = Trace(query_id, None, exchange.session_id, user_id)
         asking = self._see_through(exchange, message, trace, may_be_known=may_be_known)
         asker = asyncio.create_task(asking, name=f"ask {query_id}")

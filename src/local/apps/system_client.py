@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 
@@ -54,6 +55,10 @@ class SystemClient:
     def ask(self, query: str, session_id: str) -> Json:
         """Ask and wait for the whole answer."""
         return self._json("POST", "/query", {"query": query, "session_id": session_id})
+
+    def session(self, session_id: str) -> Json:
+        """What GET /sessions/{id} says."""
+        return self._json("GET", f"/sessions/{quote(session_id, safe='')}")
 
     @contextmanager
     def follow(self, subjects: Sequence[str], seconds: float) -> Iterator[Iterator[Json]]:

@@ -134,12 +134,22 @@ class ToolCallRecord(Data):
     duration_ms: float = 0.0
 
 
+class ContextGauge(Data):
+    """How full a model's window is: tokens of the prompt, of the whole window, and by part, all estimated."""
+
+    used: int
+    limit: int
+    parts: dict[str, int]
+
+
 class UsageInfo(Data):
-    """What a turn cost: tokens over all its model calls, durations in seconds by the server's own names."""
+    """What a turn cost: tokens over all its model calls, durations in seconds by the server's own names. `context` is
+    what its last prompt took of the window."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     durations: dict[str, float] = Field(default_factory=dict)
+    context: ContextGauge | None = None
 
 
 class ResponseGeneration(Message):
@@ -226,14 +236,6 @@ class ChildStatus(Data):
     pid: int | None = None
     restarts: int = 0
     detail: str = ""
-
-
-class ContextGauge(Data):
-    """How full a model's window is: tokens of the prompt, of the whole window, and by part, all estimated."""
-
-    used: int
-    limit: int
-    parts: dict[str, int]
 
 
 class ContextCompacted(Message):

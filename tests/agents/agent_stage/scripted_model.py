@@ -34,6 +34,7 @@ class ScriptedModel:
     def __init__(self) -> None:
         self.asked: list[Asked] = []
         self.problem: ModelError | None = None
+        self.loaded: tuple[str, dict[str, Any]] | None = None
         self.closed_early = asyncio.Event()
         self._scripts: defaultdict[str, deque[tuple[Item, ...]]] = defaultdict(deque)
 
@@ -75,6 +76,9 @@ class ScriptedModel:
         if self.problem is not None:
             raise self.problem
         return ModelInfo(model, frozenset({"completion", "tools", "thinking"}))
+
+    async def load(self, model: str, options: Mapping[str, Any]) -> None:
+        self.loaded = model, dict(options)
 
     async def close(self) -> None:
         pass

@@ -198,7 +198,7 @@ class System:
     @asynccontextmanager
     async def door(self, **config: Any) -> AsyncIterator[httpx.AsyncClient]:
         """A door, and a client of it."""
-        door = ApiDoor(ApiConfig(**config), self.listener.dup(), "stand_in")
+        door = ApiDoor(ApiConfig(**config), self.listener.dup(), self.journal_file.parent, "stand_in")
         async with _hosted(door, self.hub), self.client() as client:
             yield client
 

@@ -82,7 +82,7 @@ async def test_the_messages_sent_are_the_history(ai: openai.AsyncOpenAI, system:
         ({"messages": [{"role": "user", "content": " "}]}, "messages"),
         ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "messages.0.role"),
         (
-            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]},
+            {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]},
             "messages.0.content.str",
         ),
         ({"model": ""}, "model"),

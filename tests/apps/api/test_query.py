@@ -34,7 +34,7 @@ async def test_a_whole_answer_has_everything_that_led_to_it(client: httpx.AsyncC
             }
         ],
         "model": "gemma4:12b",
-        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "durations": {}},
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "durations": {}, "context": None},
         "degraded": [],
         "error": None,
         "events": [

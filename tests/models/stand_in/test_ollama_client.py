@@ -54,6 +54,20 @@ async def test_a_whole_chat_is_the_same_in_one_piece(client: ollama.AsyncClient)
     assert whole.eval_count == streamed[-1].eval_count
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_second_question_is_understood_from_the_first(client: ollama.AsyncClient, streamed: bool) -> None:
+    messages: list[Json] = []
+    for question in ("What is the Python GIL?", "Why was it introduced?"):
+        messages.append({"role": "user", "content": question})
+        if streamed:
+            parts = [part async for part in await client.chat(GEMMA, messages, stream=True)]
+            answer = "".join(part.message.content or "" for part in parts)
+        else:
+            answer = (await client.chat(GEMMA, messages)).message.content or ""
+        messages.append({"role": "assistant", "content": answer})
+    assert "reference counting" in messages[-1]["content"]
+
+
 async def test_thinking_is_on_unless_it_is_turned_off(client: ollama.AsyncClient) -> None:
     assert (await client.chat(GEMMA, PARIS)).message.thinking
     assert (await client.chat(GEMMA, PARIS, think="low")).message.thinking

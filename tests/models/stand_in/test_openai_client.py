@@ -43,6 +43,21 @@ async def test_a_streamed_completion_ends_with_a_reason_and_the_usage_asked_for(
     assert len({chunk.id for chunk in chunks}) == 1
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_second_question_is_understood_from_the_first(client: openai.AsyncOpenAI, streamed: bool) -> None:
+    messages: list[Any] = []
+    for question in ("What is the Python GIL?", "Why was it introduced?"):
+        messages.append({"role": "user", "content": question})
+        if streamed:
+            stream = await client.chat.completions.create(model=GEMMA, messages=messages, stream=True)
+            answer = "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+        else:
+            whole = await client.chat.completions.create(model=GEMMA, messages=messages)
+            answer = whole.choices[0].message.content or ""
+        messages.append({"role": "assistant", "content": answer})
+    assert "reference counting" in messages[-1]["content"]
+
+
 @pytest.mark.parametrize("effort", ["none", "low"])
 async def test_reasoning_can_be_turned_off(client: openai.AsyncOpenAI, effort: Any) -> None:
     answer = await client.chat.completions.create(model=GEMMA, messages=PARIS, reasoning_effort=effort)

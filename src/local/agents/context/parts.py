@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from local.agents.attached import Attached
 from local.agents.context.summary import Summary
 from local.models.chat import Json
 
@@ -29,19 +30,21 @@ class Parts:
     exchanges: tuple[Exchange, ...] = ()
     steps: tuple[Json, ...] = ()
     summary: Summary = field(default_factory=Summary)
+    query: str = ""
 
     @classmethod
-    def beginning(cls, prelude: Sequence[Json], query: str, summary: Summary) -> Self:
+    def beginning(cls, prelude: Sequence[Json], query: str, summary: Summary, attached: Attached | None = None) -> Self:
         """What a turn begins with. `prelude` is the system messages and the history after what is in the summary."""
         system = tuple(message for message in prelude if message.get("role") == "system")
         history = [message for message in prelude if message.get("role") != "system"]
-        question = {"role": "user", "content": query}
-        return cls(system, question, exchanges=exchanges_of(history, summary.through), summary=summary)
+        question = (attached or Attached()).question(query)
+        exchanges = exchanges_of(history, summary.through)
+        return cls(system, question, exchanges=exchanges, summary=summary, query=query)
 
     @property
     def asked(self) -> str:
-        """The question's text."""
-        return str(self.question.get("content") or "")
+        """The question's text, without what is attached."""
+        return self.query or str(self.question.get("content") or "")
 
 
 def exchanges_of(history: Sequence[Json], after: int = 0) -> tuple[Exchange, ...]:

@@ -17,6 +17,7 @@ MESSAGE_TOKENS = 8  # the template's markup around a message; Gemma's is 5, Open
 MARGIN = 1.05
 SHARE_OF_ERROR = 0.3  # learned of an estimate that was too high; one that was too low is corrected at once
 LEAST_CREDIBLE = 0.4  # of the estimate; a server that counts less has left out what it had in its cache
+IMAGE_AS_MESSAGES = 36  # a picture is some 290 tokens; Gemma's are 256
 AFTER_OVERFLOW = 1.5  # times the window: what a prompt counts for that the server found too long
 LEAST_RATE, HIGHEST_RATE = 0.1, 4.0
 
@@ -58,7 +59,9 @@ def size_of_message(message: Json) -> Size:
     """The size of one message: what is said, thought and called."""
     calls = message.get("tool_calls")
     parts = [str(message.get("content") or ""), str(message.get("thinking") or "")]
-    return size_of("".join(parts) + (json.dumps(calls) if calls else "")) + Size(messages=1)
+    images = len(message.get("images") or ())
+    size = Size(messages=1 + IMAGE_AS_MESSAGES * images)
+    return size_of("".join(parts) + (json.dumps(calls) if calls else "")) + size
 
 
 def size_of_prompt(messages: Iterable[Json], tools: Sequence[Json]) -> Size:

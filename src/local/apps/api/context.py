@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from local.apps.api.bus_stream import BusStreams
 from local.apps.api.participant_table import ParticipantTable
 from local.apps.session import LoCALSession
+from local.runtime.attachments import Attachments
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class ApiContext:
     session: LoCALSession
     participants: ParticipantTable
     bus_streams: BusStreams
+    attachments: Attachments
     instance: str
     backend: str
     version: str

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Self
 
 from pydantic import Field
@@ -14,7 +15,7 @@ from pydantic import Field
 from local.apps.api.app import create_app
 from local.apps.api.bus_stream import BusStreams
 from local.apps.api.context import ApiContext
-from local.apps.api.guards import Policy, hosts_of
+from local.apps.api.guards import MEGABYTE, Policy, hosts_of
 from local.apps.api.participant_table import ParticipantTable
 from local.apps.api.server import serving
 from local.apps.listener import require_token
@@ -23,6 +24,7 @@ from local.config import Settings
 from local.errors import ConfigError
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ParticipantStatus
+from local.runtime.attachments import Attachments
 from local.runtime.participant import Kind, Participant, Resources, on
 
 
@@ -32,6 +34,7 @@ class ApiConfig(Settings):
     trail_seconds: float = Field(2.0, ge=0)
     keep_alive_seconds: float = Field(15.0, gt=0)
     allowed_hosts: tuple[str, ...] = ()
+    max_attachment_mb: int = Field(20, ge=1, le=512)
     api_token: str | None = Field(None, min_length=1, repr=False)
 
 
@@ -42,7 +45,7 @@ class ApiDoor(Participant):
     kind = Kind.DOOR
     Config = ApiConfig
 
-    def __init__(self, config: ApiConfig, listener: socket.socket, backend: str = "") -> None:
+    def __init__(self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str = "") -> None:
         """`listener` is bound and listens; whoever bound it keeps it, so that clients wait while this restarts.
 
         Raises `ConfigError` if others can reach it and there is no token.
@@ -52,14 +55,16 @@ class ApiDoor(Participant):
         self._participants = ParticipantTable()
         address, port = listener.getsockname()[:2]
         require_token(address, config.api_token)
-        self._policy = Policy(hosts_of(address, port, config.allowed_hosts), config.api_token)
+        self._attachments = Attachments(data_dir, config.max_attachment_mb * MEGABYTE)
+        max_upload = self._attachments.max_bytes
+        self._policy = Policy(hosts_of(address, port, config.allowed_hosts), config.api_token, max_upload)
 
     @classmethod
     def build(cls, config: ApiConfig, resources: Resources) -> Self:
         """On the composition root's socket."""
         if resources.listener is None:
             raise ConfigError("the HTTP API has no socket to listen on; start it with the system, by --api")
-        return cls(config, resources.listener, resources.model_backend)
+        return cls(config, resources.listener, resources.data_dir, resources.model_backend)
 
     @on(ParticipantStatus)
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> None:
@@ -76,6 +81,7 @@ class ApiDoor(Participant):
                 session=session,
                 participants=self._participants,
                 bus_streams=streams,
+                attachments=self._attachments,
                 instance=self.bus.instance,
                 backend=self._backend,
                 version=_version(),

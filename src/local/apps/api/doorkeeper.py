@@ -13,7 +13,6 @@ from local.apps.api.guards import Policy
 
 log = logging.getLogger(__name__)
 
-MAX_BODY = 1024 * 1024
 BODY_SECONDS = 30.0
 # What is read and thrown away before a refusal, so that a client that is still sending gets to see it.
 MAX_DISCARDED = 8 * 1024 * 1024
@@ -46,7 +45,7 @@ class Doorkeeper:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
         try:
             self._policy.check(scope["method"], scope["path"], headers)
-            body = await _read(receive, headers)
+            body = await _read(receive, headers, self._policy.max_body(scope["path"]))
         except Refusal as refusal:
             if "expect" not in headers:
                 await _discard(receive)
@@ -64,10 +63,10 @@ class Doorkeeper:
         await self._app(scope, replay, send)
 
 
-async def _read(receive: Receive, headers: Mapping[str, str]) -> bytes:
+async def _read(receive: Receive, headers: Mapping[str, str], max_bytes: int) -> bytes:
     declared = headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > MAX_BODY:
-        raise _too_large()
+    if declared.isdecimal() and int(declared) > max_bytes:
+        raise _too_large(max_bytes)
     if "transfer-encoding" not in headers and declared in ("", "0"):
         return b""
     body = bytearray()
@@ -80,8 +79,8 @@ async def _read(receive: Receive, headers: Mapping[str, str]) -> bytes:
                     raise ClientLeft
                 body += message["body"]
                 more = message["more_body"]
-                if len(body) > MAX_BODY:
-                    raise _too_large()
+                if len(body) > max_bytes:
+                    raise _too_large(max_bytes)
     except TimeoutError:
         raise Refusal("too_slow", f"the body did not arrive within {BODY_SECONDS:g} s") from None
     return bytes(body)
@@ -98,8 +97,8 @@ async def _discard(receive: Receive) -> None:
         return  # it goes on sending, or waits: it is answered now
 
 
-def _too_large() -> Refusal:
-    return Refusal("too_large", f"a body may hold at most {MAX_BODY} bytes")
+def _too_large(max_bytes: int) -> Refusal:
+    return Refusal("too_large", f"a body may hold at most {max_bytes} bytes")
 
 
 def _headers_of(refusal: Refusal) -> Mapping[str, str]:

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from local.apps.api.errors import Refusal
 
 OPEN_PATH = "/health"
+UPLOAD_PATH = "/attachments"  # its bodies are files of any type
+MEGABYTE = 1024 * 1024
+MAX_BODY = MEGABYTE
 HTTP_PORT = 80
 
 
@@ -21,10 +24,15 @@ def hosts_of(address: str, port: int, more: Iterable[str] = ()) -> frozenset[str
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is let in. The list of hosts is what a rebound DNS name does not pass."""
+    """What is let in. The list of hosts is what a rebound DNS name does not pass. `max_upload` is in bytes."""
 
     hosts: frozenset[str]
     token: str | None = None
+    max_upload: int = MAX_BODY
+
+    def max_body(self, path: str) -> int:
+        """The most bytes that a body may hold."""
+        return self.max_upload if path == UPLOAD_PATH else MAX_BODY
 
     def check(self, method: str, path: str, headers: Mapping[str, str]) -> None:
         """Raises `Refusal`. Header names are in lower case."""
@@ -32,7 +40,7 @@ class Policy:
         self._check_site(headers)
         if self.token is not None and path != OPEN_PATH:
             self._check_token(headers.get("authorization", ""))
-        if method != "GET" and _has_body(headers):
+        if method != "GET" and path != UPLOAD_PATH and _has_body(headers):
             _check_media_type(headers.get("content-type", ""))
 
     def _check_host(self, host: str) -> None:

@@ -2,32 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import base64
+import binascii
+import re
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
 from local.apps.api.errors import Refusal
 
+_DATA_URL = re.compile(r"data:[\w.+/-]*;base64,")
+EARLIER_PICTURE = "[a picture was here]"
+
 
 class TextPart(BaseModel):
-    """A content part; text is the only kind there is."""
+    """A piece of text."""
 
     type: Literal["text"]
     text: str
+
+
+class ImageUrl(BaseModel):
+    """Where a picture is."""
+
+    url: str
+
+
+class ImagePart(BaseModel):
+    """A picture, within its `data:` URL."""
+
+    type: Literal["image_url"]
+    image_url: ImageUrl
 
 
 class ChatMessage(BaseModel):
     """One message. "developer" is the newer word for "system"."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[TextPart] | None = None
+    content: str | list[Annotated[TextPart | ImagePart, Field(discriminator="type")]] | None = None
 
     @property
     def text(self) -> str:
         """What it says."""
         if isinstance(self.content, list):
-            return "".join(part.text for part in self.content)
+            return "".join(part.text for part in self.content if isinstance(part, TextPart))
         return self.content or ""
+
+    @property
+    def picture_urls(self) -> list[str]:
+        """Where its pictures are."""
+        parts = self.content if isinstance(self.content, list) else []
+        return [part.image_url.url for part in parts if isinstance(part, ImagePart)]
+
+    @property
+    def as_history(self) -> dict[str, str]:
+        """As the model is told of it later, when its pictures are no longer shown."""
+        text = "\n".join((self.text, *(EARLIER_PICTURE for _ in self.picture_urls)))
+        return {"role": "system" if self.role == "developer" else self.role, "content": text}
 
 
 class StreamOptions(BaseModel):
@@ -63,8 +94,19 @@ def as_query(request: ChatRequest) -> tuple[str, list[dict[str, str]]]:
     *earlier, last = request.messages
     if last.role != "user" or not last.text.strip():
         raise Refusal("invalid", "messages: the last one must be a user's and say something", "messages")
-    history = [
-        {"role": "system" if message.role == "developer" else message.role, "content": message.text}
-        for message in earlier
-    ]
-    return last.text, history
+    return last.text, [message.as_history for message in earlier]
+
+
+def pictures(request: ChatRequest) -> list[bytes]:
+    """The pictures of the last message. Raises `Refusal` for one that is not in the request itself."""
+    return [_picture(url) for url in request.messages[-1].picture_urls]
+
+
+def _picture(url: str) -> bytes:
+    start = _DATA_URL.match(url)
+    if start is None:
+        raise Refusal("invalid", "messages: a picture must be a data: URL in base64; no other is fetched", "messages")
+    try:
+        return base64.b64decode(url[start.end() :], validate=True)
+    except binascii.Error as error:
+        raise Refusal("invalid", f"messages: a picture is no base64: {error}", "messages") from None

@@ -16,7 +16,7 @@ from local.errors import LocalError
 
 # What each process or the set-up imports, by import name.
 PACKAGES = (
-    "bs4", "fastapi", "httpx", "lxml_html_clean", "platformdirs", "psutil", "pydantic", "rich",
+    "bs4", "fastapi", "httpx", "lxml_html_clean", "platformdirs", "psutil", "pydantic", "pypdf", "rich",
     "setproctitle", "sse_starlette", "trafilatura", "typer", "uvicorn", "yaml", "zmq",
 )  # fmt: skip
 OLDEST_PYTHON = (3, 11)

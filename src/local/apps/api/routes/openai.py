@@ -9,9 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.context import ApiContext
+from local.apps.api.errors import Refusal
 from local.apps.api.json_body import Json, read_body, takes
 from local.apps.api.openai_chat import Completion, answer_to, completion_chunks
-from local.apps.api.openai_request import ChatRequest, as_query
+from local.apps.api.openai_request import ChatRequest, as_query, pictures
 from local.apps.api.sse import EventStream
 from local.protocol.envelope import new_id
 
@@ -26,7 +27,8 @@ def router(context: ApiContext) -> APIRouter:
         asked = await read_body(request, ChatRequest)
         query, history = as_query(asked)
         query_id = new_id()
-        exchange = context.session.ask(query, query_id=query_id, history=history)
+        attachments = [await _kept(context, data) for data in pictures(asked)]
+        exchange = context.session.ask(query, attachments=attachments, query_id=query_id, history=history)
         completion = Completion(query_id, asked.model, int(time.time()))
         if not asked.stream:
             return Json(completion.whole(await answer_to(exchange)))
@@ -47,3 +49,11 @@ def router(context: ApiContext) -> APIRouter:
         return Json({"object": "list", "data": data})
 
     return routes
+
+
+async def _kept(context: ApiContext, data: bytes) -> str:
+    """A picture as an attachment. Raises `Refusal` for what is none."""
+    kept = await context.attachments.add("picture", data)
+    if not kept.is_picture:
+        raise Refusal("invalid", f"messages: {kept.media_type} is no picture; send text as text", "messages")
+    return kept.id

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Header
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.answers import answer_of, cancelled_unbegun, recorded, state_of
 from local.apps.api.context import ApiContext
+from local.apps.api.errors import Refusal
 from local.apps.api.ids import Id, PathId
 from local.apps.api.json_body import Json, read_body, takes
 from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
 from local.apps.api.sse import EventStream
 from local.apps.exchange import Exchange, QueryRefused
+from local.errors import AttachmentMissing
 
 EVENTS = "text/event-stream"
 CRITIC = "critic"
+MAX_ATTACHMENTS = 16
+
+FileId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 def _not_blank(text: str) -> str:
@@ -32,6 +38,7 @@ class Ask(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
     query: Annotated[str, AfterValidator(_not_blank)]
+    attachments: Annotated[tuple[FileId, ...], Field(max_length=MAX_ATTACHMENTS, strict=False)] = ()
     query_id: Id | None = None
     session_id: Id | None = None
     user_id: Id | None = None
@@ -61,8 +68,13 @@ class _Queries:
         what there is of its answer.
         """
         asked = await read_body(request, Ask)
+        await self._check_attachments(asked.attachments)
         exchange = self._session.ask(
-            asked.query, query_id=asked.query_id, session_id=asked.session_id, user_id=asked.user_id
+            asked.query,
+            attachments=asked.attachments,
+            query_id=asked.query_id,
+            session_id=asked.session_id,
+            user_id=asked.user_id,
         )
         if not asked.wait:
             await exchange.accepted()
@@ -101,6 +113,14 @@ class _Queries:
                 return Json({"query_id": query_id, "status": record["status"]})
         await self._session.cancel(query_id)
         return Json({"query_id": query_id, "status": "cancelling"}, 202)
+
+    async def _check_attachments(self, ids: Sequence[str]) -> None:
+        """Refuse at once what the turn would fail of."""
+        try:
+            for attachment_id in ids:
+                await self._context.attachments.look_up(attachment_id)
+        except AttachmentMissing as error:
+            raise Refusal("invalid", f"attachments: {error}", "attachments") from None
 
     def _stream(self, exchange: Exchange, last_event_id: str | None) -> Response:
         context = self._context

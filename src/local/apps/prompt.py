@@ -1,0 +1,93 @@
+"""The command line of the prompt: `local2 prompt show`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from local.agents.generator import GeneratorAgent
+from local.agents.generator_config import GeneratorConfig
+from local.agents.prompt import compose
+from local.apps.participant import find_class
+from local.apps.run_directory import RunDirectory
+from local.apps.system_client import SystemClient
+from local.apps.tap.commands import DataDir
+from local.config import data_dir as data_dir_of
+from local.config import environment, layers_for, load, load_system
+from local.errors import ConfigError
+from local.models.chat import Json
+from local.protocol.messages import ToolSchema
+from local.tools.tool import Tool
+
+prompt_app = typer.Typer(help="What the model is told.")
+
+
+@prompt_app.callback()
+def prompt_callback() -> None:
+    """What the model is told."""
+
+
+@prompt_app.command("show")
+def show_command(
+    prompt: Annotated[str | None, typer.Option(metavar="NAME", help="A variant of generator.yaml.")] = None,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="With this session of a running system.")] = None,
+    config_dir: Annotated[
+        Path | None, typer.Option("--config-dir", help="Your settings (default: LOCAL2_CONFIG_DIR).")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Print what the model gets before a question."""
+    typer.echo(show(prompt, session, config_dir, data_dir))
+
+
+def show(prompt: str | None, session_id: str | None, config_dir: Path | None, data_dir: Path | None) -> str:
+    """The prompt as text: of a new conversation by the settings, or of one that a running system has.
+
+    With a session and no variant it is what the running generator itself says. Raises `ConfigError`, `NotRunning`;
+    `NoAnswer` if the system does not know the session.
+    """
+    history: Sequence[Json] = ()
+    if session_id is not None:
+        messages = _messages(session_id, data_dir)
+        if prompt is None:
+            return _as_text(messages)
+        history = [message for message in messages if message["role"] != "system"]
+    settings, tools = configured(config_dir, prompt)
+    return _as_text(compose(settings.instructions, date.today(), history, tools=tools))
+
+
+def configured(config_dir: Path | None, prompt: str | None) -> tuple[GeneratorConfig, list[ToolSchema]]:
+    """The generator's settings, and the tools that take part, without their parameters. Raises `ConfigError`."""
+    layers = layers_for(config_dir)
+    system = load_system(layers, {}, environment())
+    overrides: dict[str, Any] = {}
+    tools: list[ToolSchema] = []
+    for entry in system.participants:
+        kind = find_class(entry.target, system.python_path)
+        if issubclass(kind, GeneratorAgent):
+            overrides |= entry.config
+        elif issubclass(kind, Tool):
+            description = inspect.cleandoc(kind.__doc__ or kind.name)
+            tools.append(ToolSchema(tool=kind.name, description=description, parameters={}, effect=kind.effect))
+    if prompt is not None:
+        overrides["prompt"] = prompt
+    tools.sort(key=lambda tool: tool.tool)
+    return load(GeneratorAgent.name, GeneratorConfig, layers, overrides), tools
+
+
+def _messages(session_id: str, data_dir: Path | None) -> list[Json]:
+    facts = RunDirectory(data_dir_of(data_dir)).facts()
+    if facts.api_url is None:
+        raise ConfigError("the system that runs has no HTTP interface to ask for a session; start it with --api")
+    with SystemClient(facts.api_url) as client:
+        messages: list[Json] = client.session(session_id)["messages"]
+        return messages
+
+
+def _as_text(messages: Sequence[Json]) -> str:
+    return "\n\n".join(f"--- {message['role']}\n{message['content']}" for message in messages)

@@ -1,0 +1,40 @@
+"""What the arbiter and those who use model servers say to each other. All of it is ephemeral: it is said again."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from local.protocol import subjects
+from local.protocol.message import Data, Delivery, Message
+
+
+class Lease(Data):
+    """One background call of a model: it waits, or it is `running`. The id is its purpose and a random part."""
+
+    id: str
+    running: bool = False
+
+
+class LeaseClaim(Message):
+    """A process that uses a model server, at each change and twice a second while there is anything: all it wants of
+    it. `turns` are users' turns under way, which wait for nobody; what is not among `leases` any more has ended."""
+
+    subject = subjects.MODEL_LEASE_CLAIM
+    delivery = Delivery.EPHEMERAL
+    server: str
+    turns: int = Field(0, ge=0)
+    leases: tuple[Lease, ...] = ()
+
+
+class LeaseState(Message):
+    """The arbiter, after each change and twice a second while there is anything: the line for one model server, by the
+    ids of leases. What is `revoked` has to stop, and waits again; `waiting` is in order."""
+
+    subject = subjects.MODEL_LEASE_STATE
+    delivery = Delivery.EPHEMERAL
+    server: str
+    slots: int
+    turns: int = 0
+    granted: tuple[str, ...] = ()
+    revoked: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()

@@ -1,0 +1,54 @@
+"""The system's attachments, for doors, which know no services."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.services.attachments.extract import Limits
+from local.services.attachments.intake import Intake
+from local.services.attachments.store import Attachment, AttachmentStore
+
+
+@dataclass(frozen=True, slots=True)
+class FileView:
+    """What a door tells of a file. `size` is in bytes, `characters` is how much text was read of it, and `note` says
+    what part of it that is, unless it is all."""
+
+    id: str
+    name: str
+    media_type: str
+    size: int
+    characters: int
+    note: str
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether it is for a model's eyes."""
+        return self.media_type.startswith("image/")
+
+
+class Attachments:
+    """Those in one data directory. Raises `AttachmentMissing` for an id that is not there."""
+
+    def __init__(self, data_dir: Path, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self._store = AttachmentStore(data_dir / "attachments")
+        self._intake = Intake(self._store, Limits(max_bytes=max_bytes))
+
+    async def add(self, name: str, data: bytes) -> FileView:
+        """Read a file and keep it; the same one twice is one. Raises `AttachmentRefused`, `StoreFailed`."""
+        return _view(await self._intake.add(name, data))
+
+    async def look_up(self, attachment_id: str) -> FileView:
+        """What is known of a file."""
+        return _view(await asyncio.to_thread(self._store.get, attachment_id))
+
+    async def delete(self, attachment_id: str) -> None:
+        """Remove a file for good."""
+        await asyncio.to_thread(self._store.delete, attachment_id)
+
+
+def _view(kept: Attachment) -> FileView:
+    return FileView(kept.id, kept.name, kept.media_type, kept.size, len(kept.text), kept.note)

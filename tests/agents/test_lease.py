@@ -1,0 +1,257 @@
+"""Background calls in line for a model, users' turns ahead of them; with an arbiter, without one, with a new one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from agent_stage.served import Wire
+
+from local.agents import arbiter, lease, model_line
+from local.agents.arbiter import Arbiter, ArbiterConfig
+from local.agents.lease import Leases
+from local.bus.bus import Bus
+from local.errors import ModelError
+from local.protocol.lease_messages import LeaseClaim, LeaseState
+from local.protocol.messages import ContextCompacted, ParticipantStatus
+
+SECONDS = 20.0
+
+
+class Calls:
+    """Background calls of one model, held up until told."""
+
+    def __init__(self) -> None:
+        self.began: list[str] = []
+        self.cancelled: list[str] = []
+        self.running = self.most = 0
+        self.may_end = asyncio.Event()
+        self.news = asyncio.Event()
+
+    def named(self, name: str) -> Callable[[], Any]:
+        async def call() -> str:
+            self.began.append(name)
+            self.running += 1
+            self.most = max(self.most, self.running)
+            self.news.set()
+            try:
+                await self.may_end.wait()
+            except asyncio.CancelledError:
+                self.cancelled.append(name)
+                raise
+            finally:
+                self.running -= 1
+                self.news.set()
+            return f"{name} is done"
+
+        return call
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(SECONDS):
+            while not is_so():
+                self.news.clear()
+                await self.news.wait()
+
+
+class Process:
+    """One that wants leases, and can be killed."""
+
+    def __init__(self, stage: Any, name: str) -> None:
+        self.leases = Leases()
+        self._wire = Wire(stage.hub)
+        self._bus = Bus(name, self._wire)
+        self._stack = AsyncExitStack()
+        self._tasks: list[asyncio.Task[str]] = []
+
+    async def start(self) -> Process:
+        await self._stack.enter_async_context(self._bus)
+        await self._bus.ready()
+        await self._stack.enter_async_context(self.leases.are_open(self._bus))
+        return self
+
+    def call(self, calls: Calls, name: str) -> asyncio.Task[str]:
+        self._tasks.append(asyncio.create_task(self.leases.in_background("gemma", name, calls.named(name))))
+        return self._tasks[-1]
+
+    def is_cut(self, is_cut: bool) -> None:
+        self._wire.is_cut = is_cut
+
+    async def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._stack.aclose()
+
+
+Start = Callable[[str], Awaitable[Process]]
+
+
+@pytest.fixture
+def calls() -> Calls:
+    return Calls()
+
+
+@pytest.fixture
+async def start(stage: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
+    monkeypatch.setattr(lease, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(arbiter, "BEAT_SECONDS", 0.02)
+    async with AsyncExitStack() as stack:
+
+        async def start(name: str) -> Process:
+            process = Process(stage, name)
+            stack.push_async_callback(process.end)
+            return await process.start()
+
+        yield start
+
+
+async def serve_arbiter(stage: Any, **settings: Any) -> Any:
+    return await stage.serve(Arbiter(ArbiterConfig(**settings)))
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+async def test_a_server_is_called_as_often_at_a_time_as_it_can_bear(
+    stage: Any, start: Start, calls: Calls, slots: int
+) -> None:
+    await serve_arbiter(stage, slots_of={"default": slots})
+    critic, memory = await start("critic"), await start("memory")
+    tasks = [process.call(calls, f"call{number}") for number in range(2) for process in (critic, memory)]
+    await calls.until(lambda: calls.running == slots)
+    await stage.door.until(lambda: any(len(state.waiting) == 4 - slots for state in stage.door.of(LeaseState)))
+    calls.may_end.set()
+    await asyncio.gather(*tasks)
+    assert calls.most == slots
+
+
+async def test_a_users_turn_cancels_what_runs_and_it_is_called_again_after(
+    stage: Any, start: Start, calls: Calls
+) -> None:
+    await serve_arbiter(stage)
+    critic, generator = await start("critic"), await start("generator")
+    graded, waiting = critic.call(calls, "grade"), critic.call(calls, "classify")
+    await calls.until(lambda: calls.running == 1)
+    with generator.leases.users_turn("gemma"):
+        await calls.until(lambda: calls.cancelled == ["grade"])
+        await stage.door.until(lambda: any(len(state.waiting) == 2 for state in stage.door.of(LeaseState)))
+        assert calls.running == 0
+    calls.may_end.set()
+    assert await graded == "grade is done"
+    assert await waiting == "classify is done"
+    assert calls.began == ["grade", "grade", "classify"]
+
+
+async def test_what_fails_or_is_given_up_leaves_its_place_to_the_next(stage: Any, start: Start, calls: Calls) -> None:
+    async def fail() -> str:
+        raise ModelError("no")
+
+    await serve_arbiter(stage)
+    critic = await start("critic")
+    with pytest.raises(ModelError, match="no"):
+        await critic.leases.in_background("gemma", "grade", fail)
+    given_up = critic.call(calls, "grade")
+    await calls.until(lambda: calls.running == 1)
+    given_up.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await given_up
+    calls.may_end.set()
+    assert await critic.call(calls, "next") == "next is done"
+
+
+async def test_without_an_arbiter_users_go_on_at_once_and_background_calls_a_little_later(
+    start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "ALONE_SECONDS", 0.05)
+    critic = await start("critic")
+    calls.may_end.set()
+    with critic.leases.users_turn("gemma"):
+        assert await critic.call(calls, "grade") == "grade is done"
+
+
+async def test_when_the_arbiter_dies_who_waits_goes_on_and_a_new_one_takes_over(
+    stage: Any, start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "ALONE_SECONDS", 0.2)
+    served = await serve_arbiter(stage)
+    critic = await start("critic")
+    tasks = [critic.call(calls, name) for name in ("grade", "classify")]
+    await calls.until(lambda: calls.running == 1)
+    await served.kill()
+    await calls.until(lambda: calls.running == 2)
+    await serve_arbiter(stage)
+    await calls.until(lambda: calls.running == 1)
+    calls.may_end.set()
+    assert await asyncio.gather(*tasks) == ["grade is done", "classify is done"]
+
+
+async def test_a_lease_ends_with_its_holders_process(
+    stage: Any, start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_line, "SILENT_SECONDS", 0.2)
+    await serve_arbiter(stage)
+    doomed, critic = await start("doomed"), await start("critic")
+    doomed.call(calls, "lost")
+    await calls.until(lambda: calls.began == ["lost"])
+    critic.call(calls, "grade")
+    with doomed.leases.users_turn("gemma"):
+        doomed.is_cut(True)
+        await calls.until(lambda: calls.began == ["lost", "grade"])
+
+
+async def test_lost_messages_delay_a_lease_and_lose_none(
+    stage: Any, start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_line, "SILENT_SECONDS", 0.2)
+    await serve_arbiter(stage)
+    critic, generator = await start("critic"), await start("generator")
+    generator.is_cut(True)
+    with generator.leases.users_turn("gemma"):
+        generator.is_cut(False)
+        await stage.door.hears(LeaseState, turns=1)
+        generator.is_cut(True)
+    generator.is_cut(False)
+    calls.may_end.set()
+    async with asyncio.timeout(SECONDS):
+        assert await critic.call(calls, "grade") == "grade is done"
+
+
+async def test_everybody_can_see_the_line(stage: Any, start: Start, calls: Calls) -> None:
+    served = await serve_arbiter(stage)
+    critic = await start("critic")
+    for name in ("grade", "classify"):
+        critic.call(calls, name)
+    await stage.door.until(lambda: any(state.granted and state.waiting for state in stage.door.of(LeaseState)))
+    [granted] = stage.door.of(LeaseState)[-1].granted
+    [waiting] = stage.door.of(LeaseState)[-1].waiting
+    assert granted.startswith("grade-")
+    assert served.participant.details() == {
+        "default": f"1 at once; users' turns: 0, running: {granted}, stopping: -, waiting: {waiting}"
+    }
+    figures = {"turns": 0, "leases_granted": 1, "leases_waiting": 1}
+    await stage.door.until(lambda: any(figures.items() <= status.counters.items() for status in beats(stage)))
+
+
+def beats(stage: Any) -> list[ParticipantStatus]:
+    found: list[ParticipantStatus] = stage.door.of(ParticipantStatus, name="arbiter")
+    return found
+
+
+async def test_a_generator_announces_its_turns_and_takes_leases_for_summaries_ahead(stage: Any) -> None:
+    await serve_arbiter(stage)
+    await stage.generator(num_ctx=1024)
+    for _ in range(8):
+        stage.model.will_say("FACTS\n- The dog is called Rex.\nSUMMARY\nThey spoke of dogs.")
+    for number in range(9):
+        stage.model.will_say(f"Answer {number}" + " and so on" * 40, to=f"Question {number}")
+        await stage.door.ask(f"Question {number}", f"q{number}")
+        await stage.door.until(lambda number=number: f"q{number}" in answered(stage))
+    await stage.door.hears(ContextCompacted)
+    await stage.door.until(lambda: any("summary-" in str(state.granted) for state in stage.door.of(LeaseState)))
+    assert stage.door.of(LeaseClaim, turns=1)
+    assert all(not state.granted for state in stage.door.of(LeaseState) if state.turns)
+
+
+def answered(stage: Any) -> list[str | None]:
+    return [envelope.correlation_id for envelope in stage.door.heard if envelope.subject == "response.generation"]

@@ -255,3 +255,15 @@ def test_a_process_that_says_nothing_any_more_is_given_nothing_again_until_it_is
 
     assert it.attach("one", now=101) == []
     assert given(it.tick(now=101)) == [(1, 3)]
+
+
+def test_after_a_lost_connection_what_is_in_hand_is_given_again_soon_unless_it_is_worked_on() -> None:
+    it = filled("a", "b")
+    it.attach("one", now=0)
+    it.hasten(due=3)
+
+    it.working(1, attempt=1, instance="one", now=2)
+
+    assert it.tick(now=2.9) == []
+    assert given(it.tick(now=3)) == [(2, 2)]
+    assert given(it.tick(now=12)) == [(1, 2)]

@@ -224,6 +224,11 @@ class DurableConsumer:
             entry.due = now + self.ack_wait
             self._heard_at = now
 
+    def hasten(self, due: float) -> None:
+        """Deliveries may have been lost: end the silence on what is in hand at `due`, if not before."""
+        for entry in self._in_hand.values():
+            entry.due = min(entry.due, due)
+
     def tick(self, now: float) -> list[ConsumerDecision]:
         """Give again what has been silent for too long: the delivery or its acknowledgement was lost."""
         if now - self._heard_at > GONE_AFTER * self.ack_wait:

@@ -102,6 +102,7 @@ class Journal(Participant):
 
     async def announce(self) -> None:
         """Have everybody send again what is not confirmed, and attach."""
+        self._writer.reconnected()
         self.bus.post(JournalOpened())
 
     def figures(self) -> dict[str, int]:

@@ -103,6 +103,11 @@ class JournalDesk:
         """The consumer is still dealing with a message."""
         self.consumer(consumer).working(number, attempt, instance, now)
 
+    def hasten(self, due: float) -> None:
+        """The connection was lost, and perhaps deliveries with it: give them again at `due`."""
+        for consumer in self._consumers.values():
+            consumer.hasten(due)
+
     def tick(self, now: float) -> list[ConsumerDecision]:
         """Time passed."""
         return [decision for consumer in self._consumers.values() for decision in consumer.tick(now)]

@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 COMPANY_SECONDS = 0.05  # recorded messages, for which nobody waits, wait so long for others to share a commit with
 TICK_SECONDS = 0.1
 RETRY_SECONDS = 1.0
+RECONNECT_SECONDS = 0.15  # until the others have found the new proxy, too
 NEW_WORK = frozenset({QUERY_RECEIVED})  # refused while the disk is full; the rest is what running work still has to say
 
 
@@ -80,6 +81,10 @@ class JournalWriter:
         }
         for kind, hear in heard.items():
             self._bus.subscribe(kind.subject, self._guarded(hear))
+
+    def reconnected(self) -> None:
+        """What was on its way to consumers when the connection broke is lost: soon, when they are back, it goes again."""
+        self._desk.hasten(self._clock() + RECONNECT_SECONDS)
 
     async def run(self) -> None:
         """Commit and tell until cancelled. Raises `StoreFailed` for what only a new start can mend."""

@@ -1,0 +1,145 @@
+"""100,000 engrams in a process of their own: how long a search and an ingest take, and what the process weighs.
+
+The texts' vectors are made up, close together for texts with common words, because the model would take an hour for
+them. A question is embedded by the model all the same, so that its time is in the figure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import tempfile
+import time
+import zlib
+from collections.abc import Coroutine, Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import psutil
+
+from benchmarks.figure import Figure
+from benchmarks.memory_set import USER, generate
+from benchmarks.peer import Peer, Pipe
+from local.services.embeddings.minilm import MiniLmEmbedder
+from local.services.engrams.engram import Exchange
+from local.services.engrams.service import EngramService
+
+ENGRAMS = 100_000
+SEARCHES = 500
+INGESTS = 200
+BATCH = 256
+MB = 1e6
+
+
+class MadeUpEmbedder(MiniLmEmbedder):
+    """A text's vector is the sum of its words' random ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._words: dict[str, Any] = {}
+
+    async def embed_queries(self, texts: Sequence[str]) -> Any:
+        await super().embed_queries(texts)
+        return self._made_up(texts)
+
+    async def embed_documents(self, texts: Sequence[str]) -> Any:
+        return await asyncio.to_thread(self._made_up, texts)
+
+    def _made_up(self, texts: Sequence[str]) -> Any:
+        rows = np.array([sum(self._word(word) for word in text.split()) for text in texts], dtype=np.float32)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def _word(self, word: str) -> Any:
+        if word not in self._words:
+            self._words[word] = np.random.default_rng(zlib.crc32(word.encode())).normal(size=self.dimensions)
+        return self._words[word]
+
+
+async def run() -> list[Figure]:
+    """What the process measured."""
+    async with Peer(measure) as process:
+        while not isinstance(told := await process.hear(), dict):
+            pass  # it says that it lives
+    return [
+        Figure(f"memory: search among {told['engrams']:,}, p50", told["search p50"], "ms", limit=25),
+        Figure("memory:   p99", told["search p99"], "ms", limit=100),
+        Figure("memory: ingest, p50, without the embedding", told["ingest p50"], "ms", limit=10),
+        Figure("memory:   p99", told["ingest p99"], "ms"),
+        Figure("memory: a deletion", told["deletion"], "ms"),
+        Figure("memory: the process, RSS", told["rss"], "MB", limit=1200),
+        Figure("memory: its highest RSS, while a second index was built", told["peak"], "MB", limit=1200),
+        Figure("memory: files", told["files"], "MB"),
+    ]
+
+
+def measure(pipe: Pipe) -> None:
+    """The process's life."""
+    pipe.send("started")
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        pipe.send(asyncio.run(_measure(Path(folder), pipe)))
+
+
+async def _measure(directory: Path, pipe: Pipe) -> dict[str, float]:
+    exchanges, random = _many(), Random(2)
+    async with EngramService(directory, MadeUpEmbedder()) as service:
+        await _fill(service, exchanges, pipe)
+        questions = [question.text for question in random.choices(generate().questions, k=SEARCHES)]
+        await _timed([service.search(USER, question) for question in questions[:50]], pipe)  # to warm up
+        searches = await _timed([service.search(USER, question) for question in questions], pipe)
+        weight = psutil.Process().memory_info().rss
+        fresh = [exchange for _, exchange in zip(range(INGESTS), exchanges, strict=False)]
+        ingests = await _timed([service.ingest(exchange) for exchange in fresh], pipe)
+        deletion = await _timed([service.delete(USER, fresh[0].engram_id)], pipe)
+        await _settled(service, pipe)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        files = await asyncio.to_thread(_size, directory)
+    return {
+        "engrams": ENGRAMS, "search p50": _quantile(searches, 0.5), "search p99": _quantile(searches, 0.99),
+        "ingest p50": _quantile(ingests, 0.5), "ingest p99": _quantile(ingests, 0.99), "deletion": deletion[0],
+        "rss": weight / MB, "peak": peak / MB, "files": files / MB,
+    }  # fmt: skip
+
+
+async def _fill(service: EngramService, exchanges: Iterator[Exchange], pipe: Pipe) -> None:
+    for _ in range(0, ENGRAMS, BATCH):
+        some = [exchange for _, exchange in zip(range(BATCH), exchanges, strict=False)]
+        await asyncio.gather(*(service.ingest(exchange) for exchange in some))
+        pipe.send("filling")
+    await _settled(service, pipe)
+
+
+async def _settled(service: EngramService, pipe: Pipe) -> None:
+    settled = asyncio.create_task(service.settled(), name="settled")
+    while not (await asyncio.wait([settled], timeout=10.0))[0]:
+        pipe.send("indexing")
+
+
+async def _timed(works: Sequence[Coroutine[Any, Any, object]], pipe: Pipe) -> list[float]:
+    """Milliseconds of each, one after another."""
+    durations = []
+    for work in works:
+        pipe.send("measuring")
+        started = time.perf_counter()
+        await work
+        durations.append((time.perf_counter() - started) * 1e3)
+    return durations
+
+
+def _size(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.rglob("*"))
+
+
+def _many() -> Iterator[Exchange]:
+    """Lives of several seeds, one after another, as one user's."""
+    seed = 0
+    while True:
+        seed += 1
+        for exchange in generate(seed).exchanges:
+            yield Exchange(f"{seed}/{exchange.query_id}", f"{seed}/{exchange.session_id}", USER, exchange.query,
+                           exchange.answer, exchange.asked_at)  # fmt: skip
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    return sorted(values)[int(share * (len(values) - 1))]

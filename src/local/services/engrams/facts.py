@@ -1,0 +1,118 @@
+"""The facts a user stated: slots, their values, and what superseded what. Nothing is overwritten."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from local.errors import NotOnRecord, UntrustedFact
+from local.services.engrams.engram import Fact, Origin, Statement
+from local.services.engrams.masking import masked
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A fact that an engram states and that holds no more; `values` are what the user said instead, none if that was
+    deleted."""
+
+    slot: str
+    value: str
+    superseded_at: float
+    values: tuple[str, ...]
+
+
+def supersede(db: sqlite3.Connection, statement: Statement) -> Fact:
+    """Store a fact in place of the current ones of its slot, or behind them if they were stated later.
+
+    Storing it twice is storing it once. Raises `NotOnRecord`, `UntrustedFact`.
+    """
+    fact, current = _store(db, statement)
+    if fact is None:
+        return current[0]
+    later = [other for other in current if other.stated_at > fact.stated_at]
+    if later:
+        _mark(db, fact, later[0])
+    for other in current:
+        if not later:
+            _mark(db, other, fact)
+    return _fact(db, fact.fact_id)
+
+
+def contradict(db: sqlite3.Connection, statement: Statement) -> Fact:
+    """Store a fact beside the current ones of its slot: nobody knows which holds. Raises as `supersede` does."""
+    fact, current = _store(db, statement)
+    return fact or current[0]
+
+
+def current(db: sqlite3.Connection, user_id: str) -> list[Fact]:
+    """What holds for a user, by slot; several facts of one slot contradict each other."""
+    where = "facts.user_id = ? AND superseded_at IS NULL ORDER BY slot, stated_at"
+    return _facts(db, where, (user_id,))
+
+
+def history(db: sqlite3.Connection, user_id: str, slot: str) -> list[Fact]:
+    """Everything a user stated about a slot, oldest first."""
+    return _facts(db, "facts.user_id = ? AND slot = ? ORDER BY stated_at, fact_id", (user_id, _slot(slot)))
+
+
+def outdated(db: sqlite3.Connection, engram_id: str) -> tuple[Outdated, ...]:
+    """The facts of an engram that hold no more."""
+    return tuple(
+        Outdated(fact.slot, fact.value, fact.superseded_at, tuple(now.value for now in _current_of(db, fact)))
+        for fact in _facts(db, "engram_id = ? AND superseded_at IS NOT NULL ORDER BY fact_id", (engram_id,))
+        if fact.superseded_at is not None
+    )
+
+
+def _store(db: sqlite3.Connection, statement: Statement) -> tuple[Fact | None, list[Fact]]:
+    """The new fact and the others of its slot that hold; None and the stored fact if it is known."""
+    if statement.origin is not Origin.USER:
+        raise UntrustedFact(statement.slot, statement.origin)
+    engram = db.execute("SELECT number, user_id FROM engrams WHERE engram_id = ?", (statement.engram_id,)).fetchone()
+    if engram is None:
+        raise NotOnRecord(f"there is no engram {statement.engram_id}; it may have been deleted")
+    slot, value = _slot(statement.slot), masked(statement.value.strip())
+    if known := _facts(db, "facts.number = ? AND slot = ? AND value = ?", (engram["number"], slot, value)):
+        return None, known
+    (fact_id,) = db.execute(
+        "INSERT INTO facts (user_id, number, slot, value, stated_at) VALUES (?, ?, ?, ?, ?) RETURNING fact_id",
+        (engram["user_id"], engram["number"], slot, value, statement.stated_at),
+    ).fetchone()
+    fact = _fact(db, fact_id)
+    return fact, [other for other in _current_of(db, fact) if other.fact_id != fact_id]
+
+
+def _mark(db: sqlite3.Connection, old: Fact, new: Fact) -> None:
+    """Note that a fact is superseded, and its engram, too, once none of its facts holds any more."""
+    sql = "UPDATE facts SET superseded_by = ?, superseded_at = ? WHERE fact_id = ?"
+    db.execute(sql, (new.fact_id, new.stated_at, old.fact_id))
+    if old.engram_id == new.engram_id or old.value.casefold() == new.value.casefold():
+        return  # said again: what the old engram says holds
+    db.execute(
+        "UPDATE engrams SET superseded_by = ? WHERE engram_id = ? AND NOT EXISTS"
+        " (SELECT 1 FROM facts WHERE facts.number = engrams.number AND superseded_at IS NULL)",
+        (new.engram_id, old.engram_id),
+    )
+
+
+def _current_of(db: sqlite3.Connection, fact: Fact) -> list[Fact]:
+    where = "facts.user_id = ? AND slot = ? AND superseded_at IS NULL ORDER BY stated_at DESC"
+    return _facts(db, where, (fact.user_id, fact.slot))
+
+
+def _fact(db: sqlite3.Connection, fact_id: int) -> Fact:
+    return _facts(db, "fact_id = ?", (fact_id,))[0]
+
+
+def _facts(db: sqlite3.Connection, where: str, key: Sequence[object]) -> list[Fact]:
+    sql = f"SELECT facts.*, engram_id FROM facts JOIN engrams USING (number) WHERE {where}"
+    return [
+        Fact(row["fact_id"], row["user_id"], row["engram_id"], row["slot"], row["value"], row["stated_at"],
+             row["superseded_by"], row["superseded_at"])
+        for row in db.execute(sql, tuple(key)).fetchall()
+    ]  # fmt: skip
+
+
+def _slot(slot: str) -> str:
+    return " ".join(slot.casefold().split())

@@ -1,0 +1,95 @@
+"""Finding engrams by their words: FTS5 with BM25, kept fast by looking for telling words first."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from local.services.engrams.words import Language, terms_of
+
+CANDIDATES = 60
+CONTEXT_WEIGHT = 0.3  # of a word in the exchanges before, against one in the exchange itself
+_MAX_POSTINGS = 4_000  # rows that one search may have to score
+_GROWTH = 1.05  # document frequencies are counted again when there are that many more engrams
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalHit:
+    """An engram that has words of the question. `bm25` is better the larger it is; `coverage` is its share of what an
+    average text with all the words would get (Σ idf), so about 1 if it has them all. A word that is in no text counts
+    like one that is in a single text. Unlike `bm25`, it can be compared between languages."""
+
+    number: int
+    bm25: float
+    coverage: float
+
+
+class LexicalSearch:
+    """Keeps counts between searches. Belongs to one thread at a time."""
+
+    def __init__(self) -> None:
+        self._counted_at = 0
+        self._documents: dict[Language, int] = {}
+        self._frequencies: dict[tuple[Language, str], int] = {}
+
+    def search(self, db: sqlite3.Connection, user_id: str, question: str) -> list[LexicalHit]:
+        """The best hits of a user, best first."""
+        self._renew(db)
+        terms = terms_of(question)
+        hits = [hit for table in Language for hit in self._search(db, table, user_id, terms)]
+        return sorted(hits, key=lambda hit: -hit.coverage)[:CANDIDATES]
+
+    def _search(self, db: sqlite3.Connection, table: Language, user_id: str, terms: Sequence[str]) -> list[LexicalHit]:
+        frequencies = {term: self._frequency(db, table, term) for term in terms}
+        wanted = affordable(frequencies, _MAX_POSTINGS)
+        if not wanted:
+            return []
+        best = sum(_idf(max(1, frequency), self._documents[table]) for frequency in frequencies.values())
+        rows = db.execute(
+            f"SELECT number, -bm25({table}, 1.0, ?) AS bm25 FROM {table} JOIN engrams ON number = {table}.rowid"
+            f" WHERE {table} MATCH ? AND user_id = ? ORDER BY bm25 DESC LIMIT ?",
+            (CONTEXT_WEIGHT, " OR ".join(_quoted(term) for term in wanted), user_id, CANDIDATES),
+        ).fetchall()
+        return [LexicalHit(row["number"], row["bm25"], row["bm25"] / best) for row in rows]
+
+    def _frequency(self, db: sqlite3.Connection, table: Language, term: str) -> int:
+        """In how many texts a word is, counted no further than it matters."""
+        key = (table, term)
+        if key not in self._frequencies:
+            sql = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT {_MAX_POSTINGS + 1})"
+            self._frequencies[key] = db.execute(sql, (_quoted(term),)).fetchone()[0]
+        return self._frequencies[key]
+
+    def _renew(self, db: sqlite3.Connection) -> None:
+        (last,) = db.execute("SELECT coalesce(max(number), 0) FROM engrams").fetchone()
+        if last <= self._counted_at * _GROWTH and self._documents:
+            return
+        self._counted_at = last
+        self._frequencies.clear()
+        sql = "SELECT count(*) FROM engrams WHERE language = ? AND searchable"
+        self._documents = {table: db.execute(sql, (table,)).fetchone()[0] for table in Language}
+
+
+def affordable(frequencies: Mapping[str, int], postings: int) -> list[str]:
+    """The rarest words that together are in no more than `postings` texts, at least one.
+
+    Those in no text are kept: they cost nothing, and the count may be older than the text that has them.
+    """
+    chosen: list[str] = []
+    for frequency, term in sorted((frequency, term) for term, frequency in frequencies.items()):
+        postings -= frequency
+        if postings < 0 and any(frequencies[other] for other in chosen):
+            break
+        chosen.append(term)
+    return chosen
+
+
+def _idf(frequency: int, documents: int) -> float:
+    """As FTS5's bm25() weighs a word."""
+    return max(math.log((documents - frequency + 0.5) / (frequency + 0.5)), 1e-6) if documents > frequency else 1e-6
+
+
+def _quoted(term: str) -> str:
+    return f'"{term}"'

@@ -1,0 +1,93 @@
+"""The tables of the engram store, and its rows as typed objects."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from local.services.engrams.engram import Engram, Origin
+
+FILE_NAME = "engrams.db"  # in the engrams' directory
+MIGRATIONS = (
+    """
+    CREATE TABLE owner (token TEXT NOT NULL);
+    CREATE TABLE engrams (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        engram_id TEXT NOT NULL UNIQUE,
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        query TEXT NOT NULL,
+        answer TEXT NOT NULL,
+        origin TEXT NOT NULL,
+        asked_at REAL NOT NULL,
+        language TEXT NOT NULL,
+        searchable INTEGER NOT NULL,
+        embedded INTEGER NOT NULL DEFAULT 0,
+        revision INTEGER NOT NULL DEFAULT 0,
+        pinned INTEGER NOT NULL DEFAULT 0,
+        score REAL,
+        sentiment INTEGER,
+        rated_at REAL,
+        winner INTEGER,
+        superseded_by TEXT,
+        UNIQUE (query_id, respondent_id)
+    );
+    CREATE INDEX engrams_by_user ON engrams (user_id, asked_at);
+    CREATE INDEX engrams_by_session ON engrams (session_id, number);
+    CREATE INDEX engrams_not_embedded ON engrams (number) WHERE embedded = 0 AND searchable;
+    CREATE INDEX engrams_by_language ON engrams (language) WHERE searchable;
+    CREATE INDEX engrams_pinned ON engrams (user_id) WHERE pinned;
+    CREATE TABLE tombstones (
+        engram_id TEXT PRIMARY KEY,
+        deleted_at REAL NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE changes (
+        number INTEGER NOT NULL REFERENCES engrams ON DELETE CASCADE,
+        at REAL NOT NULL,
+        what TEXT NOT NULL,
+        value TEXT
+    );
+    CREATE INDEX changes_by_engram ON changes (number);
+    CREATE TABLE facts (
+        fact_id INTEGER PRIMARY KEY AUTOINCREMENT,
+        user_id TEXT NOT NULL,
+        number INTEGER NOT NULL REFERENCES engrams ON DELETE CASCADE,
+        slot TEXT NOT NULL,
+        value TEXT NOT NULL,
+        stated_at REAL NOT NULL,
+        superseded_by INTEGER REFERENCES facts ON DELETE SET NULL,
+        superseded_at REAL,
+        UNIQUE (number, slot, value)
+    );
+    CREATE INDEX facts_by_slot ON facts (user_id, slot);
+    CREATE INDEX facts_by_successor ON facts (superseded_by);
+    CREATE VIRTUAL TABLE english USING fts5 (exchange, context, tokenize = 'porter unicode61 remove_diacritics 2');
+    CREATE VIRTUAL TABLE other USING fts5 (exchange, context, tokenize = 'unicode61 remove_diacritics 2');
+    CREATE TABLE vectors (
+        number INTEGER PRIMARY KEY REFERENCES engrams ON DELETE CASCADE,
+        key TEXT NOT NULL UNIQUE,
+        vector BLOB NOT NULL
+    );
+    CREATE TABLE vector_index (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        model TEXT NOT NULL DEFAULT '',
+        generation TEXT NOT NULL DEFAULT '',
+        is_opening INTEGER NOT NULL DEFAULT 0,
+        deletions INTEGER NOT NULL DEFAULT 0,
+        deletions_built INTEGER NOT NULL DEFAULT 0
+    );
+    INSERT INTO vector_index (id) VALUES (1);
+    """,
+)
+
+
+def stored_engram(row: sqlite3.Row) -> Engram:
+    """An engram from a row of its table."""
+    return Engram(
+        engram_id=row["engram_id"], query_id=row["query_id"], respondent_id=row["respondent_id"],
+        session_id=row["session_id"], user_id=row["user_id"], query=row["query"], answer=row["answer"],
+        origin=Origin(row["origin"]), asked_at=row["asked_at"], pinned=bool(row["pinned"]), score=row["score"],
+        sentiment=row["sentiment"], winner=None if row["winner"] is None else bool(row["winner"]),
+        superseded_by=row["superseded_by"],
+    )  # fmt: skip

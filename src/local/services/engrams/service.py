@@ -1,0 +1,209 @@
+"""The memory of exchanges: stores each one once, finds it again by words and by meaning, and forgets for good."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Self
+
+from local.errors import AlreadyRunning, IndexBroken, ModelError, StoreFailed
+from local.services.embeddings.embedder import Embedder
+from local.services.engrams import export, facts, record, search, vectors
+from local.services.engrams.engram import Change, Engram, Exchange, Fact, Ingested, Statement, engram_id
+from local.services.engrams.keeper import KeeperState, VectorKeeper
+from local.services.engrams.lexical import CANDIDATES, LexicalHit, LexicalSearch
+from local.services.engrams.ranking import rank
+from local.services.engrams.search import Found
+from local.services.engrams.store import EngramStore
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+log = logging.getLogger(__name__)
+EMBED_SECONDS = 2.0  # a question's embedding is not waited for any longer; words answer alone then
+EVER = float("inf")
+
+
+class EngramService:
+    """Use as `async with`; it owns `directory` meanwhile, and a second one on it is `AlreadyRunning`.
+
+    Every coroutine that changes something returns after its commit. Raises `StoreFailed`, `StoreFull` where the disk is
+    full, `NotOnRecord` for an engram that the user does not have.
+    """
+
+    def __init__(self, directory: Path, embedder: Embedder, clock: Callable[[], float] = time.time) -> None:
+        """`clock` gives seconds since 1970."""
+        self._directory, self._embedder, self._clock = directory, embedder, clock
+        self._store = EngramStore(directory)
+        self._keeper = VectorKeeper(self._store, embedder, directory / "vectors")
+        self._lexical = LexicalSearch()
+
+    async def __aenter__(self) -> Self:
+        self._lock = await asyncio.to_thread(_locked, self._directory)
+        try:
+            await self._store.__aenter__()
+        except BaseException:
+            self._lock.close()
+            raise
+        self._keeping = asyncio.create_task(self._keeper.run(), name="vector keeper")
+        self._keeping.add_done_callback(_log_end)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._keeping.cancel()
+        await asyncio.wait([self._keeping])
+        await self._store.__aexit__(kind, error, trace)
+        self._lock.close()
+
+    async def ingest(self, exchange: Exchange) -> Ingested:
+        """Store an exchange, once; nothing of an incognito session. Its words are found at once, its meaning soon."""
+        if exchange.incognito:
+            return Ingested.NOT_KEPT
+        ingested = await self._store.write(lambda db: record.ingest(db, exchange))
+        if ingested is Ingested.NEW:
+            self._keeper.wake()
+        return ingested
+
+    async def search(self, user_id: str, question: str, *, limit: int = 5, not_session: str | None = None) -> Found:
+        """A user's engrams that answer a question, best first, none where nothing is relevant; those of `not_session`
+        are left out, as the one that asks knows them."""
+        async with asyncio.TaskGroup() as group:
+            by_words = group.create_task(self._by_words(user_id, question))
+            by_meaning = group.create_task(self._by_meaning(user_id, question))
+        lexical = by_words.result()
+        keys, vector, degraded = by_meaning.result()
+        together = await self._store.read(lambda db: search.candidates(db, user_id, lexical, keys, vector, not_session))
+        floor = self._embedder.relevance_floor
+        hits = rank(together, now=self._clock(), relevance_floor=floor, limit=limit)
+        return Found(await self._store.read(lambda db: search.explained(db, hits)), degraded)
+
+    async def get(self, user_id: str, engram_id: str) -> Engram:
+        """One engram."""
+        return await self._store.read(lambda db: record.engram(db, user_id, engram_id))
+
+    async def recent(self, user_id: str, *, limit: int = 50, before: float = EVER) -> list[Engram]:
+        """Engrams asked before a time, in seconds since 1970, the latest first."""
+        return await self._store.read(lambda db: record.recent(db, user_id, limit, before))
+
+    async def pinned(self, user_id: str) -> list[Engram]:
+        """What the user has pinned, oldest first."""
+        return await self._store.read(lambda db: record.pinned(db, user_id))
+
+    async def changes(self, user_id: str, engram_id: str) -> list[Change]:
+        """Everything that was said about an engram, oldest first."""
+        return await self._store.read(lambda db: record.changes(db, user_id, engram_id))
+
+    def export(self, user_id: str) -> AsyncGenerator[str, None]:
+        """Everything that is kept of a user, as lines of JSON: engrams with their changes, then facts."""
+        return export.lines(self._store, user_id)
+
+    async def pin(self, user_id: str, engram_id: str) -> None:
+        """Pin an engram."""
+        await self._store.write(lambda db: record.pin(db, user_id, engram_id, 1, self._clock()))
+
+    async def unpin(self, user_id: str, engram_id: str) -> None:
+        """Take the pin out."""
+        await self._store.write(lambda db: record.pin(db, user_id, engram_id, 0, self._clock()))
+
+    async def grade(self, query_id: str, respondent_id: str, score: float | None) -> bool:
+        """Note the critic's score, 1 to 5, None if it gave none; False if there is no such engram."""
+        graded = engram_id(query_id, respondent_id)
+        return await self._store.write(lambda db: record.grade(db, graded, score, self._clock()))
+
+    async def rate(self, query_id: str, respondent_id: str, sentiment: int | None, rated_at: float) -> bool:
+        """Note the user's rating, 1 or -1, None for one withdrawn; False if a later one or no such engram is known."""
+        rated = engram_id(query_id, respondent_id)
+        return await self._store.write(lambda db: record.rate(db, rated, sentiment, rated_at))
+
+    async def compare(self, query_id: str, respondents: tuple[str, str], winner: str | None) -> int:
+        """Note which of two respondents' answers won, None for a tie; returns how many of the two are on record."""
+        won_by = [(engram_id(query_id, each), None if winner is None else each == winner) for each in respondents]
+        return await self._store.write(lambda db: record.compare(db, won_by, self._clock()))
+
+    async def supersede(self, statement: Statement) -> Fact:
+        """Store a fact in place of what its slot said before. Raises `UntrustedFact` for another's word."""
+        return await self._store.write(lambda db: facts.supersede(db, statement))
+
+    async def contradict(self, statement: Statement) -> Fact:
+        """Store a fact beside what its slot says: nobody knows which holds. Raises `UntrustedFact`."""
+        return await self._store.write(lambda db: facts.contradict(db, statement))
+
+    async def facts(self, user_id: str) -> list[Fact]:
+        """What holds for a user, by slot; several facts of one slot contradict each other."""
+        return await self._store.read(lambda db: facts.current(db, user_id))
+
+    async def fact_history(self, user_id: str, slot: str) -> list[Fact]:
+        """Everything a user stated about a slot, oldest first."""
+        return await self._store.read(lambda db: facts.history(db, user_id, slot))
+
+    async def delete(self, user_id: str, engram_id: str) -> None:
+        """Remove an engram with its facts from the store and every index. It stays away, whoever brings it again.
+
+        Its vector's last trace goes in the background, see `settled`.
+        """
+        await self._store.erase(lambda db: record.delete(db, user_id, engram_id, self._clock()))
+        self._keeper.wake()
+
+    async def delete_session(self, user_id: str, session_id: str) -> int:
+        """Remove all engrams of a session as `delete` does; returns how many."""
+        count = await self._store.erase(lambda db: record.delete_session(db, user_id, session_id, self._clock()))
+        self._keeper.wake()
+        return count
+
+    async def settled(self) -> None:
+        """Wait until all that is stored can be found by its meaning and nothing deleted is in any file."""
+        await self._keeper.settled()
+
+    async def status(self) -> dict[str, object]:
+        """State of the vector index, what is wrong with it if anything is, its model and how much it has to embed."""
+        pending = await self._store.read(vectors.count_pending)
+        keeper = self._keeper
+        return {"index": keeper.state, "trouble": keeper.trouble, "model": self._embedder.name, "pending": pending}
+
+    async def _by_words(self, user_id: str, question: str) -> list[LexicalHit]:
+        return await self._store.read(lambda db: self._lexical.search(db, user_id, question))
+
+    async def _by_meaning(self, user_id: str, question: str) -> tuple[list[str], Vector | None, tuple[str, ...]]:
+        """Keys, the question's vector, and what could not be searched."""
+        if self._keeper.state is not KeeperState.READY:
+            return [], None, (self._keeper.trouble or "the index of meanings is still being built",)
+        try:
+            async with asyncio.timeout(EMBED_SECONDS):
+                vector = (await self._embedder.embed_queries([question]))[0]
+            return await self._keeper.search(user_id, vector, CANDIDATES), vector, ()
+        except TimeoutError:
+            return [], None, (f"{self._embedder.name} did not embed the question within {EMBED_SECONDS:g} s",)
+        except (ModelError, IndexBroken) as error:
+            return [], None, (str(error),)
+
+
+def _locked(directory: Path) -> IO[str]:
+    """The directory's lock file, held until it is closed."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = (directory / "owner.lock").open("w")
+    except OSError as error:
+        raise StoreFailed(f"{directory}: cannot be used for the memory: {error}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise AlreadyRunning(f"{directory}: another process has the memory open") from None
+    return lock
+
+
+def _log_end(keeping: asyncio.Task[None]) -> None:
+    with suppress(asyncio.CancelledError):
+        if error := keeping.exception():
+            log.error("the vector index is no longer kept: %s", error)

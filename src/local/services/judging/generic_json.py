@@ -1,0 +1,100 @@
+"""Any model that can follow a JSON Schema: it replies `{"feedback": …, "score": n}`, the feedback first."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from local.services.judging.case import Case, Pair
+from local.services.judging.neutral import quoted
+from local.services.judging.prompt import Prompt, Reading, context, rules
+from local.services.judging.rubric import Rubric
+
+_SYSTEM = "You are an impartial judge. You reply with one JSON object and nothing else."
+_ABSOLUTE = (
+    "Judge the answer by the rubric alone: first your reasons, then the score whose description fits best.\n"
+    'Reply with {"feedback": "your reasons", "score": an integer from 1 to 5}.'
+)
+_RELATIVE = (
+    "Judge by the rubric alone which of two answers is better; neither their order nor their length counts.\n"
+    'Reply with {"feedback": "your reasons", "winner": "A" or "B"}.'
+)
+_SCORES = (1, 2, 3, 4, 5)
+_WINNERS = ("A", "B")
+_SAID = {
+    "score": re.compile(r'"score"\s*:\s*"?(?P<said>[1-5])'),
+    "winner": re.compile(r'"winner"\s*:\s*"(?P<said>[AB])'),
+}
+_DECODER = json.JSONDecoder(object_pairs_hook=lambda pairs: _flat(pairs))  # JSON's own reader lets the last of two win
+
+
+def absolute(case: Case, rubric: Rubric) -> Prompt:
+    """Ask for a score of one answer."""
+    data = (("Question", quoted(case.query)), *context(case.evidence), ("Answer", quoted(case.answer)))
+    schema = _schema("score", {"type": "integer", "enum": list(_SCORES)})
+    return _prompt((_ABSOLUTE, *rules(case.evidence)), data, rubric, schema)
+
+
+def relative(pair: Pair, rubric: Rubric) -> Prompt:
+    """Ask which of two answers is better."""
+    answers = (("Answer A", quoted(pair.answer_a)), ("Answer B", quoted(pair.answer_b)))
+    data = (("Question", quoted(pair.query)), *context(pair.evidence), *answers)
+    schema = _schema("winner", {"type": "string", "enum": list(_WINNERS)})
+    return _prompt((_RELATIVE, *rules(pair.evidence)), data, rubric, schema)
+
+
+def read_score(generated: str) -> Reading[int] | None:
+    """The score in the last object of the reply: a whole number from 1 to 5, or a string that is one."""
+    verdict = _last_object(generated)
+    said = verdict.get("score")
+    meant = [score for score in _SCORES if said == str(score) or (said == score and said is not True)]
+    return _reading(generated, verdict, "score", meant[0]) if meant else None
+
+
+def read_winner(generated: str) -> Reading[str] | None:
+    """The winner, `A` or `B`, in the last object of the reply."""
+    verdict = _last_object(generated)
+    winner = verdict.get("winner")
+    return _reading(generated, verdict, "winner", winner) if isinstance(winner, str) and winner in _WINNERS else None
+
+
+def _reading(generated: str, verdict: Mapping[str, Any], key: str, value: Any) -> Reading[Any]:
+    *_, at = (None, *(found.start("said") for found in _SAID[key].finditer(generated)))
+    return Reading(value, str(verdict.get("feedback", "")).strip(), at)
+
+
+def _last_object(text: str) -> Mapping[str, Any]:
+    """The last JSON object that does not lie within another; an empty one if anything in braces is not JSON."""
+    found: Mapping[str, Any] = {}
+    start = text.find("{")
+    while start >= 0:
+        try:
+            found, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):  # half an object might hold another one whose score means something else
+            return {}
+        start = text.find("{", end)
+    return found
+
+
+def _flat(pairs: Sequence[tuple[str, Any]]) -> Mapping[str, Any]:
+    """An object of plain values, each key once; `ValueError` for any other, which leaves open what was meant."""
+    found = dict(pairs)
+    if len(found) != len(pairs) or any(isinstance(value, (dict, list)) for value in found.values()):
+        raise ValueError("a key that stands twice, or an object within an object")
+    return found
+
+
+def _prompt(task: Sequence[str], data: Sequence[tuple[str, str]], rubric: Rubric, schema: Mapping[str, Any]) -> Prompt:
+    sections = (f"## {heading}\n{text}" for heading, text in (*data, ("Rubric", rubric.text())))
+    return Prompt(_SYSTEM, "\n\n".join(["\n".join(task), *sections]), schema)
+
+
+def _schema(key: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"feedback": {"type": "string"}, key: value},
+        "required": ["feedback", key],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,117 @@
+"""What is deleted is in no file any more, is not found, and does not come back."""
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from local.errors import NotOnRecord
+from local.services.engrams import record
+from local.services.engrams.engram import Exchange, Ingested, Origin, Statement
+from local.services.engrams.service import EngramService
+
+Holders = Callable[..., list[str]]
+WORDS = (b"zanzibar", b"quokka", b"Zanzibar", b"Quokka")
+
+
+async def filled(service: EngramService, exchange: Callable[..., Exchange]) -> Exchange:
+    """A secret among others, with a fact, a grade and two exchanges after it in its session."""
+    for number in range(120):
+        await service.ingest(exchange(f"Something else, number {number}, about tea and trains"))
+    secret = exchange("I travel to Zanzibar with a Quokka", "zanzibar, quokka: fine", session_id="s")
+    await service.ingest(secret)
+    await service.ingest(exchange("The hotel is the Bellevue", session_id="s"))
+    await service.ingest(exchange("And the boat is slow", session_id="s"))
+    await service.supersede(Statement(secret.engram_id, "travel", "Zanzibar", 10.0, Origin.USER))
+    await service.grade(secret.query_id, "A", 3.0)
+    await service.settled()
+    return secret
+
+
+async def test_a_deleted_engram_is_in_no_file_before_and_after_closing(
+    opened: Callable[..., Any], exchange: Callable[..., Exchange], holders: Holders, embedder: Any
+) -> None:
+    async with opened() as service:
+        secret = await filled(service, exchange)
+        (vector,) = await embedder.embed_documents([f"{secret.query}\n{secret.answer}"])
+        traces = (vector.astype(np.float16).tobytes()[:32], vector.astype(np.float16).astype(np.float32).tobytes()[:64])
+        assert "engrams.db-wal" in holders(*WORDS)
+        assert holders(*traces)
+        await service.delete("ann", secret.engram_id)
+        assert holders(*WORDS) == []
+        await service.settled()
+        assert holders(*WORDS, *traces) == []
+    assert holders(*WORDS, *traces) == []
+
+
+async def test_a_deleted_engram_is_not_found_by_anything(
+    service: EngramService, exchange: Callable[..., Exchange]
+) -> None:
+    secret = await filled(service, exchange)
+    await service.delete("ann", secret.engram_id)
+    for _ in range(2):  # at once, and when the vectors are cleaned up
+        assert (await service.search("ann", "Zanzibar Quokka")).hits == ()
+        await service.settled()
+    with pytest.raises(NotOnRecord):
+        await service.get("ann", secret.engram_id)
+    assert await service.facts("ann") == []
+    assert not [line async for line in service.export("ann") if "anzibar" in line]
+
+
+async def test_a_deleted_engram_does_not_come_back(
+    opened: Callable[..., Any], exchange: Callable[..., Exchange]
+) -> None:
+    secret = exchange("I travel to Zanzibar")
+    async with opened() as service:
+        await service.ingest(secret)
+        await service.delete("ann", secret.engram_id)
+        assert await service.ingest(secret) is Ingested.DELETED
+    async with opened() as service:
+        assert await service.ingest(secret) is Ingested.DELETED
+        assert await service.recent("ann") == []
+
+
+async def test_what_followed_it_is_still_found(service: EngramService, exchange: Callable[..., Exchange]) -> None:
+    secret = await filled(service, exchange)
+    await service.delete("ann", secret.engram_id)
+    await service.settled()
+    (hit, *_) = (await service.search("ann", "Bellevue hotel")).hits
+    assert hit.engram.query == "The hotel is the Bellevue"
+    assert hit.cosine is not None
+
+
+async def test_a_session_is_deleted_as_a_whole_and_no_other(
+    service: EngramService, exchange: Callable[..., Exchange], holders: Holders
+) -> None:
+    await filled(service, exchange)
+    others = exchange("Bob's own", session_id="s", user_id="bob")
+    await service.ingest(others)
+    assert await service.delete_session("ann", "s") == 3
+    assert holders(*WORDS, b"Bellevue", b"bellevu") == []
+    assert len(await service.recent("ann", limit=500)) == 120
+    assert await service.get("bob", others.engram_id)
+    assert await service.delete_session("ann", "s") == 0
+
+
+async def test_what_a_killed_process_left_in_its_log_goes_when_the_store_is_opened(
+    opened: Callable[..., Any], exchange: Callable[..., Exchange], holders: Holders, directory: Path
+) -> None:
+    """The files as they are after a deletion that was committed, but whose log was not wiped any more."""
+    async with AsyncExitStack() as stack:
+        service = await stack.enter_async_context(opened())
+        secret = exchange("I travel to Zanzibar with a Quokka")
+        await service.ingest(secret)
+        await service._store.write(lambda db: record.delete(db, "ann", secret.engram_id, 0.0))
+        crashed = files_of(directory)
+    assert b"Zanzibar" in crashed["engrams.db-wal"]
+    for name, content in crashed.items():
+        (directory / name).write_bytes(content)
+    async with opened():
+        assert holders(*WORDS) == []
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.glob("engrams.db*") if path.suffix != ".db-shm"}

@@ -1,0 +1,139 @@
+"""Facts: a new value supersedes the old, contradictions stay side by side, and nobody but the user states any."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.errors import NotOnRecord, UntrustedFact
+from local.services.engrams.engram import Exchange, Fact, Origin, Statement
+from local.services.engrams.service import EngramService
+
+SLOT = "coffee, how taken"
+
+
+@pytest.fixture
+def say(service: EngramService, exchange: Callable[..., Exchange]) -> Callable[..., Any]:
+    """Ingests an exchange and makes the statement of it."""
+
+    async def make(value: str, stated_at: float, slot: str = SLOT, text: str = "") -> Statement:
+        said = exchange(text or f"I take my coffee {value}")
+        await service.ingest(said)
+        return Statement(said.engram_id, slot, value, stated_at, Origin.USER)
+
+    return make
+
+
+def values(facts: list[Fact]) -> list[str]:
+    return [fact.value for fact in facts]
+
+
+async def test_a_new_value_supersedes_the_old_with_its_date(service: EngramService, say: Any) -> None:
+    old = await service.supersede(await say("black", 10.0))
+    new = await service.supersede(await say("with milk", 20.0))
+    assert values(await service.facts("ann")) == ["with milk"]
+    first, second = await service.fact_history("ann", "Coffee,  how TAKEN")
+    assert (first.fact_id, first.superseded_by, first.superseded_at) == (old.fact_id, new.fact_id, 20.0)
+    assert second == new
+
+
+async def test_a_value_stated_earlier_but_noted_later_is_history(service: EngramService, say: Any) -> None:
+    await service.supersede(await say("with milk", 20.0))
+    assert (await service.supersede(await say("black", 10.0))).superseded_at == 20.0
+    assert values(await service.facts("ann")) == ["with milk"]
+
+
+async def test_a_contradiction_keeps_both_with_their_dates(service: EngramService, say: Any) -> None:
+    await service.supersede(await say("black", 10.0))
+    await service.contradict(await say("with milk", 20.0))
+    assert [(fact.value, fact.stated_at) for fact in await service.facts("ann")] == [
+        ("black", 10.0),
+        ("with milk", 20.0),
+    ]
+    await service.supersede(await say("with cream", 30.0))
+    assert values(await service.facts("ann")) == ["with cream"]
+
+
+async def test_a_statement_noted_twice_is_one_fact(service: EngramService, say: Any) -> None:
+    statement = await say("black", 10.0)
+    assert await service.supersede(statement) == await service.supersede(statement)
+    later = await service.supersede(await say("with milk", 20.0))
+    await service.supersede(statement)
+    assert await service.facts("ann") == [later]
+
+
+async def test_only_the_users_own_word_is_a_fact(service: EngramService, say: Any) -> None:
+    statement = await say("black", 10.0)
+    for origin in (Origin.WEB, Origin.TOOL, Origin.ASSISTANT):
+        for store in (service.supersede, service.contradict):
+            with pytest.raises(UntrustedFact, match=f"what comes from {origin} is no fact about the user"):
+                await store(Statement(statement.engram_id, SLOT, "black", 10.0, origin))
+    assert await service.facts("ann") == []
+
+
+async def test_a_fact_of_a_deleted_engram_is_refused(service: EngramService, say: Any) -> None:
+    statement = await say("black", 10.0)
+    await service.delete("ann", statement.engram_id)
+    with pytest.raises(NotOnRecord, match="it may have been deleted"):
+        await service.supersede(statement)
+
+
+async def test_secrets_are_no_facts(service: EngramService, say: Any) -> None:
+    fact = await service.supersede(await say("4111 1111 1111 1111", 10.0, slot="card"))
+    assert fact.value == "[card number not stored]"
+
+
+async def test_facts_belong_to_their_user(service: EngramService, say: Any) -> None:
+    await service.supersede(await say("black", 10.0))
+    assert await service.facts("bob") == []
+    assert await service.fact_history("bob", SLOT) == []
+
+
+async def test_a_search_puts_the_present_before_the_past_and_marks_it(service: EngramService, say: Any) -> None:
+    old = await say("black", 10.0, text="My coffee has to be black and strong")
+    await service.supersede(old)
+    new = await say("white", 20.0, text="I have changed to oat milk")
+    await service.supersede(new)
+    await service.settled()
+    now, past, *_ = (await service.search("ann", "Is my coffee black and strong?")).hits
+    assert (now.engram.engram_id, now.successor_of) == (new.engram_id, old.engram_id)
+    (outdated,) = past.outdated
+    assert (outdated.slot, outdated.value, outdated.values, outdated.superseded_at) == (SLOT, "black", ("white",), 20.0)
+
+
+async def test_an_engram_is_superseded_once_none_of_its_facts_holds(service: EngramService, say: Any) -> None:
+    statement = await say("black", 10.0)
+    await service.supersede(statement)
+    await service.supersede(Statement(statement.engram_id, "home", "Oslo", 10.0, Origin.USER))
+    coffee, home = await say("white", 20.0), await say("Lisbon", 30.0, slot="home")
+    await service.supersede(coffee)
+    assert (await service.get("ann", statement.engram_id)).superseded_by is None
+    await service.supersede(home)
+    assert (await service.get("ann", statement.engram_id)).superseded_by == home.engram_id
+
+
+async def test_saying_it_again_makes_no_engram_outdated(service: EngramService, say: Any) -> None:
+    first = await say("black", 10.0)
+    await service.supersede(first)
+    await service.supersede(await say("Black", 20.0))
+    assert (await service.get("ann", first.engram_id)).superseded_by is None
+    assert values(await service.facts("ann")) == ["Black"]
+
+
+async def test_a_deleted_update_does_not_bring_the_old_value_back(service: EngramService, say: Any) -> None:
+    old, new = await say("black", 10.0), await say("white", 20.0)
+    for statement in (old, new):
+        await service.supersede(statement)
+    await service.delete("ann", new.engram_id)
+    assert await service.facts("ann") == []
+    assert values(await service.fact_history("ann", SLOT)) == ["black"]
+
+
+async def test_facts_are_exported_with_their_history(service: EngramService, say: Any) -> None:
+    await service.supersede(await say("black", 10.0))
+    await service.supersede(await say("white", 20.0))
+    lines = [json.loads(line) async for line in service.export("ann")]
+    assert [(line["value"], line["superseded_at"]) for line in lines if line["kind"] == "fact"] == [
+        ("black", 20.0), ("white", None),
+    ]  # fmt: skip

@@ -1,0 +1,242 @@
+"""Exchanges are stored once, found by words and by meaning, by their own user alone, and annotated."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.errors import AlreadyRunning, ModelError, NotOnRecord, StoreFenced
+from local.services.engrams.engram import Change, Exchange, Ingested, Origin
+from local.services.engrams.service import EngramService
+from local.services.engrams.store import EngramStore
+
+Make = Callable[..., Exchange]
+Opened = Callable[..., Any]
+
+
+async def found(service: EngramService, question: str, user_id: str = "ann", **options: Any) -> list[str]:
+    return [hit.engram.query for hit in (await service.search(user_id, question, **options)).hits]
+
+
+async def test_an_exchange_is_stored_once_however_often_it_comes(service: EngramService, exchange: Make) -> None:
+    tea = exchange("I like tea")
+    assert await asyncio.gather(*(service.ingest(tea) for _ in range(5))) == [Ingested.NEW] + [Ingested.KNOWN] * 4
+    assert [engram.query for engram in await service.recent("ann")] == ["I like tea"]
+
+
+async def test_an_exchange_is_kept_over_a_restart(opened: Opened, exchange: Make) -> None:
+    tea = exchange("I like tea", "Good.", origin=Origin.WEB)
+    async with opened() as service:
+        await service.ingest(tea)
+    async with opened() as service:
+        engram = await service.get("ann", tea.engram_id)
+        assert (engram.query, engram.answer, engram.origin) == ("I like tea", "Good.", Origin.WEB)
+        assert await service.ingest(tea) is Ingested.KNOWN
+
+
+async def test_words_are_found_at_once_and_stemmed(service: EngramService, exchange: Make, embedder: Any) -> None:
+    embedder.may_go_on.clear()
+    await service.ingest(exchange("I was hiking in the mountains"))
+    result = await service.search("ann", "Which mountain did I hike?")
+    assert [hit.engram.query for hit in result.hits] == ["I was hiking in the mountains"]
+    assert "still being built" in result.degraded[0]
+    embedder.may_go_on.set()
+
+
+async def test_meanings_are_found_without_a_common_word(service: EngramService, exchange: Make) -> None:
+    await service.ingest(exchange("My coffee is black"))
+    await service.ingest(exchange("The train is late"))
+    await service.settled()
+    result = await service.search("ann", "espresso")
+    assert [hit.engram.query for hit in result.hits] == ["My coffee is black"]
+    assert (result.degraded, result.hits[0].dense_rank, result.hits[0].lexical_rank) == ((), 1, None)
+
+
+async def test_nothing_is_found_where_nothing_fits(service: EngramService, exchange: Make) -> None:
+    await service.ingest(exchange("My coffee is black"))
+    await service.settled()
+    assert await found(service, "Which planet is the largest?") == []
+
+
+async def test_an_exchange_is_found_by_what_was_said_before_it(service: EngramService, exchange: Make) -> None:
+    await service.ingest(exchange("I am planning a journey to Lisbon", session_id="s"))
+    await service.ingest(exchange("We stay at the Bellevue", session_id="s"))
+    await service.ingest(exchange("We stay at the Excelsior", session_id="elsewhere"))
+    await service.settled()
+    hits = await found(service, "Where do we stay in Lisbon?")
+    assert hits.index("We stay at the Bellevue") < hits.index("We stay at the Excelsior")
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("我喜欢喝乌龙茶", "乌龙茶好吗"),
+        ("Mein Auto steht in der Tiefgarage am Bahnhof", "Wo ist die Tiefgarage?"),
+        ("Ich wohne in der Goethestraße 5", "Wo ist die Goethestraße?"),
+        ("Le café de la gare est fermé", "Quel cafe?"),
+        ("ฉันชอบชาเขียว", "ชาเขียว"),
+        ("Мой ключ лежит в ящике", "Где ключ?"),
+    ],
+)
+async def test_other_languages_are_found(service: EngramService, exchange: Make, said: str, asked: str) -> None:
+    for query in (said, "The weather is fine and the sea is calm", "Das Wetter ist gut"):
+        await service.ingest(exchange(query))
+    assert (await found(service, asked))[0] == said
+
+
+async def test_users_find_only_their_own(service: EngramService, exchange: Make) -> None:
+    await service.ingest(exchange("Ann likes coffee"))
+    bobs = exchange("Bob likes coffee", user_id="bob")
+    await service.ingest(bobs)
+    await service.settled()
+    assert await found(service, "Who likes coffee?") == ["Ann likes coffee"]
+    assert await found(service, "Who likes coffee?", "bob") == ["Bob likes coffee"]
+    assert await found(service, "Who likes coffee?", "eve") == []
+    assert [engram.user_id for engram in await service.recent("bob")] == ["bob"]
+    for refused in (service.get, service.delete, service.pin, service.changes):
+        with pytest.raises(NotOnRecord, match=f"there is no engram {bobs.engram_id}"):
+            await refused("ann", bobs.engram_id)
+
+
+async def test_the_session_that_asks_can_be_left_out(service: EngramService, exchange: Make) -> None:
+    await service.ingest(exchange("I like coffee", session_id="this"))
+    await service.ingest(exchange("I like strong coffee", session_id="that"))
+    assert await found(service, "coffee", not_session="this") == ["I like strong coffee"]
+
+
+async def test_another_respondents_answer_is_kept_and_not_found(service: EngramService, exchange: Make) -> None:
+    shadow = exchange("I like coffee", respondent_id="B")
+    await service.ingest(shadow)
+    await service.settled()
+    assert await found(service, "coffee") == []
+    assert (await service.get("ann", shadow.engram_id)).respondent_id == "B"
+
+
+async def test_an_incognito_session_leaves_nothing(
+    service: EngramService, exchange: Make, holders: Callable[..., list[str]], embedder: Any
+) -> None:
+    assert await service.ingest(exchange("My zanzibar plan", incognito=True)) is Ingested.NOT_KEPT
+    await service.settled()
+    assert await found(service, "zanzibar") == []
+    assert holders(b"zanzibar") == []
+    assert embedder.texts == []
+
+
+async def test_secrets_are_not_stored(
+    service: EngramService, exchange: Make, holders: Callable[..., list[str]]
+) -> None:
+    card = "4111 1111 1111 1111"
+    said = exchange(f"My card is {card}", f"You said {card}")
+    await service.ingest(said)
+    await service.settled()
+    assert (await service.get("ann", said.engram_id)).answer == "You said [card number not stored]"
+    assert holders(card.encode()) == []
+
+
+async def test_grades_ratings_and_comparisons_are_noted_with_their_history(
+    service: EngramService, exchange: Make
+) -> None:
+    ours, theirs = exchange("Tea?", query_id="q"), exchange("Tea?", query_id="q", respondent_id="B")
+    for each in (ours, theirs):
+        await service.ingest(each)
+    assert await service.grade("q", "A", 4.0)
+    assert await service.rate("q", "A", 1, rated_at=10.0)
+    assert await service.compare("q", ("A", "B"), "B") == 2
+    assert await service.rate("q", "A", -1, rated_at=20.0)
+    assert not await service.rate("q", "A", 1, rated_at=15.0)
+    engram = await service.get("ann", ours.engram_id)
+    assert (engram.score, engram.sentiment, engram.winner) == (4.0, -1, False)
+    assert (await service.get("ann", theirs.engram_id)).winner is True
+    changes = await service.changes("ann", ours.engram_id)
+    assert [(change.what, change.value) for change in changes] == [
+        ("score", "4"), ("sentiment", "1"), ("winner", "0"), ("sentiment", "-1"),
+    ]  # fmt: skip
+    assert changes[1] == Change(10.0, "sentiment", "1")
+
+
+async def test_a_withdrawn_rating_and_a_tie_leave_none(service: EngramService, exchange: Make) -> None:
+    said = exchange("Tea?", query_id="q")
+    await service.ingest(said)
+    await service.rate("q", "A", 1, rated_at=10.0)
+    await service.rate("q", "A", None, rated_at=20.0)
+    assert await service.compare("q", ("A", "B"), None) == 1
+    engram = await service.get("ann", said.engram_id)
+    assert (engram.sentiment, engram.winner) == (None, None)
+
+
+async def test_what_is_said_about_an_unknown_answer_is_told(service: EngramService) -> None:
+    assert not await service.grade("q", "A", 4.0)
+    assert not await service.rate("q", "A", 1, rated_at=1.0)
+    assert await service.compare("q", ("A", "B"), "A") == 0
+
+
+async def test_pins_are_set_and_taken_out(service: EngramService, exchange: Make) -> None:
+    first, second = exchange("I like tea"), exchange("I like coffee")
+    for each in (first, second):
+        await service.ingest(each)
+        await service.pin("ann", each.engram_id)
+    await service.unpin("ann", first.engram_id)
+    assert [engram.query for engram in await service.pinned("ann")] == ["I like coffee"]
+
+
+async def test_the_latest_come_first_page_by_page(service: EngramService, exchange: Make) -> None:
+    for number in range(5):
+        await service.ingest(exchange(f"number {number}", asked_at=float(number)))
+    assert [engram.query for engram in await service.recent("ann", limit=2)] == ["number 4", "number 3"]
+    assert [engram.query for engram in await service.recent("ann", limit=2, before=3.0)] == ["number 2", "number 1"]
+
+
+async def test_the_export_holds_everything_of_one_user(service: EngramService, exchange: Make) -> None:
+    for number in range(450):
+        await service.ingest(exchange(f"Grüße {number}", query_id=f"q{number}"))
+    await service.ingest(exchange("Bob's", user_id="bob"))
+    await service.grade("q7", "A", 4.0)
+    lines = [json.loads(line) async for line in service.export("ann")]
+    assert [line["query"] for line in lines] == [f"Grüße {number}" for number in range(450)]
+    assert lines[7]["kind"] == "engram"
+    assert lines[7]["changes"][0]["what"] == "score"
+
+
+async def test_an_embedder_that_fails_leaves_the_words(service: EngramService, exchange: Make, embedder: Any) -> None:
+    await service.ingest(exchange("I like coffee"))
+    await service.settled()
+    embedder.error = ModelError("ollama is gone")
+    result = await service.search("ann", "coffee")
+    assert [hit.engram.query for hit in result.hits] == ["I like coffee"]
+    assert result.degraded == ("ollama is gone",)
+
+
+async def test_a_second_process_is_refused(opened: Opened, directory: Path) -> None:
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(opened())
+        with pytest.raises(AlreadyRunning, match="another process has the memory open"):
+            await stack.enter_async_context(opened())
+
+
+async def test_who_opened_the_file_before_the_last_may_write_nothing(directory: Path) -> None:
+    async with EngramStore(directory) as old, EngramStore(directory) as new:
+        with pytest.raises(StoreFenced, match="a newer process has opened it"):
+            await old.write(lambda db: None)
+        await new.write(lambda db: None)
+
+
+async def test_no_question_breaks_the_search(service: EngramService, exchange: Make) -> None:
+    await service.ingest(exchange("I like coffee"))
+    for question in (
+        "",
+        "   ",
+        '"',
+        "AND OR NOT",
+        "coffee*",
+        "a:b",
+        "NEAR(x y)",
+        "'; DROP TABLE engrams",
+        "x" * 9000,
+        "\x00",
+    ):
+        await service.search("ann", question)
+    assert await found(service, "coffee") == ["I like coffee"]

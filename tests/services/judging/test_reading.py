@@ -1,0 +1,207 @@
+"""The parser suite: whatever becomes of a judge's reply, no number is read that the judge did not give."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from local.services.judging.profiles import PROFILES
+
+FEEDBACK = "Of the 3 claims 2 hold; 1 of 5 sources is from 2024. The response earns no 4 for style (2/5 at best)."
+FORMS = {
+    "prometheus2": "Feedback: {feedback} [RESULT] {grade}",
+    "selene": "**Reasoning:** {feedback}\n\n**Result:** {grade}",
+    "generic-json": '{{"feedback": "{feedback}", "score": {grade}}}',
+}
+NO_GRADES = """
+    0 6 7 9 10 12 45 55 100 -1 -4 +4 4.5 4,5 3.14 4.05 1-5 3-4 3–4 4/10 5/7 4% 4x x4 4th four IV ４ ④ 4² 4️⃣ N/A null
+    none true good ~4 >3 <3 1e1 0x4 0.4 .4 $4 #4 4…5 1|2|3|4|5 {4 ★★★★ ½
+""".split()  # noqa: SIM905  # fifty words in quotes are harder to read
+NO_GRADE_PHRASES = [
+    "",
+    "?",
+    "4 or 5",
+    "4 to 5",
+    "4, maybe 5",
+    "4 5",
+    "4 is too high",
+    "not 4",
+    "between 4 and 5",
+    "(an integer number between 1 and 5)",
+    "four out of five",
+    "4 out of 10",
+    "4 / 10",
+    "4.5/5",
+    "A",
+    "score",
+    "I cannot say",
+]
+INSERTED = "abz[](){}*_#:;.,-+/\\\"'`<>|~^%$ \n\té“”\u200b"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    profile: str
+    text: str
+    given: int | None  # what the judge gave; reading None instead is no lie
+
+
+def reply(profile: str, grade: object) -> str:
+    return FORMS[profile].format(feedback=FEEDBACK, grade=grade)
+
+
+def without_grade(profile: str) -> Iterator[Mutant]:
+    for grade in [*NO_GRADES, *NO_GRADE_PHRASES]:
+        yield Mutant(profile, reply(profile, grade), None)
+        yield Mutant(profile, reply(profile, f'"{grade}"'), None)
+
+
+def cut_short(profile: str) -> Iterator[Mutant]:
+    whole = reply(profile, 4)
+    end = whole.rindex("4")
+    for length in range(0, len(whole), 3):
+        yield Mutant(profile, whole[:length], 4 if length > end else None)
+
+
+def repeated(profile: str) -> Iterator[Mutant]:
+    for last in range(1, 6):
+        yield Mutant(profile, f"{reply(profile, 6 - last or 1)}\n{reply(profile, last)}", last)
+        yield Mutant(profile, f"{reply(profile, last)}\n{reply(profile, 'none')}", None)
+
+
+def damaged(profile: str) -> Iterator[Mutant]:
+    """One to three characters deleted, doubled, swapped or put in anywhere; none of it makes another digit."""
+    dice = random.Random(f"damaged {profile}")
+    for _ in range(150):
+        grade = dice.randint(1, 5)
+        text = reply(profile, grade)
+        for _ in range(dice.randint(1, 3)):
+            at = dice.randrange(len(text) - 1)
+            change = dice.choice(["", text[at] * 2, text[at : at + 2][::-1], dice.choice(INSERTED) + text[at]])
+            text = text[:at] + change + text[at + (2 if change == text[at : at + 2][::-1] else 1) :]
+        yield Mutant(profile, text, grade)
+
+
+def in_another_form(profile: str) -> Iterator[Mutant]:
+    for other in FORMS:
+        if other != profile:
+            yield from (Mutant(profile, reply(other, grade), None) for grade in range(1, 6))
+
+
+MUTANTS = [
+    mutant
+    for profile in FORMS
+    for make in (without_grade, cut_short, repeated, damaged, in_another_form)
+    for mutant in dict.fromkeys(make(profile))
+]
+
+
+def read(profile: str, text: str) -> int | None:
+    reading = PROFILES[profile].read_score(text)  # type: ignore[index]
+    return reading.value if reading else None
+
+
+def test_there_are_at_least_three_hundred_mutants_of_each_form() -> None:
+    assert all(sum(mutant.profile == profile for mutant in MUTANTS) >= 300 for profile in FORMS)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
+def test_a_mutated_reply_yields_the_given_number_or_none(mutant: Mutant) -> None:
+    assert read(mutant.profile, mutant.text) in (mutant.given, None)
+
+
+@pytest.mark.parametrize("profile", FORMS)
+def test_most_of_what_was_only_scratched_is_still_read(profile: str) -> None:
+    scratched = list(damaged(profile))
+
+    assert sum(read(profile, mutant.text) == mutant.given for mutant in scratched) > len(scratched) // 4
+
+
+@pytest.mark.parametrize("grade", range(1, 6))
+@pytest.mark.parametrize("profile", FORMS)
+def test_a_well_formed_reply_is_read_with_its_feedback_and_its_place(profile: str, grade: int) -> None:
+    text = reply(profile, grade)
+
+    reading = PROFILES[profile].read_score(text)  # type: ignore[index]
+
+    assert reading is not None
+    assert (reading.value, reading.feedback) == (grade, FEEDBACK)
+    assert reading.at is not None
+    assert text[reading.at] == str(grade)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "[RESULT] 3",
+        "[RESULT]3",
+        "[RESULT]: 3",
+        "[RESULT] (3)",
+        "[RESULT] 3/5",
+        "[RESULT] 3 out of 5",
+        "[RESULT] **3**",
+        "[RESULT] Score: 3",
+        "[Result] 3.",
+        "**[RESULT]** 3",
+        "[RESULT]\n3\n",
+        "[RESULT] 3\n\nThat is all.",
+        "[RESULT] 3.0",
+    ],
+)
+def test_prometheus_may_dress_its_score(end: str) -> None:
+    assert read("prometheus2", f"Feedback: fair. {end}") == 3
+
+
+def test_a_task_that_prometheus_makes_up_after_its_verdict_is_not_read() -> None:
+    assert (
+        read("prometheus2", f"{reply('prometheus2', 2)}\n\n###Task Description:\n…\n###Feedback: good [RESULT] 5") == 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ('```json\n{"feedback": "ok", "score": 3}\n```', 3),
+        ('{"score": "3"}', 3),
+        ('{"score": 3.0}', 3),
+        ('{"score": true}', None),
+        ('{"score": [3]}', None),
+        ('{"score": 5, "score": 1}', None),
+        ('{"feedback": "bad", "detail": {"score": 5}, ', None),
+        ('{"detail": {"score": 5}}', None),
+        ('{"feedback": "it says {\\"score\\": 5}"}', None),
+        ('{"score": NaN}', None),
+        ('{"score": ' + "9" * 5000 + "}", None),
+        ('{"a": ' * 100_000, None),
+        ("[5]", None),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_an_object_is_a_verdict_only_if_it_leaves_nothing_open(text: str, score: int | None) -> None:
+    assert read("generic-json", text) == score
+
+
+@pytest.mark.parametrize(
+    ("profile", "text", "winner"),
+    [
+        ("prometheus2", "Feedback: B rambles. [RESULT] A", "A"),
+        ("prometheus2", "[RESULT] Response B", "B"),
+        ("prometheus2", "[RESULT] A or B", None),
+        ("prometheus2", "[RESULT] A is not better", None),
+        ("prometheus2", "[RESULT] (A or B)", None),
+        ("prometheus2", "[RESULT] C", None),
+        ("prometheus2", "Response A is better.", None),
+        ("selene", "**Reasoning:** A is short.\n\n**Result:** B", "B"),
+        ("selene", "**Result:** 4", None),
+        ("generic-json", '{"feedback": "x", "winner": "B"}', "B"),
+        ("generic-json", '{"feedback": "x", "winner": "AB"}', None),
+        ("generic-json", '{"feedback": "x", "winner": ""}', None),
+    ],
+)
+def test_a_winner_is_one_letter_where_it_belongs(profile: str, text: str, winner: str | None) -> None:
+    reading = PROFILES[profile].read_winner(text)  # type: ignore[index]
+
+    assert (reading.value if reading else None) == winner

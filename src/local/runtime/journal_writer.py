@@ -83,7 +83,7 @@ class JournalWriter:
             self._bus.subscribe(kind.subject, self._guarded(hear))
 
     def reconnected(self) -> None:
-        """What was on its way to consumers when the connection broke is lost: soon, when they are back, it goes again."""
+        """What was on its way to consumers may be lost: give it again soon, when they are back, too."""
         self._desk.hasten(self._clock() + RECONNECT_SECONDS)
 
     async def run(self) -> None:

@@ -78,10 +78,8 @@ class GeneratorAgent(Participant):
     ) -> None:
         """`answers_as` is the name to sign with, where it is not the model's that was asked for."""
         super().__init__(config)
-        self._settings = config
-        self._answers_as = answers_as
-        self._model, self._conversation = model, conversation
-        self._leases = leases or Leases()
+        self._settings, self._answers_as = config, answers_as
+        self._model, self._conversation, self._leases = model, conversation, leases or Leases()
         self._warm_up = WarmUp(model, config.model, self._options())
         fast = config.fast_model or config.model
         self._context = ContextDesk(model, fast, config.num_ctx, conversation, self._leases)
@@ -176,6 +174,11 @@ class GeneratorAgent(Participant):
         finally:
             telling.cancel()
         return None
+
+    @on(QueryCancel)
+    async def stop(self, message: QueryCancel, envelope: Envelope) -> None:
+        """The live copy of what `cancel` gets: a running turn stops as soon as its tools do."""
+        self._turns.stop(message.query_id)
 
     @on(QueryCancel, durable=CANCELS, concurrency=QUERIES_AT_ONCE)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:

@@ -106,9 +106,13 @@ class Turns:
         if self._line.leave(query_id):
             return self._entered.pop(query_id)
         self._cancelled.append(query_id)  # also where there is a runner: it may have to run again
+        self.stop(query_id)
+        return None
+
+    def stop(self, query_id: str) -> None:
+        """End a running turn early; without effect on any other."""
         if query_id in self._runners:
             self._runners[query_id].cancel()
-        return None
 
     def is_cancelled(self, query_id: str) -> bool:
         """Whether a query was cancelled, other than in line."""

@@ -168,3 +168,13 @@ def test_no_mixture_of_fragments_becomes_a_mark(text: str) -> None:
 )
 def test_judged_text_stays_readable(text: str, reads: str) -> None:
     assert quoted(text) == reads
+
+
+@pytest.mark.timeout(10)  # milliseconds when no pattern goes back over what it has seen, minutes when one does
+@pytest.mark.parametrize("text", ["*", "* ", "<|", "<s", "[", "#", '" ', "*result ", "\n", "*result" + " " * 64_000])
+def test_the_time_taken_grows_with_the_length_and_no_faster(text: str, profile: Profile) -> None:
+    long = (text * 64_000)[:64_000]
+
+    quoted(long)
+    assert profile.read_score(long) is None
+    assert profile.read_score(f"[RESULT] score {long}") is None

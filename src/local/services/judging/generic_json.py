@@ -27,7 +27,6 @@ _SAID = {
     "score": re.compile(r'"score"\s*:\s*"?(?P<said>[1-5])'),
     "winner": re.compile(r'"winner"\s*:\s*"(?P<said>[AB])'),
 }
-_DECODER = json.JSONDecoder(object_pairs_hook=lambda pairs: _flat(pairs))  # JSON's own reader lets the last of two win
 
 
 def absolute(case: Case, rubric: Rubric) -> Prompt:
@@ -68,10 +67,11 @@ def _reading(generated: str, verdict: Mapping[str, Any], key: str, value: Any) -
 def _last_object(text: str) -> Mapping[str, Any]:
     """The last JSON object that does not lie within another; an empty one if anything in braces is not JSON."""
     found: Mapping[str, Any] = {}
+    decoder = json.JSONDecoder(object_pairs_hook=_flat)
     start = text.find("{")
     while start >= 0:
         try:
-            found, end = _DECODER.raw_decode(text, start)
+            found, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):  # half an object might hold another one whose score means something else
             return {}
         start = text.find("{", end)

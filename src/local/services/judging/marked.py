@@ -30,10 +30,8 @@ def read_winner(text: str, mark: re.Pattern[str]) -> Reading[str] | None:
 
 
 def _verdict(text: str, mark: re.Pattern[str], form: re.Pattern[str]) -> Reading[str] | None:
-    last = None
-    for last in mark.finditer(text):  # noqa: B007  # only the last one counts
-        pass
-    said = form.match(text, last.end()) if last else None
-    if last is None or said is None:
-        return None
-    return Reading(said["said"], _LABEL.sub("", text[: last.start()]).strip(), said.start("said"))
+    marks = list(mark.finditer(text))
+    said = form.match(text, marks[-1].end()) if marks else None
+    return (
+        Reading(said["said"], _LABEL.sub("", text[: marks[-1].start()]).strip(), said.start("said")) if said else None
+    )

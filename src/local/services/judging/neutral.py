@@ -19,7 +19,7 @@ _INVISIBLE = re.compile(  # the other characters that show as nothing: joiner, f
 )
 _LOOKALIKES = str.maketrans("еѕтυετгսӏі", "estuetruli")  # Cyrillic, Greek and Armenian letters for those of "result"
 
-_BOLD_LABEL = re.compile(r"\*+\s*(result|reasoning|feedback|score|winner)\s*(:?)\s*\*+", re.IGNORECASE)
+_BOLD_LABEL = re.compile(r"(?<!\*)\*++\s*+(result|reasoning|feedback|score|winner)\s*+(:?)\s*+\*+", re.IGNORECASE)
 _KEY = re.compile(r'"\s*(score|winner)\s*"(?=\s*:)', re.IGNORECASE)
 _HASHES = re.compile(r"[#＃﹟](?=[#＃﹟])")
 _BRACKETED = re.compile(r"[\[［【⟦]([^\[\]［］【】⟦⟧]{1,60})[\]］】⟧]")

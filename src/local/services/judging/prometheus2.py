@@ -15,7 +15,7 @@ from local.services.judging.rubric import Rubric
 
 _MARK = re.compile(r"\[\s*RESULT\s*\]", re.IGNORECASE)
 _NEXT_TASK = re.compile(
-    r"^\s*###\s*(?:Task Description|The instruction to evaluate|Instruction:)", re.IGNORECASE | re.M
+    r"^[^\S\n]*###[^\S\n]*(?:Task Description|The instruction to evaluate|Instruction:)", re.IGNORECASE | re.M
 )
 
 _SYSTEM = "You are a fair judge. You give clear and objective feedback by the criteria you are given and by no others."

@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 BEAT_SECONDS = 0.5
 ALONE_SECONDS = 3.0  # without a word from an arbiter, before a background call goes ahead by itself
+LINGER_SECONDS = 0.1
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class Leases:
         self._server_of = server_of
         self._bus: Bus | None = None
         self._turns: Counter[str] = Counter()  # by server, as the next
+        self._said_turns: Counter[str] = Counter()
         self._heard_at: dict[str, float] = {}
         self._leases: dict[str, _Lease] = {}  # by id
 
@@ -53,20 +55,24 @@ class Leases:
         try:
             yield
         finally:
+            self._bus = None
             beat.cancel()
             end()
 
     @contextmanager
     def users_turn(self, model: str) -> Iterator[None]:
-        """A user waits for what is done inside: it asks nobody, and background calls make room."""
+        """A user waits for what is done inside: it asks nobody, and background calls make room.
+
+        The place is kept a moment longer: where the next turn follows at once, nothing has to be said.
+        """
         server = self._server_of(model)
         self._turns[server] += 1
-        self._say(server)
+        self._say_turns(server)
         try:
             yield
         finally:
             self._turns[server] -= 1
-            self._say(server)
+            asyncio.get_running_loop().call_later(LINGER_SECONDS, self._say_turns, server)
 
     async def in_background(self, model: str, purpose: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What `work()` returns or raises, when the model's server has a place for it.
@@ -127,9 +133,14 @@ class Leases:
             for server in {lease.server for lease in self._leases.values()} | set(+self._turns):
                 self._say(server)
 
+    def _say_turns(self, server: str) -> None:
+        if self._turns[server] != self._said_turns[server]:
+            self._say(server)
+
     def _say(self, server: str) -> None:
         if self._bus is None:
             return
+        self._said_turns[server] = self._turns[server]
         leases = tuple(
             Lease(id=lease.id, running=lease.granted.is_set())
             for lease in self._leases.values()

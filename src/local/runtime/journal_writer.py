@@ -161,9 +161,10 @@ class JournalWriter:
 
     async def _something_to_do(self) -> None:
         await self._news.wait()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(COMPANY_SECONDS):
-                await self._urgent.wait()
+        if not self._urgent.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(COMPANY_SECONDS):
+                    await self._urgent.wait()
         self._news.clear()
         self._urgent.clear()
 

@@ -25,6 +25,7 @@ from local.errors import LocalError
 
 ROUNDS = 5
 PAUSE_SECONDS = 4.0  # so that a process does not die five times in the three seconds after it was ready
+RETRY_SECONDS = 0.01  # as a client would, only sooner, so that the figure is the system's
 CLIENTS = 4
 LIMIT_SECONDS = 30.0
 QUERY = {"query": "What is 6 times 7?"}
@@ -51,7 +52,7 @@ class _Clients:
                 if response.status_code == 200:
                     self.answers.append(time.monotonic())
                     return self.answers[-1]
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def pids(self) -> dict[str, int]:
         """The process of each participant."""

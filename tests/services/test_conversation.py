@@ -1,12 +1,15 @@
 """What was asked and answered."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from local.errors import StoreFull
 from local.services.conversation import MAX_HISTORY_TURNS, Asked, ConversationService, Past, TurnStatus
+from local.services.database import Database
 
 
 @pytest.fixture
@@ -241,3 +244,17 @@ async def test_a_deleted_session_has_no_summary_and_gets_none_afterwards(convers
     await conversation.keep_summary("s", 1, "secret")
     turn, _ = await conversation.accept(asked("q2"))
     assert turn.beginning == Past(None, ())
+
+
+async def test_a_record_that_cannot_be_taken_over_is_left_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def is_full(self: Database, work: object) -> None:
+        raise StoreFull("c.db: the disk is full")
+
+    monkeypatch.setattr(Database, "run", is_full)
+    before = set(threading.enumerate())
+    with pytest.raises(StoreFull):
+        async with ConversationService(tmp_path / "c.db"):
+            pass
+    assert not {thread.name for thread in set(threading.enumerate()) - before if "c.db" in thread.name}

@@ -41,7 +41,11 @@ class ConversationService:
     async def __aenter__(self) -> Self:
         await self._database.__aenter__()
         owner = (self._respondent_id, self._token)
-        await self._database.run(lambda db: db.execute("INSERT OR REPLACE INTO owners VALUES (?, ?)", owner))
+        try:
+            await self._database.run(lambda db: db.execute("INSERT OR REPLACE INTO owners VALUES (?, ?)", owner))
+        except BaseException:
+            await self._database.__aexit__(None, None, None)
+            raise
         return self
 
     async def __aexit__(

@@ -26,7 +26,7 @@ from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.proxy import Proxy
 from local.bus.zeromq import ZeroMQTransport
-from local.protocol import journal_messages, lease_messages, messages
+from local.protocol import journal_messages, judgement_messages, lease_messages, memory_messages, messages
 from local.protocol.envelope import Envelope
 from local.protocol.messages import GenerationToken, Message, QueryReceived, ResponseGeneration
 from local.tools.tool import Tool
@@ -58,9 +58,10 @@ def code_blocks(page: str, language: str) -> list[str]:
 
 
 def message_classes() -> Iterator[type[Message]]:
-    for value in [*vars(messages).values(), *vars(journal_messages).values(), *vars(lease_messages).values()]:
-        if isinstance(value, type) and issubclass(value, Message) and value is not Message:
-            yield value
+    for module in (messages, journal_messages, lease_messages, judgement_messages, memory_messages):
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, Message) and value.__module__ == module.__name__:
+                yield value
 
 
 def row_of(kind: type[Message]) -> tuple[str, str, str, str]:

@@ -21,8 +21,8 @@ from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.zeromq import ZeroMQTransport
 from local.protocol.envelope import Envelope, Trace, new_id
+from local.protocol.judgement_messages import CritiqueResult as Confirmed
 from local.protocol.messages import AnswerDialog, GenerationToken, Message
-from local.protocol.messages import CritiqueResult as Confirmed
 from local.runtime.host import Host
 from local.runtime.participant import Participant, Settingless, on
 

@@ -29,7 +29,13 @@ BUILT_IN = {
     "generator": "local.agents.generator:GeneratorAgent",
     "web_search": "local.tools.web_search:WebSearchTool",
     "web_fetch": "local.tools.web_fetch:WebFetchTool",
+    "memory": "local.agents.memory:MemoryAgent",
+    "search_memory": "local.tools.search_memory:SearchMemoryTool",
+    "critic": "local.agents.critic:CriticAgent",
+    "compare_answers": "local.tools.compare_answers:CompareAnswersTool",
+    "reward": "local.agents.reward:RewardService",
 }
+TAKE_PART = ("arbiter", "generator", "web_search", "web_fetch")  # where system.yaml does not say
 # Keys that configuration written for the first plan may hold, and why nothing needs them any more.
 RETIRED_KEYS = {
     "generator": {"tools": "tools describe themselves on the bus"},
@@ -95,7 +101,7 @@ class SystemConfig(Settings):
     api_host: str = "127.0.0.1"
     api_port: int = Field(8765, ge=0, le=65535)
     python_path: tuple[Path, ...] = (Path(),)
-    participants: tuple[ParticipantEntry, ...] = tuple(ParticipantEntry(target=target) for target in BUILT_IN.values())
+    participants: tuple[ParticipantEntry, ...] = tuple(ParticipantEntry(target=BUILT_IN[name]) for name in TAKE_PART)
 
     @field_validator("bus_pub_address", "bus_sub_address")
     @classmethod

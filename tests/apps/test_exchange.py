@@ -11,9 +11,9 @@ import pytest
 from local.apps import exchange as module
 from local.apps.exchange import Event, Exchange, QueryRefused
 from local.protocol.envelope import Envelope
+from local.protocol.judgement_messages import CritiqueResult
 from local.protocol.messages import (
     AgentTransition,
-    CritiqueResult,
     ErrorInfo,
     GenerationThinking,
     GenerationToken,
@@ -134,7 +134,7 @@ async def test_another_respondent_neither_speaks_in_the_stream_nor_ends_it(excha
 
 async def test_only_a_critique_is_news_after_the_end(exchange: Exchange) -> None:
     tell(exchange, answer(), token(0, "late"), answer("another"))
-    tell(exchange, CritiqueResult(query_id=Q, score=4, status="ok"))
+    tell(exchange, CritiqueResult(query_id=Q, score=4, status="graded"))
     assert kinds(exchange.after(0)) == ["response", "critique"]
     assert exchange.response is not None and exchange.response.answer == "Because."
 

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from local.errors import MalformedFrame, UnsendableMessage
-from local.protocol import journal_messages, lease_messages, messages, subjects
+from local.protocol import journal_messages, judgement_messages, lease_messages, memory_messages, messages, subjects
 from local.protocol.message import Delivery, Message
 from local.protocol.messages import AgentTransition, GenerationToken, ParticipantStatus, QueryReceived, ToolRequest
 
+MODULES = [
+    module.__name__ for module in (messages, journal_messages, lease_messages, judgement_messages, memory_messages)
+]
 CONFIRMED, RECORDED, EPHEMERAL = Delivery.CONFIRMED, Delivery.RECORDED, Delivery.EPHEMERAL
 TABLE: dict[str, tuple[Delivery, set[str]]] = {
     "query.received": (CONFIRMED, {"query", "query_id", "attachments"}),
@@ -45,6 +48,11 @@ TABLE: dict[str, tuple[Delivery, set[str]]] = {
     ),
     "answer.dialog": (RECORDED, {"query_id", "query", "answer"}),
     "critique.result": (CONFIRMED, {"query_id", "respondent_id", "score", "status", "feedback", "rubric", "judge"}),
+    "pairwise.result": (CONFIRMED, {"query_id", "winner", "order_consistent"}),
+    "user.feedback": (CONFIRMED, {"query_id", "rating", "comment"}),
+    "reward.event": (CONFIRMED, {"query_id", "respondent_id", "reward", "source"}),
+    "memory.ingested": (RECORDED, {"engram_id"}),
+    "memory.request.": (RECORDED, {"verb"}),
     "agent.transition": (RECORDED, {"agent", "query_id", "from", "action", "to"}),
     "participant.status": (EPHEMERAL, {"pid", "instance", "state", "inflight", "counters", "last_seq"}),
     "bus.gap": (RECORDED, {"missed"}),
@@ -62,7 +70,7 @@ TABLE: dict[str, tuple[Delivery, set[str]]] = {
 def all_messages(base: type[Message] = Message) -> Iterator[type[Message]]:
     """Every message class."""
     for kind in base.__subclasses__():
-        if kind.__module__ in (messages.__name__, journal_messages.__name__, lease_messages.__name__):
+        if kind.__module__ in MODULES:
             yield kind
         yield from all_messages(kind)
 

@@ -12,9 +12,9 @@ from pydantic_core import to_json
 
 from local.errors import LocalError
 from local.protocol.envelope import Envelope
+from local.protocol.judgement_messages import CritiqueResult
 from local.protocol.messages import (
     AgentTransition,
-    CritiqueResult,
     GenerationThinking,
     GenerationToken,
     Message,

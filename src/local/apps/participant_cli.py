@@ -79,7 +79,8 @@ def _part(given: argparse.Namespace) -> Part:
     bus = _bus(given.bus, directory, system)
     try:
         facts = directory.facts()
-        resources = Resources(directory.data_dir, Routing.model_validate(facts.routing), facts.model_backend)
+        routing = Routing.model_validate(facts.routing)
+        resources = Resources(directory.data_dir, routing, facts.model_backend, facts.chat_model)
     except NotRunning:
         if given.bus is None:
             raise

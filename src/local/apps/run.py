@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from local import failpoints
+from local.agents.generator_config import GeneratorConfig
 from local.apps.announcer import Announcer
 from local.apps.backend import Backend, choose_backend
 from local.apps.bus_port import require_free
@@ -22,7 +23,7 @@ from local.apps.participant import Part, open_bus
 from local.apps.run_directory import Facts, RunDirectory
 from local.apps.warm_up import PRELOAD
 from local.bus.address import BusAddress
-from local.config import SystemConfig, data_dir, environment, layers_for, load_system
+from local.config import SystemConfig, data_dir, environment, layers_for, load, load_system
 from local.config_models import load_models
 from local.errors import StartFailed
 from local.models.servers.spec import ServerSpec
@@ -35,6 +36,15 @@ log = logging.getLogger(__name__)
 
 API = "local.apps.api.door:ApiDoor"
 JOURNAL = "local.runtime.journal:Journal"
+KINDS = {
+    "api": "door",
+    "journal": "service",
+    "arbiter": "service",
+    "generator": "agent",
+    "memory": "agent",
+    "critic": "agent",
+    "reward": "observer",
+}  # what is not named here is a tool
 EXIT_CONFIG = 2
 SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, and says why
 MISCONFIGURED = f"exit status {EXIT_CONFIG}"
@@ -69,6 +79,7 @@ class Plan:
     backend: Backend
     data_dir: Path
     listener: socket.socket | None
+    chat_model: str = ""
 
     @property
     def api_url(self) -> str | None:
@@ -99,6 +110,7 @@ def run(flags: Flags) -> int:
             backend=choose_backend(system, models),
             data_dir=directory.data_dir,
             listener=listener,
+            chat_model=load("generator", GeneratorConfig, layers, flags.generator).model,
         )
         return asyncio.run(_supervise(plan, directory))
 
@@ -185,12 +197,13 @@ def _participant(plan: Plan, name: str, target: str, config: Mapping[str, Any]) 
         data_dir=plan.data_dir,
         routing=plan.backend.routing,
         model_backend=plan.backend.name,
+        chat_model=plan.chat_model,
         listener=plan.listener if is_api else None,
     )
     overrides = {**config, **(plan.flags.generator if name == "generator" else {})}
     system = plan.system
     part = Part(target, plan.bus, resources, plan.layers, system.python_path, overrides, system.ollama_debug)
-    kind = {"api": "door", "journal": "service", "arbiter": "service", "generator": "agent"}.get(name, "tool")
+    kind = KINDS.get(name, "tool")
     return ChildSpec(name, kind, "local.apps.participant:run", (part,), log_level=plan.flags.log_level, required=False)
 
 
@@ -203,6 +216,7 @@ def _facts(plan: Plan) -> Facts:
         model_url=plan.backend.url,
         model_backend=plan.backend.name,
         api_url=plan.api_url,
+        chat_model=plan.chat_model,
         routing=plan.backend.routing.model_dump(mode="json", exclude_unset=True),
     )
 

@@ -29,7 +29,7 @@ class NotRunning(LocalError):
 class Facts:
     """What a running system tells those who come later: its process, its model servers, its HTTP address.
 
-    `routing` is `Routing` as JSON. Holds no secret.
+    `routing` is `Routing` as JSON, `chat_model` the model that answers. Holds no secret.
     """
 
     pid: int
@@ -40,6 +40,7 @@ class Facts:
     model_backend: str
     api_url: str | None
     routing: Mapping[str, Any] = field(default_factory=dict)
+    chat_model: str = ""
 
 
 class RunDirectory:

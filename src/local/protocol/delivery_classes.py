@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from local.protocol import journal_messages as _journal_messages  # noqa: F401 - its classes are to be known
-from local.protocol import lease_messages as _lease_messages  # noqa: F401 - its classes, too
+from local.protocol import judgement_messages as _judgement_messages  # noqa: F401 - these, too
+from local.protocol import lease_messages as _lease_messages  # noqa: F401 - and these
+from local.protocol import memory_messages as _memory_messages  # noqa: F401 - and these
 from local.protocol.message import Delivery, Message
 from local.protocol.subjects import is_family
 

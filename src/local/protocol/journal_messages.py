@@ -134,12 +134,15 @@ class JournalEntries(Message):
 
 
 class JournalRedact(Message):
-    """Whoever deletes a session: its payloads are to leave the journal, too."""
+    """Whoever deletes something: the payloads of a session, of everything one query caused, and those that mention a
+    text, whichever are given, are to leave the journal, too."""
 
     subject = subjects.JOURNAL_REDACT
     delivery = Delivery.EPHEMERAL
     is_request = True
-    session_id: str
+    session_id: str | None = None
+    query_id: str | None = None
+    mentioned: str | None = Field(None, min_length=16)
 
 
 class JournalRedacted(Message):

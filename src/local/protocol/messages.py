@@ -27,6 +27,7 @@ class QueryReceived(Message):
     query_id: str
     query: str
     attachments: tuple[str, ...] = ()
+    incognito: bool = False  # to leave nothing behind once its session has ended
     history: tuple[dict[str, Any], ...] | None = None
 
 
@@ -93,6 +94,7 @@ class ToolSchema(Message):
     effect: Literal["none", "read", "write"] = "read"
     repeatable: bool = True
     timeout_seconds: float = 30.0
+    rubric: str = ""  # the one of critic.yaml that answers are graded by that used it
 
 
 class ToolRequest(Message):
@@ -165,6 +167,8 @@ class ResponseGeneration(Message):
     thinking: str = ""
     tool_calls: tuple[ToolCallRecord, ...] = ()
     model: str = ""
+    prompt: str = "default"  # the name of the instructions that the model was given
+    incognito: bool = False
     usage: UsageInfo = UsageInfo()
     degraded: tuple[str, ...] = ()
     error: ErrorInfo | None = None
@@ -179,18 +183,12 @@ class AnswerDialog(Message):
     answer: str
 
 
-class CritiqueResult(Message):
-    """A critic, after it has read an answer. `score` is 1 to 5, or null with a status that says why."""
+class SessionDeleted(Message):
+    """The generator, when a session was deleted or an incognito one has ended: nobody is to keep anything of it."""
 
-    subject = subjects.CRITIQUE_RESULT
+    subject = subjects.SESSION_DELETED
     delivery = Delivery.CONFIRMED
-    query_id: str
-    respondent_id: str = "A"
-    score: int | None
-    status: str
-    feedback: str = ""
-    rubric: str = ""
-    judge: str = ""
+    deleted_session_id: str
 
 
 class ConversationRequest(Message):

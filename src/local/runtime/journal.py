@@ -13,7 +13,7 @@ from pydantic import Field
 
 from local.bus.blobs import BlobStore, references
 from local.config import Settings
-from local.errors import LocalError, StoreDamaged
+from local.errors import LocalError, NotOnRecord, StoreDamaged
 from local.protocol.envelope import Envelope, decode
 from local.protocol.journal_messages import (
     JournalEntries,
@@ -136,6 +136,8 @@ class Journal(Participant):
     async def redact(self, request: JournalRedact, envelope: Envelope) -> JournalRedacted:
         """Somebody has deleted a session: its payloads go, and the large fields that nobody else refers to."""
         await self._writer.catch_up()
+        if request.session_id is None:
+            raise NotOnRecord("only whole sessions can be redacted so far")
         large = await self._large_fields(request.session_id)
         count = await self._store.redact_session(request.session_id)
         for name in large:

@@ -33,11 +33,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the composition root lends a participant: where to keep files, where the models are, what to listen on."""
+    """What the composition root lends a participant: where to keep files, where the models are, what to listen on.
+
+    `chat_model` is the one that answers the user, for whoever has no model of its own.
+    """
 
     data_dir: Path
     routing: Routing | None = None
     model_backend: str = ""
+    chat_model: str = ""
     listener: socket.socket | None = None
 
 

@@ -14,7 +14,8 @@ from local.apps.api.query_stream import StreamSettings, number_after, query_chun
 from local.apps.exchange import Exchange
 from local.config import Settings
 from local.protocol.envelope import Envelope
-from local.protocol.messages import CritiqueResult, GenerationToken, ResponseGeneration
+from local.protocol.judgement_messages import CritiqueResult
+from local.protocol.messages import GenerationToken, ResponseGeneration
 from local.runtime.participant import Participant, on
 
 System = Any  # of conftest.py
@@ -132,7 +133,7 @@ class Critic(Participant):
 
     @on(ResponseGeneration)
     async def grade(self, response: ResponseGeneration, envelope: Envelope) -> CritiqueResult:
-        return CritiqueResult(query_id=response.query_id, score=4, status="ok")
+        return CritiqueResult(query_id=response.query_id, score=4, status="graded")
 
 
 async def test_the_stream_waits_for_the_critic_if_there_is_one(system: System, events_of: Read) -> None:

@@ -1,0 +1,91 @@
+"""How answers are judged: by a critic, by comparison, by users; and what the respondents learn of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from local.protocol import subjects
+from local.protocol.message import Delivery, Message
+from local.protocol.messages import ErrorInfo
+
+JudgementStatus = Literal["graded", "unparsed", "failed"]
+"""`unparsed`: no reply of the judge could be read; `failed`: the judge could not be asked."""
+
+
+class CritiqueResult(Message):
+    """A critic, after it has read an answer. `score` is 1 to 5, or null with a status that says why; `expected` the
+    mean over the judge's probabilities of the scores, where they are known."""
+
+    subject = subjects.CRITIQUE_RESULT
+    delivery = Delivery.CONFIRMED
+    query_id: str
+    respondent_id: str = "A"
+    score: int | None
+    expected: float | None = None
+    status: JudgementStatus
+    feedback: str = ""
+    rubric: str = ""
+    judge: str = ""
+    self_judged: bool = False  # judge and author are the same model
+
+
+class PairwiseResult(Message):
+    """A critic, when two respondents have answered a query. `winner` is null with a status that says why;
+    `order_consistent` whether the judge preferred the same answer in both orders: if not, it is a tie."""
+
+    subject = subjects.PAIRWISE_RESULT
+    delivery = Delivery.CONFIRMED
+    query_id: str
+    winner: Literal["A", "B", "tie"] | None
+    order_consistent: bool | None = None
+    status: JudgementStatus
+    feedback: str = ""
+    rubric: str = ""
+    judge: str = ""
+    self_judged: bool = False  # the judge has written one of the two
+
+
+class ComparisonRequest(Message):
+    """The tool `compare_answers`, when a model wants to know which of two texts answers a question better."""
+
+    subject = subjects.COMPARISON_REQUEST
+    is_request = True
+    question: str
+    answer_a: str
+    answer_b: str
+
+
+class ComparisonResult(Message):
+    """A critic's answer to that; `error` says why it has none."""
+
+    subject = subjects.COMPARISON_RESULT
+    winner: Literal["A", "B", "tie"] | None = None
+    order_consistent: bool | None = None
+    feedback: str = ""
+    judge: str = ""
+    error: ErrorInfo | None = None
+
+
+class UserFeedback(Message):
+    """A door, when a user rates an answer; the latest rating of an answer counts, null withdraws it."""
+
+    subject = subjects.USER_FEEDBACK
+    delivery = Delivery.CONFIRMED
+    query_id: str
+    respondent_id: str = "A"
+    rating: Literal[-1, 1] | None
+    comment: str = ""
+    rated_at: float  # seconds since 1970
+
+
+class RewardEvent(Message):
+    """The reward service to the respondent that gave an answer: the answer's reward is now this, 0 for none. It takes
+    the place of any earlier one of the same answer."""
+
+    subject = subjects.REWARD_EVENT
+    delivery = Delivery.CONFIRMED
+    query_id: str
+    respondent_id: str = "A"
+    reward: float  # -1 to 1
+    source: Literal["user"] = "user"
+    rated_at: float  # seconds since 1970

@@ -1,0 +1,162 @@
+"""What the memory says and is asked. Engrams belong to the user whom the envelope names, else to `OWNER`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from local.protocol import subjects
+from local.protocol.message import Data, Delivery, Message
+from local.protocol.messages import ErrorInfo
+
+OWNER = "owner"
+MemoryVerb = Literal["search", "list", "get", "delete", "pin", "unpin", "facts", "export"]
+
+
+class FactRecord(Data):
+    """A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970."""
+
+    slot: str
+    value: str
+    stated_at: float
+    engram_id: str
+    superseded_at: float | None = None
+
+
+class OutdatedFact(Data):
+    """What an engram says that holds no more; `values` are what the user said instead, none if that was deleted."""
+
+    slot: str
+    value: str
+    superseded_at: float
+    values: tuple[str, ...] = ()
+
+
+class ChangeRecord(Data):
+    """One thing that was said about an engram: `what` (pinned, score, sentiment, winner) became `value` then."""
+
+    at: float
+    what: str
+    value: str | None
+
+
+class EngramRecord(Data):
+    """A remembered exchange. `origin` is where its content comes from: user, assistant, web, tool. `score` is the
+    critic's, `sentiment` the user's rating, `winner` whether it won against the other respondent's answer."""
+
+    engram_id: str
+    query_id: str
+    respondent_id: str
+    session_id: str
+    query: str
+    answer: str
+    origin: str
+    asked_at: float  # seconds since 1970
+    pinned: bool = False
+    score: float | None = None
+    sentiment: int | None = None
+    winner: bool | None = None
+    superseded_by: str | None = None
+    intent: str | None = None
+    entities: tuple[str, ...] = ()
+
+
+class RecalledEngram(EngramRecord):
+    """One that a search has found, best first. `similarity` is the cosine of question and exchange, null if only words
+    were searched; `parts` are what `relevance` is made of, by name."""
+
+    relevance: float
+    similarity: float | None = None
+    parts: dict[str, float] = Field(default_factory=dict)
+    folded: tuple[str, ...] = ()  # engrams that say the same, older ones
+    successor_of: str | None = None  # the found engram that this one has superseded
+    outdated: tuple[OutdatedFact, ...] = ()
+
+
+class MemoryRequest(Message):
+    """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`before`,
+    `limit`), get, delete, pin, unpin (`engram_id`), facts, export (`cursor`: that of the page before)."""
+
+    subject = subjects.MEMORY_REQUEST
+    family_key = "verb"
+    is_request = True
+    verb: MemoryVerb
+    query: str = ""
+    engram_id: str = ""
+    not_session: str | None = None  # its engrams are left out: who asks knows them
+    before: float | None = None  # seconds since 1970
+    cursor: str = ""
+    limit: int = Field(5, ge=1, le=200)
+
+
+class MemoryResult(Message):
+    """The memory's answer to that. It is not on record: what it holds has its one home in the memory's own store."""
+
+    subject = subjects.MEMORY_RESULT
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    verb: str
+    hits: tuple[RecalledEngram, ...] = ()
+    engrams: tuple[EngramRecord, ...] = ()
+    facts: tuple[FactRecord, ...] = ()
+    changes: tuple[ChangeRecord, ...] = ()
+    lines: tuple[str, ...] = ()  # of an export, each JSON
+    cursor: str = ""  # of the next page, empty after the last
+    degraded: tuple[str, ...] = ()  # what could not be searched, in sentences
+    error: ErrorInfo | None = None
+
+
+class MemoryIngested(Message):
+    """The memory, when an exchange is safely in its store; its words can be found."""
+
+    subject = subjects.MEMORY_INGESTED
+    engram_id: str
+    query_id: str
+    respondent_id: str = "A"
+
+
+class MemoryClassified(Message):
+    """The memory, when a model has looked at an exchange. `facts` are those that were stored, `refused` says for each
+    other one why it was not."""
+
+    subject = subjects.MEMORY_CLASSIFIED
+    engram_id: str
+    query_id: str
+    status: Literal["classified", "unparsed"]
+    intent: str | None = None
+    entities: tuple[str, ...] = ()
+    facts: tuple[FactRecord, ...] = ()
+    refused: tuple[str, ...] = ()
+    model: str = ""
+
+
+class MemoryAnnotated(Message):
+    """The memory, when a judgement of an answer is noted at its engram: score, sentiment or winner."""
+
+    subject = subjects.MEMORY_ANNOTATED
+    engram_id: str
+    query_id: str
+    respondent_id: str = "A"
+    what: Literal["score", "sentiment", "winner"]
+    value: float | None
+
+
+class MemoryDeleted(Message):
+    """The memory, when a user has had an engram deleted: nobody is to keep anything of that exchange."""
+
+    subject = subjects.MEMORY_DELETED
+    delivery = Delivery.CONFIRMED
+    engram_id: str
+    query_id: str
+    respondent_id: str = "A"
+
+
+class UserFacts(Message):
+    """The memory, when what a user has pinned changes: all of it, as lines in the user's own words. It is not on
+    record, as that has its home in the memory's own store."""
+
+    subject = subjects.MEMORY_FACTS
+    delivery = Delivery.EPHEMERAL
+    of_user: str
+    lines: tuple[str, ...]

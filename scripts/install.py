@@ -82,10 +82,11 @@ def _install(locks: Sequence[str]) -> None:
 
 
 def _install_with(tool: str, command: Sequence[str], locks: Sequence[str]) -> None:
+    alone = [*command, "--no-deps"]  # a lock is complete: what is not in it was left out on purpose
     for lock in locks:
         count = sum(line[:1].isalnum() for line in (ROOT / lock).read_text(encoding="utf-8").splitlines())
-        _run(f"installing about {count} packages with {tool}", [*command, "--require-hashes", "-r", lock])
-    _run("installing LoCAL2 itself", [*command, "--no-deps", "--no-build-isolation", "-e", "."])
+        _run(f"installing about {count} packages with {tool}", [*alone, "--require-hashes", "-r", lock])
+    _run("installing LoCAL2 itself", [*alone, "--no-build-isolation", "-e", "."])
 
 
 def _uv() -> str:

@@ -209,9 +209,16 @@ def test_a_participant_is_a_built_in_name_or_a_class_with_or_without_settings(fo
     ]
 
 
+def test_whoever_is_added_takes_part_beside_those_that_do_anyway(folder: Path) -> None:
+    anyway = [entry.name for entry in system(folder, "").participants]
+    more = system(folder, "more_participants: [my_tools.dice:DiceTool]\n").participants
+    assert [entry.name for entry in more] == [*anyway, "DiceTool"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("more_participants: [critic]", ":1: more_participants: local.agents.critic:CriticAgent is listed twice"),
         ("participants:\n- generatr", ":2: participants: unknown participant 'generatr'; did you mean generator?"),
         ("participants:\n- 5", ":2: participants: expected for each '-' one participant"),
         ("participants:\n- {a: 1, b: 2}", ":2: participants: expected for each '-' one participant"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,7 +17,8 @@ from typing import Any
 
 import pytest
 
-SCRIPTS = Path(__file__).parent.parent / "scripts"
+ROOT = Path(__file__).parent.parent
+SCRIPTS = ROOT / "scripts"
 
 # Notes what it was asked to do, and installs by pointing the environment at the checkout's src.
 FAKE_UV = """#!{python} -S
@@ -138,6 +141,28 @@ def test_the_first_start_makes_the_environment_and_runs_the_command_in_it(checko
     assert done.returncode == 7
     assert checkout.calls() == ["requirements.lock", "."]
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["LoCAL2"] * 4
+
+
+def test_nothing_is_installed_that_no_lock_names(checkout: Checkout) -> None:
+    checkout.run()
+    assert all("--no-deps" in line for line in (checkout.tools / "calls").read_text().splitlines())
+
+
+def test_the_locks_hold_what_the_project_needs_and_nothing_of_what_it_leaves_out() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    names = {"run": _locked("requirements.lock"), "dev": _locked("requirements-dev.lock")}
+    needed = [*project["project"]["dependencies"], *project["dependency-groups"]["setup"]]
+    assert {_name(line) for line in needed} <= names["run"]
+    assert {_name(line) for line in project["dependency-groups"]["dev"]} <= names["dev"]
+    assert not (names["run"] | names["dev"]) & set(project["tool"]["uv"]["exclude-dependencies"])
+
+
+def _locked(lock: str) -> set[str]:
+    return {_name(line) for line in (ROOT / lock).read_text().splitlines() if line[:1].isalnum()}
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[<>=!~ \[]", requirement)[0].lower().replace("_", "-")
 
 
 def test_a_second_start_installs_nothing_and_says_nothing(ready: Checkout) -> None:

@@ -15,8 +15,8 @@ import psutil
 from benchmarks.figure import BenchmarkFailed, Figure, table
 
 NAMES = ("start", "turn", "tokens", "sessions", "bus", "burst", "journal", "recovery", "frozen", "model")
-CHAOS, MEMORY = "chaos", "memory"  # take minutes, so they have to be asked for
-CHOICES = (*NAMES, CHAOS, MEMORY)
+CHAOS, OBSERVERS = "chaos", "observers"
+CHOICES = (*NAMES, CHAOS, "memory", "memory-kills", OBSERVERS)  # the last four take minutes: they have to be asked for
 CORES = 2
 BUSY_PERCENT = 10
 
@@ -27,6 +27,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", default=["all"], choices=[*CHOICES, "all"], metavar="|".join(CHOICES))
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     _add_chaos(parser.add_argument_group(CHAOS))
+    observers = parser.add_argument_group(OBSERVERS)
+    observers.add_argument("--respondent-b", action="store_true", help="have a second respondent answer too")
     options = parser.parse_args(arguments)
     names = NAMES if "all" in options.names else options.names
     _settle()
@@ -36,8 +38,8 @@ def main(arguments: Sequence[str]) -> int:
         conditions[name] = _conditions()
         print(f"{name}: {conditions[name]}", file=sys.stderr)
         try:
-            module = importlib.import_module(f"benchmarks.{name}")
-            figures += asyncio.run(module.run(options) if name == CHAOS else module.run())
+            module = importlib.import_module(f"benchmarks.{name.replace('-', '_')}")
+            figures += asyncio.run(module.run(options) if name in (CHAOS, OBSERVERS) else module.run())
         except BenchmarkFailed as error:
             print(f"bench: {name}: {error}", file=sys.stderr)
             return 2

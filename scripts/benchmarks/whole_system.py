@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,18 +55,19 @@ async def whole_system() -> AsyncIterator[WholeSystem]:
     """Start everything, stop everything. Raises `BenchmarkFailed`."""
     async with (
         Peer(serve) as model,
-        _client(model.greeting) as bare,
-        _running(model.greeting) as url,
-        _client(url) as client,
+        client_of(model.greeting) as bare,
+        running(_settings(model.greeting)) as url,
+        client_of(url) as client,
     ):
         yield WholeSystem(client, BareLoop(bare))
 
 
 @asynccontextmanager
-async def _running(model_url: str) -> AsyncIterator[str]:
+async def running(settings: Mapping[str, Mapping[str, Any]], *flags: str) -> AsyncIterator[str]:
+    """A system with these settings, by file and key; gives the address of its API. Raises `BenchmarkFailed`."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        config = write_settings(Path(name) / "config", _settings(model_url))
-        system = TemporarySystem(Path(name) / "data", config_dir=config, flags=["--log-level", "warning"])
+        config = write_settings(Path(name) / "config", settings)
+        system = TemporarySystem(Path(name) / "data", config_dir=config, flags=["--log-level", "warning", *flags])
         try:
             await asyncio.to_thread(system.__enter__)
         except LocalError as error:
@@ -89,5 +90,6 @@ def _settings(model_url: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _client(url: str) -> httpx.AsyncClient:
+def client_of(url: str) -> httpx.AsyncClient:
+    """A client of a server on this machine."""
     return httpx.AsyncClient(base_url=url, timeout=SECONDS, trust_env=False)

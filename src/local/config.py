@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from local import config_file
 from local.config_fault import describe, suggestion
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 BUILT_IN = {
     "arbiter": "local.agents.arbiter:Arbiter",
     "generator": "local.agents.generator:GeneratorAgent",
+    "generator_b": "local.agents.generator_b:SecondRespondent",
     "web_search": "local.tools.web_search:WebSearchTool",
     "web_fetch": "local.tools.web_fetch:WebFetchTool",
     "memory": "local.agents.memory:MemoryAgent",
@@ -35,7 +36,7 @@ BUILT_IN = {
     "compare_answers": "local.tools.compare_answers:CompareAnswersTool",
     "reward": "local.agents.reward:RewardService",
 }
-TAKE_PART = ("arbiter", "generator", "web_search", "web_fetch")  # where system.yaml does not say
+TAKE_PART = tuple(name for name in BUILT_IN if name != "generator_b")  # where system.yaml does not say
 # Keys that configuration written for the first plan may hold, and why nothing needs them any more.
 RETIRED_KEYS = {
     "generator": {"tools": "tools describe themselves on the bus"},
@@ -102,6 +103,7 @@ class SystemConfig(Settings):
     api_port: int = Field(8765, ge=0, le=65535)
     python_path: tuple[Path, ...] = (Path(),)
     participants: tuple[ParticipantEntry, ...] = tuple(ParticipantEntry(target=BUILT_IN[name]) for name in TAKE_PART)
+    more_participants: tuple[ParticipantEntry, ...] = ()
 
     @field_validator("bus_pub_address", "bus_sub_address")
     @classmethod
@@ -110,10 +112,10 @@ class SystemConfig(Settings):
             return address
         raise ValueError(f"expected tcp://host:port or ipc://path, found {address!r}")
 
-    @field_validator("participants")
+    @field_validator("participants", "more_participants")
     @classmethod
-    def _each_once(cls, entries: tuple[ParticipantEntry, ...]) -> tuple[ParticipantEntry, ...]:
-        targets = [entry.target for entry in entries]
+    def _each_once(cls, entries: tuple[ParticipantEntry, ...], info: ValidationInfo) -> tuple[ParticipantEntry, ...]:
+        targets = [entry.target for entry in (*info.data.get("participants", ()), *entries)]
         for target in targets:
             if targets.count(target) > 1:
                 raise ValueError(f"{target} is listed twice; keep one of them")
@@ -195,11 +197,13 @@ def data_dir(flag: Path | None) -> Path:
 
 
 def load_system(layers: Sequence[Path], overrides: Mapping[str, Any], variables: Environment) -> SystemConfig:
-    """`system.yaml`, with OLLAMA_HOST where it names no server and `python_path` counted from the user's folder."""
+    """`system.yaml`, with OLLAMA_HOST where it names no server, `python_path` counted from the user's folder and
+    everybody who takes part in `participants`."""
     system = load("system", SystemConfig, layers, overrides)
     return system.model_copy(
         update={
             "ollama_url": system.ollama_url or variables.ollama_host,
+            "participants": (*system.participants, *system.more_participants),
             "python_path": tuple((layers[-1] / path.expanduser()).resolve() for path in system.python_path),
         }
     )

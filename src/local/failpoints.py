@@ -24,12 +24,20 @@ NAMES = frozenset(
         "api.before_publish",  # the request is read, nothing is published
         "api.query_committed",  # before the 202 or the first byte
         "api.answer_heard",  # before it is written to the client
+        "critic.judged",  # nobody is told yet
+        "critic.told",  # the judgement is confirmed, before the answer is acknowledged
         "generator.delivered",  # the query is delivered, nothing is stored
+        "generator_b.delivered",  # the first answer is delivered, nothing is stored
+        "generator_b.answered",  # the second answer is confirmed, before the first is acknowledged
         "journal.received",  # in the batch, before its commit
         "journal.committed",  # before anybody is told
         "journal.confirmed",  # told, before it is delivered
         "journal.acknowledged",  # the acknowledgement is heard, before it is stored
+        "memory.stored",  # the exchange is stored, nobody is told yet
+        "memory.told",  # before the answer is acknowledged
         "observer.handled",  # its effect is stored, before its acknowledgement
+        "reward.stored",  # the rating is stored, the respondent is not told yet
+        "reward.told",  # the reward is confirmed, before that is noted
         "tool.before_run",
         "tool.after_run",  # the effect is done, before its record
         "tool.recorded",  # before the reply

@@ -42,7 +42,7 @@ async def ask(conversation: ConversationService, verb: Any, key: str = "") -> Co
     async def delete(session_id: str) -> tuple[int, int]:
         return await conversation.delete_session(session_id), 7
 
-    desk = ConversationDesk(conversation, lambda history, today: compose("Be brief.", today, history), delete)
+    desk = ConversationDesk(conversation, lambda history, today, user_id: compose("Be brief.", today, history), delete)
     return await desk.answer(ConversationRequest(verb=verb, key=key))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.agents import generator as generator_module
+from local.agents import respondent as respondent_module
 from local.models.chat import ThinkingDelta, ToolCall
 from local.protocol.messages import (
     AgentTransition,
@@ -127,7 +127,7 @@ async def test_a_cancelled_turn_does_not_wait_for_tools_that_are_gone(stage: Any
 async def test_an_interrupted_turn_goes_on_without_a_tool_that_stays_away(
     stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generator_module, "SILENT_SECONDS", 0.01)
+    monkeypatch.setattr(respondent_module, "SILENT_SECONDS", 0.01)
     first = await stage.generator()
     served = await stage.tool(dice)
     stage.model.will_say("The", asyncio.Event())

@@ -22,8 +22,10 @@ from local.protocol.messages import (
     QueryFailed,
     QueryReceived,
     ResponseGeneration,
+    SessionDeleted,
     ToolResult,
 )
+from local.services.attachments.store import AttachmentStore
 from local.services.conversation import Asked, ConversationService, TurnStatus
 from local.services.journal.store import JournalStore
 
@@ -135,3 +137,48 @@ async def test_an_outcome_that_had_not_left_yet_leaves_before_the_deletion(stage
         deleted, redacted = await deletion.delete("s")
     assert (deleted, redacted) == (1, 2)
     assert SECRET.encode() not in contents(tmp_path)
+
+
+async def test_everybody_else_is_told_of_a_deletion_and_the_notice_stays_on_record(stage: Stage) -> None:
+    await stage.generator()
+    await answered(stage)
+    await delete(stage)
+    [notice] = stage.door.envelopes(SessionDeleted, deleted_session_id="s")
+    assert (notice.session_id, notice.user_id) == (None, "user")
+    [entry] = await stage.on_record(notice.correlation_id)
+    assert not entry.redacted
+
+
+async def test_a_deletion_that_ended_half_way_is_told_again_when_it_is_repeated(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(conversation: ConversationService, session_id: str) -> int:
+        raise StoreFailed("no room")
+
+    await stage.generator()
+    await answered(stage)
+    with monkeypatch.context() as patch:
+        patch.setattr(ConversationService, "delete_session", fails)
+        assert (await delete(stage)).error.kind == "store_failed"
+    assert (await shown(stage)).value["turns"]
+    assert (await delete(stage)).value["deleted_turns"] == 1
+    assert len(stage.door.of(SessionDeleted)) == 2
+
+
+async def test_files_that_only_a_deleted_session_has_named_go_with_it(stage: Stage, tmp_path: Path) -> None:
+    files = AttachmentStore(tmp_path / "attachments")
+    own, shared = (files.put(name, "text/plain", SECRET.encode(), SECRET).id for name in ("own.txt", "shared.txt"))
+    async with ConversationService(stage.database) as record:
+        for query_id, session, named in (("q1", "s", (own, shared)), ("q2", "t", (shared,))):
+            body = QueryReceived(query_id=query_id, query="?", attachments=named).encode().decode()
+            await record.accept(Asked(query_id, session, None, "e", "?", body))
+            await record.finish(query_id, TurnStatus.FAILED, None, QueryFailed.subject, failure(query_id))
+        deletion = SessionDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record), files=files)
+        await deletion.delete("s")
+        assert [file.name for file in (tmp_path / "attachments").iterdir()] == [shared]
+        await deletion.delete("t")
+    assert SECRET.encode() not in contents(tmp_path)
+
+
+def failure(query_id: str) -> str:
+    return QueryFailed(query_id=query_id, error=ERROR).encode().decode()

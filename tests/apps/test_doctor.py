@@ -140,7 +140,8 @@ def config_dir(tmp_path: Path) -> Path:
     """Settings with which everything is fine on any machine."""
     folder = tmp_path / "config"
     folder.mkdir()
-    (folder / "system.yaml").write_text("backend: stand_in\napi_port: 0\n")
+    participants = "participants: [generator, web_search, web_fetch]\n"
+    (folder / "system.yaml").write_text(f"backend: stand_in\napi_port: 0\n{participants}")
     (folder / "web_search.yaml").write_text("provider: brave\n")
     return folder
 
@@ -152,8 +153,8 @@ def test_all_checks_are_reported_one_on_a_line_and_the_status_is_0_if_nothing_fa
     assert doctor.run(config_dir=config_dir, data_dir=tmp_path / "data") == 0
     *lines, total = capsys.readouterr().out.splitlines()
     assert {line.split()[0] for line in lines} <= {"ok", "warn"}
-    names = ["settings", "python", "packages", "data", "disk", "damage", "run", "api", "running", "model", "search"]
-    assert [line.split()[1] for line in lines] == names
+    names = ["settings", "python", "packages", "data", "disk", "damage", "run", "api", "running", "model", "memory"]
+    assert [line.split()[1] for line in lines] == [*names, "search"]
     assert re.fullmatch(r"\d+ ok, \d warn, 0 fail", total)
 
 
@@ -178,7 +179,7 @@ async def test_a_check_that_breaks_is_a_finding_and_the_others_go_on(
     findings = await check_up(config_dir, tmp_path)
     [disk] = [finding for finding in findings if finding.name == "disk"]
     assert (disk.status, disk.text) == (FAIL, "the check broke: ZeroDivisionError: unexpected")
-    assert len(findings) == 11
+    assert len(findings) == 12
 
 
 async def test_checks_that_wait_wait_side_by_side(

@@ -15,6 +15,7 @@ from local.agents.generator_config import GeneratorConfig
 from local.apps.doctor import door, search
 from local.apps.doctor.finding import Finding, Status
 from local.apps.doctor.model_server import check_model_server
+from local.apps.doctor.observers import Observers
 from local.apps.run_directory import Facts
 from local.config import SystemConfig
 from local.config_models import Chains, ModelsConfig
@@ -182,6 +183,16 @@ async def test_every_server_of_the_chains_is_examined() -> None:
     text = " ".join(finding.text for finding in found)
     assert "nomic-embed-text is pulled; it embeds texts" in text and "gemma4:e2b is there" in text
     assert "not asked" not in text
+
+
+async def test_a_critic_without_its_model_is_a_warning_on_each_kind_of_server() -> None:
+    critic = Observers({"critic": "prometheus"})
+    async with stand_in("gemma4:12b") as url:
+        ollama = await check_model_server(SystemConfig(ollama_url=url), GeneratorConfig(), observers=critic)
+        models = models_with("openai", url=url)
+        openai = await check_model_server(SystemConfig(backend="openai"), GeneratorConfig(), models, critic)
+    assert (statuses(ollama)["model"], statuses(ollama)["critic"]) == (OK, WARN)
+    assert (statuses(openai)["model"], statuses(openai)["critic"]) == (OK, WARN)
 
 
 async def test_something_else_on_the_port_of_the_model_server_is_a_failure() -> None:

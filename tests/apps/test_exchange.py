@@ -10,8 +10,8 @@ import pytest
 
 from local.apps import exchange as module
 from local.apps.exchange import Event, Exchange, QueryRefused
-from local.protocol.envelope import Envelope
-from local.protocol.judgement_messages import CritiqueResult
+from local.protocol.envelope import Envelope, new_id
+from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
 from local.protocol.messages import (
     AgentTransition,
     ErrorInfo,
@@ -33,9 +33,10 @@ async def exchange() -> Exchange:
     return Exchange(Q, "s1", "why?", itertools.count().__next__)
 
 
-def tell(exchange: Exchange, *messages: Message, session_id: str = "s1") -> None:
+def tell(exchange: Exchange, *messages: Message, session_id: str = "s1", envelope_id: str = "") -> None:
     for message in messages:
-        envelope = Envelope(message.routing_key, "e", "generator", "i", 1, Q, message.encode(), session_id=session_id)
+        name = envelope_id or new_id()
+        envelope = Envelope(message.routing_key, name, "generator", "i", 1, Q, message.encode(), session_id=session_id)
         exchange.receive(message, envelope)
 
 
@@ -129,14 +130,54 @@ async def test_a_restarted_generator_says_it_again_and_the_stream_says_so(exchan
 
 async def test_another_respondent_neither_speaks_in_the_stream_nor_ends_it(exchange: Exchange) -> None:
     tell(exchange, token(0, "B says", respondent_id="B"), answer("B's", respondent_id="B"))
+    tell(exchange, ToolResult(query_id=Q, respondent_id="B", call_id="q1:0:0", tool="dice", result="6"))
     assert not exchange.ended and exchange.after(0) == []
 
 
-async def test_only_a_critique_is_news_after_the_end(exchange: Exchange) -> None:
+def critique(**more: Any) -> CritiqueResult:
+    return CritiqueResult(query_id=Q, score=4, status="graded", **more)
+
+
+def compared() -> PairwiseResult:
+    return PairwiseResult(query_id=Q, winner="A", status="graded")
+
+
+async def test_only_judgements_are_news_after_the_end(exchange: Exchange) -> None:
     tell(exchange, answer(), token(0, "late"), answer("another"))
-    tell(exchange, CritiqueResult(query_id=Q, score=4, status="graded"))
-    assert kinds(exchange.after(0)) == ["response", "critique"]
+    tell(exchange, critique(), compared(), UserFeedback(query_id=Q, rating=1, rated_at=5.0))
+    assert kinds(exchange.after(0)) == ["response", "critique", "pairwise", "feedback"]
     assert exchange.response is not None and exchange.response.answer == "Because."
+
+
+async def test_what_is_said_of_another_respondents_answer_is_not_shown_as_said_of_this_one(exchange: Exchange) -> None:
+    tell(exchange, answer(), critique(respondent_id="B"))
+    tell(exchange, UserFeedback(query_id=Q, respondent_id="B", rating=-1, rated_at=5.0))
+    assert kinds(exchange.after(0)) == ["response"]
+    assert exchange.judgements.as_json() == {"critique": None, "pairwise": None, "rating": None}
+
+
+async def test_a_judgement_heard_live_and_found_on_record_is_one_event(exchange: Exchange) -> None:
+    tell(exchange, answer())
+    tell(exchange, critique(), envelope_id="c")
+    tell(exchange, critique(), envelope_id="c")
+    assert kinds(exchange.after(0)) == ["response", "critique"]
+
+
+async def test_an_answer_lacks_the_judgements_that_have_not_come_yet(exchange: Exchange) -> None:
+    assert not exchange.lacks({"critique"})
+    tell(exchange, answer())
+    assert exchange.lacks({"critique"}) and not exchange.lacks(())
+    tell(exchange, critique())
+    assert not exchange.lacks({"critique"}) and exchange.lacks({"critique", "pairwise"})
+
+
+@pytest.mark.parametrize("more", [{"incognito": True}, {"status": "cancelled"}, {"status": "failed"}])
+async def test_no_judgement_is_waited_for_of_an_answer_that_nobody_judges(
+    exchange: Exchange, more: dict[str, Any]
+) -> None:
+    fields = {"query_id": Q, "query": "why?", "answer": "Because.", "status": "answered", **more}
+    tell(exchange, ResponseGeneration.model_validate(fields))
+    assert not exchange.lacks({"critique"})
 
 
 async def test_the_session_is_the_one_that_the_record_has(exchange: Exchange) -> None:

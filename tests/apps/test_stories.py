@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from local.apps.stories import STORIES, run_stories
-from local.apps.story import BusExpect, Expect, Story, StoryTurn, find_stories, load_story
-from local.apps.story_checks import Check, check_answer, check_bus
+from local.apps.story import BusExpect, Expect, Remembered, Saying, Story, StoryTurn, find_stories, load_story
+from local.apps.story_checks import Check, check_answer, check_bus, check_memory, says
 from local.apps.story_player import Player
 from local.apps.system_client import NoAnswer
 from local.errors import ConfigError
@@ -53,6 +53,8 @@ def test_each_story_that_comes_along_can_be_read_and_has_a_script(path: Path) ->
         ("id: S9\ntitle: T\nturns:\n  - query: q\n    expect: {answer_contain: [x]}\n", "unknown key"),
         ("id: S9\ntitle: T\nturns: [{query: q}]\nbuss: {}\n", "S9_mine.yaml:4: buss: unknown key; did you mean bus?"),
         ("id: S9\ntitle: T\nturns:\n  - {query: q, expect: {no_tools: true, tools: [a]}}\n", "contradicts"),
+        ("id: S9\ntitle: T\nturns: [{query: q}]\nwait_for: [{a: [], b: []}]\n", "expected a subject, or subject: ["),
+        ("id: S9\ntitle: T\nturns: [{query: q, feedback: 2}]\n", "feedback"),
         ("id: [\n", "S9_mine.yaml"),
     ],
 )
@@ -136,12 +138,55 @@ def test_a_check_is_one_short_line() -> None:
     assert line.startswith("✗ the answer") and "\n" not in line and len(line) < 200
 
 
-class FakeClient:
-    """Answers from a list; None is a refusal. `asked` holds (query, session_id)."""
+@pytest.mark.parametrize(
+    ("wanted", "value", "fits"),
+    [
+        (4, 4, True),
+        (4, 5, False),
+        (1, True, False),
+        (None, None, True),
+        (None, 0, False),
+        ([1, None], None, True),
+        ([1, 2], 3, False),
+        ({"from": 1, "to": 5}, 4.5, True),
+        ({"from": 1, "to": 5}, 5.5, False),
+        ({"from": 0, "to": 5}, True, False),
+        ({"from": 0, "to": 5}, None, False),
+        ([{"from": 1, "to": 5}, None], None, True),
+    ],
+)
+def test_a_field_is_a_value_one_of_several_or_within_a_range(wanted: Any, value: Any, fits: bool) -> None:
+    assert says(Saying(one_of=({"score": wanted},)), {"score": value, "status": "graded"}) is fits
+    assert not says(Saying(one_of=({"score": wanted},)), {"status": "graded"})
 
-    def __init__(self, *answers: dict[str, Any] | None, later: Sequence[dict[str, Any]] = ()) -> None:
-        self._answers, self._later = list(answers), later
+
+def test_all_fields_of_one_alternative_must_fit_and_without_any_everything_does() -> None:
+    expected = Saying(one_of=({"status": "graded", "score": [1, 2]}, {"status": "unparsed", "score": None}))
+    assert says(expected, {"status": "unparsed", "score": None})
+    assert not says(expected, {"status": "graded", "score": None})
+    assert says(Saying(), {})
+
+
+def test_what_the_memory_shows_is_checked_against_every_hit() -> None:
+    remembered = Remembered(query="tea", one_of=({"sentiment": 1},))
+    hits = [{"query": "Coffee?", "sentiment": None}, {"query": "Tea?", "sentiment": 1}]
+    assert str(check_memory(remembered, hits)) == "✓ the memory finds “tea” with sentiment 1: “Tea?” (sentiment 1)"
+    assert str(check_memory(remembered, hits[:1])).endswith(": “Coffee?” (sentiment null)")
+    assert str(check_memory(remembered, [])).endswith(": nothing")
+
+
+class FakeClient:
+    """Answers from a list; None is a refusal. `asked` holds (query, session_id), `rated` (query_id, rating)."""
+
+    def __init__(
+        self,
+        *answers: dict[str, Any] | None,
+        later: Sequence[dict[str, Any]] = (),
+        hits: Sequence[dict[str, Any]] | None = None,
+    ) -> None:
+        self._answers, self._later, self._hits = list(answers), later, hits
         self.asked: list[tuple[str, str]] = []
+        self.rated: list[tuple[str, int]] = []
 
     def ask(self, query: str, session_id: str) -> dict[str, Any]:
         self.asked.append((query, session_id))
@@ -150,8 +195,22 @@ class FakeClient:
             raise NoAnswer("busy", "too many queries")
         return {"query_id": f"q{len(self.asked)}", "event_log": [{"subject": "response.generation"}], **answer}
 
+    def rate(self, query_id: str, rating: int) -> None:
+        if len(self.rated) == 1:
+            raise NoAnswer("unavailable", "nobody takes ratings")
+        self.rated.append((query_id, rating))
+
+    def recall(self, query: str) -> list[dict[str, Any]]:
+        if self._hits is None:
+            raise NoAnswer("unavailable", "there is no memory")
+        return list(self._hits)
+
     def follow(self, subjects: Sequence[str], seconds: float) -> AbstractContextManager[Iterator[dict[str, Any]]]:
-        return nullcontext(iter(self._later))
+        return nullcontext(envelope for envelope in self._later if envelope["subject"] in subjects)
+
+
+def envelope(subject: str, query_id: str = "q1", **payload: Any) -> dict[str, Any]:
+    return {"subject": subject, "correlation_id": query_id, "payload": payload}
 
 
 def play(client: FakeClient, story: Story) -> list[str]:
@@ -174,7 +233,7 @@ def test_a_refusal_ends_the_story_with_what_the_system_said() -> None:
 
 
 def test_what_comes_after_the_answer_is_waited_for_and_belongs_to_the_bus_of_the_story() -> None:
-    foreign = {"subject": "memory.ingested", "correlation_id": "somebody else's"}
+    foreign = envelope("memory.ingested", "somebody else's")
     story = Story(
         id="S",
         title="T",
@@ -182,12 +241,51 @@ def test_what_comes_after_the_answer_is_waited_for_and_belongs_to_the_bus_of_the
         wait_for=("critique.result", "memory.ingested"),
         bus=BusExpect(in_order=("response.generation", "critique.result")),
     )
-    client = FakeClient(payload(), later=[foreign, {"subject": "critique.result", "correlation_id": "q1"}])
+    client = FakeClient(payload(), later=[foreign, envelope("critique.result")])
     assert play(client, story)[1:] == [
         "✓ critique.result comes: critique.result",
         "✗ memory.ingested comes: critique.result",
         "✓ the bus carries response.generation → critique.result: in this order",
     ]
+
+
+def test_what_is_waited_for_may_have_to_say_something() -> None:
+    noted = [envelope("memory.annotated", what="score", value=4), envelope("memory.annotated", what="winner", value=1)]
+    awaited = [{"memory.annotated": [{"what": "winner"}]}, {"memory.annotated": [{"what": "sentiment"}]}]
+    story = Story.model_validate({"id": "S", "title": "T", "turns": [{"query": "q"}], "wait_for": awaited})
+    assert play(FakeClient(payload(), later=noted), story)[1:] == [
+        "✓ memory.annotated comes with what winner: memory.annotated (what winner)",
+        "✗ memory.annotated comes with what sentiment: memory.annotated (what winner)",
+    ]
+
+
+def test_a_turn_waits_for_what_its_own_query_causes_before_it_is_rated_and_the_next_one_is_asked() -> None:
+    story = Story.model_validate(
+        {"id": "S", "title": "T", "turns": [{"query": "q", "wait_for": ["memory.ingested"], "feedback": 1}] * 2}
+    )
+    client = FakeClient(payload(), payload(), later=[envelope("memory.ingested")])
+    assert [line for line in play(client, story) if "answered" not in line] == [
+        "✓ turn 1: memory.ingested comes: memory.ingested",
+        "✓ turn 1: the rating +1 is taken: taken",
+        "✗ turn 2: memory.ingested comes: ",
+        "✗ turn 2: the rating +1 is taken: nobody takes ratings",
+    ]
+    assert client.rated == [("q1", 1)]
+
+
+def test_the_memory_is_looked_up_at_the_end_and_may_be_absent() -> None:
+    story = Story(id="S", title="T", turns=(StoryTurn(query="q"),), memory=(Remembered(query="tea"),))
+    found, missing = FakeClient(payload(), hits=[{"query": "Tea?"}]), FakeClient(payload())
+    assert play(found, story)[-1] == "✓ the memory finds “tea”: “Tea?”"
+    assert play(missing, story)[-1] == "✗ the memory finds “tea”: there is no memory"
+
+
+def test_a_story_that_wants_flags_is_left_out_on_a_system_that_runs_already(tmp_path: Path) -> None:
+    story = story_file(tmp_path, "id: S9\ntitle: T\nflags: [--respondent-b]\nturns: [{query: q}]\n")
+    lines: list[str] = []
+    assert run_stories([str(story)], api="http://127.0.0.1:1", show=lines.append) == 0
+    left_out = "S9: left out: it is for a system that was started with --respondent-b"
+    assert lines == [left_out, "0 of 0 stories passed"]
 
 
 def test_a_model_cannot_be_chosen_for_a_system_that_runs_already() -> None:

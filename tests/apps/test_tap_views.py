@@ -18,6 +18,16 @@ from local.apps.tap.view import View
 from local.apps.terminal import visible
 from local.bus.blobs import BlobStore
 from local.protocol.envelope import Envelope
+from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
+from local.protocol.memory_messages import (
+    MemoryAnnotated,
+    MemoryDeleted,
+    MemoryIngested,
+    MemoryRequest,
+    MemoryResult,
+    UserFacts,
+)
+from local.protocol.messages import Message
 
 QUERY = "3f2a1b9c" * 4
 
@@ -53,6 +63,32 @@ def test_a_preview_leaves_out_what_is_usual_and_shows_what_is_not() -> None:
     assert line.endswith('3f2a1b9c status="answered"')
     [line] = shown(human(), [envelope(payload=usual | {"respondent_id": "B", "attempt": 2, "query_id": "x"})])
     assert line.endswith('query_id="x" respondent_id="B" attempt=2 status="answered"')
+
+
+@pytest.mark.parametrize(
+    ("message", "preview"),
+    [
+        (CritiqueResult(query_id=QUERY, score=4, status="graded", judge="m"), 'score=4 status="graded" judge="m"'),
+        (CritiqueResult(query_id=QUERY, score=None, status="unparsed", self_judged=True),
+         'status="unparsed" self_judged=true'),
+        (PairwiseResult(query_id=QUERY, winner="tie", order_consistent=False, status="graded"),
+         'winner="tie" order_consistent=false status="graded"'),
+        (UserFeedback(query_id=QUERY, rating=-1, comment="No.", rated_at=7.0), 'rating=-1 comment="No." rated_at=7.0'),
+        (RewardEvent(query_id=QUERY, respondent_id="B", reward=0.0, rated_at=7.0),
+         'respondent_id="B" reward=0.0 source="user" rated_at=7.0'),
+        (MemoryRequest(verb="search", query="tea", limit=3), 'verb="search" query="tea" limit=3'),
+        (MemoryResult(verb="search", degraded=("words alone",)), 'verb="search" degraded=["words alone"]'),
+        (MemoryIngested(engram_id="e1", query_id=QUERY), 'engram_id="e1"'),
+        (MemoryAnnotated(engram_id="e1", query_id=QUERY, what="score", value=4.0),
+         'engram_id="e1" what="score" value=4.0'),
+        (MemoryDeleted(engram_id="e1", query_id=QUERY), 'engram_id="e1"'),
+        (UserFacts(of_user="owner", lines=("tea: green",)), 'of_user="owner" lines=["tea: green"]'),
+    ],
+    ids=lambda value: value.routing_key if isinstance(value, Message) else "",
+)  # fmt: skip
+def test_a_judgement_or_memory_has_a_line_that_says_what_it_says(message: Message, preview: str) -> None:
+    [line] = shown(human(), [envelope(message.routing_key, message.encode())])
+    assert line.split(maxsplit=4)[1:] == [message.routing_key, "api", "3f2a1b9c", preview]
 
 
 @pytest.mark.parametrize("text", ["plain " * 40, "幅広い文字 " * 40])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 import time
@@ -14,7 +15,17 @@ import httpx
 import pytest
 
 from local.errors import ModelBusy, ModelError
-from local.models.chat import ChatModel, ContentDelta, Delta, Done, Json, ThinkingDelta, ToolCall
+from local.models.chat import (
+    ChatModel,
+    ContentDelta,
+    Degraded,
+    Delta,
+    Done,
+    Json,
+    ThinkingDelta,
+    TokenScores,
+    ToolCall,
+)
 from local.models.model_errors import ErrorClass, classify
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
@@ -352,3 +363,60 @@ async def test_a_model_that_is_not_there_is_told_as_missing_whoever_asks(model: 
                 await model.embed("llama9", ["a"])
     assert caught.value.kind == "model_missing"
     assert classify(caught.value) is ErrorClass.PERMANENT
+
+
+SCHEMA: Json = {
+    "type": "object",
+    "properties": {"score": {"type": "integer", "enum": [3]}},
+    "required": ["score"],
+    "additionalProperties": False,
+}
+
+
+async def test_a_reply_follows_the_schema_it_was_asked_for_in(model: ChatModel, control: Control) -> None:
+    assert json.loads(content(await chat(model, format=SCHEMA))) == {"score": 3}
+    (request,) = await control.requests()
+    assert request["format"] == SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("text", "left_out", "form"),
+    [("logprobs is not supported", "token probabilities", SCHEMA), ("response_format is unknown", "a form", None)],
+)
+async def test_what_a_server_refuses_is_asked_without_told_and_remembered(
+    model: ChatModel, control: Control, text: str, left_out: str, form: Json | None
+) -> None:
+    await control.fault("status", status=400, body={"error": text})
+    for _ in range(2):
+        deltas = await chat(model, format=SCHEMA, logprobs=True)
+        assert isinstance(deltas[0], Degraded) and left_out in deltas[0].note
+        assert sum(isinstance(delta, Degraded) for delta in deltas) == 1
+        assert isinstance(deltas[-1], Done)
+    answered = [request for request in await control.requests() if request["status"] == 200]
+    assert [request["format"] for request in answered] == [form, form]
+
+
+async def test_a_refusal_that_asking_for_less_does_not_mend_is_the_outcome_and_not_remembered(
+    model: ChatModel, control: Control
+) -> None:
+    for _ in range(3):
+        await control.fault("status", status=400, body={"error": "no"})
+    with pytest.raises(ModelError) as caught:
+        await chat(model, format=SCHEMA, logprobs=True)
+    assert caught.value.kind == "bad_request"
+    assert json.loads(content(await chat(model, format=SCHEMA))) == {"score": 3}
+
+
+async def test_nothing_is_left_out_of_a_call_that_wished_for_nothing(model: ChatModel, control: Control) -> None:
+    await control.fault("status", status=400, body={"error": "logprobs is not supported"})
+    with pytest.raises(ModelError):
+        await chat(model)
+    assert content(await chat(model)) == ANSWER
+
+
+async def test_the_probabilities_of_a_reply_are_told_token_by_token_if_and_only_if_asked_for(model: ChatModel) -> None:
+    scores = [delta for delta in await chat(model, logprobs=True) if isinstance(delta, TokenScores)]
+    told = [token for score in scores for token in score.tokens]
+    assert "".join(token.text for token in told) == ANSWER
+    assert all(max(token.alternatives, key=token.alternatives.__getitem__) == token.text for token in told)
+    assert not any(isinstance(delta, TokenScores) for delta in await chat(model))

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -60,6 +61,15 @@ async def come_back(supervisor: Supervisor, name: str, restarts: int = 1) -> Chi
             lambda _: child(supervisor, name).restarts >= restarts and child(supervisor, name).state is State.READY
         )
     return child(supervisor, name)
+
+
+async def test_a_child_that_outlives_its_group_is_stopped_when_the_others_of_it_have_ended() -> None:
+    told: list[tuple[str, State]] = []
+    journal, others = replace(spec("journal"), outlives=True), [spec("memory"), spec("critic")]
+    async with Supervisor([[journal, *others]], on_change=lambda child: told.append((child.name, child.state))):
+        pass
+    stopping = told.index(("journal", State.STOPPING))
+    assert all(told.index((child.name, State.STOPPED)) < stopping for child in others)
 
 
 async def test_every_child_is_ready_before_the_next_starts_and_stops_after_it() -> None:

@@ -1,13 +1,14 @@
 """What was asked and answered."""
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from local.errors import StoreFull
+from local.errors import StoreFenced, StoreFull
 from local.services.conversation import MAX_HISTORY_TURNS, Asked, ConversationService, Past, TurnStatus
 from local.services.database import Database
 
@@ -149,7 +150,7 @@ async def test_the_title_of_a_session_is_its_first_query(conversation: Conversat
         ("a", "First of a", 2),
         ("b", "x" * 80, 1),
     ]
-    assert sessions[0].keys() == {"session_id", "user_id", "title", "turns", "started_at", "updated_at"}
+    assert sessions[0].keys() == {*("session_id", "user_id", "title", "turns", "started_at", "updated_at", "incognito")}
     assert sessions[0]["updated_at"] >= sessions[1]["updated_at"] >= sessions[1]["started_at"]
 
 
@@ -258,3 +259,99 @@ async def test_a_record_that_cannot_be_taken_over_is_left_closed(
         async with ConversationService(tmp_path / "c.db"):
             pass
     assert not {thread.name for thread in set(threading.enumerate()) - before if "c.db" in thread.name}
+
+
+def recalling(engram_id: str, text: str) -> dict[str, object]:
+    return {"tool": "search_memory", "result": text, "sources": [f"engram:{engram_id}", "engram:other"]}
+
+
+def contents_of(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
+
+
+async def test_a_forgotten_query_has_left_nothing_and_the_rest_of_its_session_is_there(tmp_path: Path) -> None:
+    async with ConversationService(tmp_path / "c.db") as service:
+        for number in (1, 2, 3):
+            await service.accept(asked(f"q{number}", query=f"secret {number}"))
+            await end(service, f"q{number}", f"noted {number}")
+        await service.keep_summary("s", 2, "the secret 2 was told")
+        assert await service.forget("q2") == 1
+        assert b"secret 2" not in contents_of(tmp_path)
+        assert await contents(service) == ["secret 1", "noted 1", "secret 3", "noted 3"]
+        turn, _ = await service.accept(asked("q4"))
+        assert turn.beginning is not None
+        assert (turn.beginning.summary, len(turn.beginning.history)) == (None, 4)
+        assert await service.forget("q2") == 0
+
+
+async def test_an_open_turn_is_not_forgotten(conversation: ConversationService) -> None:
+    await conversation.accept(asked("q1"))
+    assert await conversation.forget("q1") == 0
+    assert await conversation.turn("q1") is not None
+
+
+async def test_what_other_turns_have_recalled_of_a_deleted_memory_loses_its_text_wherever_it_is_kept(
+    tmp_path: Path,
+) -> None:
+    async with ConversationService(tmp_path / "c.db") as service:
+        for query_id in ("ended", "open"):
+            await service.accept(asked(query_id))
+        outcome = {"answer": "It is so.", "tool_calls": [recalling("e1", "secret"), recalling("e2", "kept")]}
+        await service.finish("ended", TurnStatus.ANSWERED, "It is so.", "response.generation", json.dumps(outcome))
+        await service.add_steps("open", 0, [json.dumps({"kind": "tools", "records": [recalling("e1", "secret")]})])
+        await service.keep_result("open", "open:1:0", json.dumps(recalling("e1", "secret")))
+        assert await service.is_recalled_by_open_turn("e1")
+        assert not await service.is_recalled_by_open_turn("e2")
+        assert await service.forget_recalled("e1") == 3
+        assert b"secret" not in contents_of(tmp_path)
+        ended = await service.turn("ended")
+        assert ended is not None
+        calls = json.loads(ended.outcome or "")["tool_calls"]
+        assert [call["result"] for call in calls] == ["[a memory that was deleted]", "kept"]
+        assert [call["sources"] for call in calls] == [["engram:other"], ["engram:e2", "engram:other"]]
+        assert not await service.is_recalled_by_open_turn("e1")
+        assert await service.forget_recalled("e1") == 0
+
+
+async def test_attachments_go_with_the_last_that_names_them(conversation: ConversationService) -> None:
+    for query_id, session, files in (("q1", "s", ["one", "two"]), ("q2", "s", ["two"]), ("q3", "t", ["three", "one"])):
+        body = json.dumps({"attachments": files})
+        await conversation.accept(Asked(query_id, session, None, "e", "?", body))
+    assert await conversation.attachments_of(session_id="s") == {"two"}
+    assert await conversation.attachments_of(query_id="q1") == set()
+    assert await conversation.attachments_of(query_id="q3") == {"three"}
+
+
+async def test_the_first_query_decides_whether_its_session_is_incognito(conversation: ConversationService) -> None:
+    for query_id, session, incognito in (("q1", "s", True), ("q2", "s", False), ("q3", "t", False), ("q4", "t", True)):
+        turn, _ = await conversation.accept(Asked(query_id, session, None, "e", "?", "{}", incognito=incognito))
+        assert turn.incognito is (session == "s")
+    listed = {session["session_id"]: session["incognito"] for session in await conversation.sessions()}
+    assert listed == {"s": True, "t": False}
+    assert await conversation.incognito_sessions() == ["s"]
+
+
+async def test_a_session_is_idle_from_its_last_answer_on(conversation: ConversationService) -> None:
+    await conversation.accept(Asked("q1", "s", None, "e", "?", "{}", incognito=True))
+    await end(conversation, "q1", "answer")
+    [turn] = await conversation.session("s")
+    assert turn.finished_at is not None
+    assert await conversation.incognito_sessions(turn.finished_at) == []
+    assert await conversation.incognito_sessions(turn.finished_at + 0.001) == ["s"]
+
+
+async def test_a_session_that_is_dropped_is_gone_with_what_is_open_in_it(tmp_path: Path) -> None:
+    async with ConversationService(tmp_path / "c.db") as service:
+        await service.accept(asked("q1", query="secret 1"))
+        await service.add_steps("q1", 0, ["secret 2"])
+        await service.keep_result("q1", "q1:1:0", "secret 3")
+        await service.cancel("q1")
+        assert await service.drop_session("s") == 1
+        assert await service.session("s") == []
+        assert b"secret" not in contents_of(tmp_path)
+
+
+async def test_a_process_that_was_replaced_ends_no_incognito_session(tmp_path: Path) -> None:
+    async with ConversationService(tmp_path / "c.db") as old, ConversationService(tmp_path / "c.db"):
+        with pytest.raises(StoreFenced):
+            await old.incognito_sessions()

@@ -138,6 +138,12 @@ def live(
             yield live
 
 
+@pytest.fixture(scope="session")
+def watching() -> type[Live]:
+    """For a test module with a system of its own."""
+    return Live
+
+
 @pytest.fixture
 def processes() -> Callable[[int], list[psutil.Process]]:
     """The processes of the session that a process leads; sessions outlive their leaders."""

@@ -51,6 +51,7 @@ def test_a_bus_port_that_is_taken(refused, tmp_path: Path) -> None:
     ("flags", "complaint"),
     [
         (["--bogus"], "No such option: --bogus"),
+        (["--temperature-b", "-1"], "Invalid value for '--temperature-b': Input should be greater than or equal to 0"),
         (["--backend", "nope"], "backend: expected 'auto', 'ollama', 'openai', 'llama_server' or 'stand_in', found"),
     ],
 )

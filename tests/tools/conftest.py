@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from local.bus import journal_link
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
 from local.protocol.messages import QueryCancel, ToolRequest, ToolResult, ToolSchema, ToolSchemaRequest
@@ -44,8 +45,9 @@ class Caller:
 
 
 @pytest.fixture
-async def serve() -> AsyncIterator[Callable[[Tool], Awaitable[Caller]]]:
+async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[Tool], Awaitable[Caller]]]:
     """Serves a tool for the length of the test."""
+    monkeypatch.setattr(journal_link, "FLUSH_SECONDS", 0.0)  # there is no journal
     hub = MemoryHub()
     stop = asyncio.Event()
     tasks: list[asyncio.Task[None]] = []
@@ -57,7 +59,8 @@ async def serve() -> AsyncIterator[Callable[[Tool], Awaitable[Caller]]]:
         caller = Caller(bus, tool)
         await bus.ready()
         ready = asyncio.Event()
-        tasks.append(asyncio.create_task(Host(tool, Bus(tool.name, hub.transport())).run(stop, ready.set)))
+        host = Host(tool, Bus(tool.name, hub.transport(), journaled=True))
+        tasks.append(asyncio.create_task(host.run(stop, ready.set)))
         await asyncio.wait_for(ready.wait(), SECONDS)
         return caller
 

@@ -6,7 +6,7 @@ import pytest
 
 from local.errors import ToolError
 from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
-from local.services.effect_store import StoredEffect
+from local.services.effect_store import FORGOTTEN, StoredEffect
 from local.tools.effect_ledger import asked_of, key_of, on_record
 
 
@@ -36,6 +36,13 @@ def test_a_call_of_which_only_the_beginning_is_known_may_have_happened() -> None
     assert result.error == ErrorInfo(
         kind="outcome_unknown",
         message="note was interrupted in this call: it may or may not have happened; it is not repeated",
+    )
+
+
+def test_a_call_whose_end_was_deleted_is_not_repeated_either() -> None:
+    result = on_record(request(), StoredEffect(asked_of(request()), FORGOTTEN))
+    assert result.error == ErrorInfo(
+        kind="deleted", message="this call was made before; how it ended was deleted, and it is not repeated"
     )
 
 

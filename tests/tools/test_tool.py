@@ -26,6 +26,7 @@ class WeatherTool(Tool):
     effect = "none"
     repeatable = False
     timeout_seconds = 7.5
+    rubric = "forecasts"
 
     def __init__(self) -> None:
         super().__init__(Settingless())
@@ -65,6 +66,7 @@ async def test_the_schema_is_published_at_the_start_and_whenever_somebody_asks(s
     first = await caller.schema()
     assert (first.tool, first.description) == ("weather", "Tell the weather\nof a city.")
     assert (first.effect, first.repeatable, first.timeout_seconds) == ("none", False, 7.5)
+    assert first.rubric == "forecasts"
     assert first.parameters["properties"]["city"] == {"type": "string", "description": "A city"}
     await caller.ask_for_schemas()
     assert await caller.schema() == first

@@ -11,7 +11,8 @@ import pytest
 
 from local.errors import ConfigError, StoreFailed, StoreFenced, StoreFull, ToolError, UnsendableMessage
 from local.protocol.envelope import Envelope
-from local.protocol.messages import ErrorInfo, QueryCancel, ToolRequest, ToolResult
+from local.protocol.memory_messages import MemoryDeleted
+from local.protocol.messages import ErrorInfo, QueryCancel, SessionDeleted, ToolRequest, ToolResult
 from local.runtime.participant import Resources, Settingless
 from local.services.effect_store import EffectStore
 from local.tools.tool import Tool
@@ -316,3 +317,26 @@ async def test_a_tool_that_forgets_its_record_in_a_lifespan_of_its_own_runs_noth
         with pytest.raises(ConfigError, match=r"has to enter super\(\)\.lifespan\(\)"):
             await ask(tool)
     assert tool.notes == []
+
+
+@pytest.mark.parametrize(
+    "notice", [SessionDeleted(deleted_session_id="s"), MemoryDeleted(engram_id="m", query_id="q1")]
+)
+async def test_what_a_deleted_call_brought_is_gone_and_it_is_not_made_again(
+    process: Start, tmp_path: Path, notice: SessionDeleted | MemoryDeleted
+) -> None:
+    handlers = {handles.message: handles for handles in NoteTool.handlers() if handles.durable == "tool_note"}
+    async with process() as tool:
+        await tool.call(request("secret"), ENVELOPE._replace(session_id="s"))
+        await getattr(tool, handlers[type(notice)].method)(notice, ENVELOPE)
+        assert b"noted: secret" not in b"".join(file.read_bytes() for file in (tmp_path / "effects").iterdir())
+        again = await tool.call(request("secret"), ENVELOPE._replace(session_id="s"))
+        assert again.error is not None
+        assert (again.error.kind, tool.notes) == ("deleted", ["secret"])
+
+
+def test_a_tool_without_effects_keeps_nothing_that_it_would_have_to_delete() -> None:
+    class ReadTool(NoteTool):
+        effect = "read"
+
+    assert not [handles for handles in ReadTool.handlers() if handles.durable]

@@ -20,7 +20,20 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
 TOO_MANY = "too many queries of this session wait already; ask again later, with a new query_id"
+MIXED = {
+    True: "this session is incognito, and this query is not; ask it in another session, or incognito",
+    False: "this session is kept, so nothing in it can be incognito; ask in a session of its own",
+}
 CANCELLED_EARLY = "the query was cancelled before its turn came"
+
+
+def asked_of(message: QueryReceived, envelope: Envelope, tools: Collection[str]) -> Asked:
+    """A query as it is stored; without a session it is one of its own."""
+    return Asked(
+        message.query_id, envelope.session_id or message.query_id, envelope.user_id, envelope.id, message.query,
+        message.encode().decode(), in_history=message.history is None, tools=tuple(tools),
+        incognito=message.incognito,
+    )  # fmt: skip
 
 
 class Acceptance:
@@ -38,12 +51,8 @@ class Acceptance:
         """
         query_id, session_id = message.query_id, envelope.session_id or message.query_id
         has_room = self._line.expect(query_id, session_id)
-        asked = Asked(
-            query_id, session_id, envelope.user_id, envelope.id, message.query, message.encode().decode(),
-            in_history=message.history is None, tools=tuple(tools),
-        )  # fmt: skip
         try:
-            return await self._store(asked, has_room=has_room)
+            return await self._store(asked_of(message, envelope, tools), has_room=has_room)
         finally:
             self._line.expect_no_more(query_id)
 
@@ -62,6 +71,8 @@ class Acceptance:
         stored, is_new = await self._conversation.accept(asked)
         if stored.outcome is not None or stored.query != asked.query:
             return stored
+        if stored.incognito != asked.incognito:
+            return await self._outcomes.store(stored, TurnStatus.FAILED, "conflict", MIXED[stored.incognito])
         if not has_room and is_new:
             return await self._outcomes.store(stored, TurnStatus.FAILED, "busy", TOO_MANY)
         if is_new and (stored.cancelled or self._turns.is_cancelled(asked.query_id)):

@@ -11,6 +11,7 @@ from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 MAX_CALLS_AT_ONCE = 16
 SAME_CALL_REFUSED = 3
 SAME_CALL_ENDS_LOOP = 4
+NOT_MADE = frozenset({"too_many_calls", "unknown_tool", "repeated_call"})  # kinds of what is refused here
 _TOLD = "arguments; answer with what its results say, or ask for something else"
 
 
@@ -19,18 +20,18 @@ def settle_here(
 ) -> ToolCallRecord | None:
     """The record of a call that no tool has to answer, or None. `index` is its place in the model's message."""
     if index >= MAX_CALLS_AT_ONCE:
-        return _refused(call, "too_many_calls", f"at most {MAX_CALLS_AT_ONCE} calls are made at once")
+        return refused(call, "too_many_calls", f"at most {MAX_CALLS_AT_ONCE} calls are made at once")
     schema = offered.get(call.tool)
     if schema is None:
         names = ", ".join(sorted(offered)) or "none"
-        return _refused(call, "unknown_tool", f"there is no tool {call.tool!r} now; tools: {names}")
+        return refused(call, "unknown_tool", f"there is no tool {call.tool!r} now; tools: {names}")
     if schema.repeatable:
         return None
     times = sum(call.signature in asked for asked in rounds(steps))
     if times + 1 >= SAME_CALL_REFUSED:
-        return _refused(call, "repeated_call", f"{call.tool} was called {times} times with the same {_TOLD}")
+        return refused(call, "repeated_call", f"{call.tool} was called {times} times with the same {_TOLD}")
     if alternates([*rounds(steps), frozenset({call.signature})]):
-        return _refused(call, "repeated_call", f"the same two calls are made in turn, with the same {_TOLD}")
+        return refused(call, "repeated_call", f"the same two calls are made in turn, with the same {_TOLD}")
     return _recorded(call, steps)
 
 
@@ -71,10 +72,11 @@ def under_id(call: PlannedCall, record: ToolCallRecord) -> ToolCallRecord:
 
 def cut_off(call: PlannedCall) -> ToolCallRecord:
     """The record of a call whose result nobody waits for any more."""
-    return _refused(call, "cancelled", f"{call.tool} was cancelled before it had answered; it may have done its work")
+    return refused(call, "cancelled", f"{call.tool} was cancelled before it had answered; it may have done its work")
 
 
-def _refused(call: PlannedCall, kind: str, message: str) -> ToolCallRecord:
+def refused(call: PlannedCall, kind: str, message: str) -> ToolCallRecord:
+    """The record of a call that is not made, for a reason that the model reads."""
     return ToolCallRecord(
         call_id=call.call_id, tool=call.tool, args=call.args, error=ErrorInfo(kind=kind, message=message)
     )

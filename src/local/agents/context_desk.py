@@ -99,6 +99,11 @@ class ContextDesk:
         task = self._under_way[session_id] = self._group.create_task(preparing, name=f"summarise {session_id}")
         task.add_done_callback(lambda _: self._under_way.pop(session_id, None))
 
+    def drop(self, session_id: str) -> None:
+        """Something of a session is to be forgotten: stop summarising it."""
+        if (task := self._under_way.get(session_id)) is not None:
+            task.cancel()
+
     async def _prepare(self, planned: Plan, parts: Parts, session_id: str, tell: Callable[[Plan, Parts], None]) -> None:
         try:
             keep = partial(self._keep, session_id)

@@ -20,11 +20,11 @@ class ConversationDesk:
     def __init__(
         self,
         conversation: ConversationService,
-        prelude: Callable[[Sequence[Json], date], Sequence[Json]],
+        prelude: Callable[[Sequence[Json], date, str | None], Sequence[Json]],
         delete: Callable[[str], Awaitable[tuple[int, int]]],
     ) -> None:
-        """`prelude(history, today)` is what the model gets before a question; `delete(session_id)` gives the numbers of
-        turns and of messages on record that it has emptied."""
+        """`prelude(history, today, user_id)` is what the model gets before a question; `delete(session_id)` gives the
+        numbers of turns and of messages on record that it has emptied."""
         self._conversation, self._prelude, self._delete_session = conversation, prelude, delete
 
     async def answer(self, request: ConversationRequest) -> ConversationResult:
@@ -51,7 +51,8 @@ class ConversationDesk:
         gauge = next(filter(None, map(_gauge, reversed(turns))), None)
         return {
             "session_id": session_id,
-            "messages": self._prelude(history, date.today()),
+            "incognito": turns[0].incognito,
+            "messages": self._prelude(history, date.today(), turns[-1].user_id),
             "turns": [_summary(turn) for turn in turns],
             "context": gauge and gauge.model_dump(),
         }

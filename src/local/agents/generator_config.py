@@ -25,6 +25,7 @@ class GeneratorConfig(Settings):
     tool_timeout_seconds: float = Field(30, gt=0)
     max_concurrent_turns: int = Field(128, ge=1)
     max_waiting_turns: int = Field(16, ge=0)
+    incognito_minutes: float = Field(30, gt=0)
     system_prompt: str = "You are LoCAL2, an assistant that runs on its user's own machine."
     prompts: dict[str, str] = Field({})
     prompt: str = DEFAULT_PROMPT

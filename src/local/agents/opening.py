@@ -8,6 +8,7 @@ from datetime import date
 from local.agents.attached import AttachedFiles
 from local.agents.context.summary import Summary
 from local.agents.generator_config import GeneratorConfig
+from local.agents.known_facts import KnownFacts
 from local.agents.prompt import compose
 from local.agents.turn import Question
 from local.models.chat import Json
@@ -16,7 +17,8 @@ from local.services.conversation import Past
 
 
 class Opening:
-    """Makes the questions of one respondent's turns. `offered` gives the tools that there are now."""
+    """Makes the questions of one respondent's turns. `offered` gives the tools that there are now; `facts` are what
+    users have pinned, for conversations that are ours: one that a caller brings along has its own context."""
 
     def __init__(
         self,
@@ -24,30 +26,38 @@ class Opening:
         respondent_id: str,
         files: AttachedFiles,
         offered: Callable[[], Mapping[str, ToolSchema]],
+        facts: KnownFacts,
     ) -> None:
         self._settings, self._respondent_id = settings, respondent_id
-        self._files, self._offered = files, offered
+        self._files, self._offered, self._facts = files, offered, facts
 
-    def prelude(self, history: Sequence[Json], today: date) -> tuple[Json, ...]:
-        """What the model gets before a question."""
-        return compose(self._settings.instructions, today, history, tools=self._offered().values())
+    def prelude(self, history: Sequence[Json], today: date, user_id: str | None) -> tuple[Json, ...]:
+        """What the model gets before a question of that user, by what is known now."""
+        return self._prelude(history, today, self._facts.known(user_id))
 
-    async def question(self, asked: QueryReceived, past: Past, today: date) -> Question:
+    async def question(self, asked: QueryReceived, past: Past, today: date, user_id: str | None) -> Question:
         """Everything that the turn's prompts begin with. Raises `AttachmentMissing`; `ModelError` for pictures that no
         model can see."""
         attached = await self._files.read(asked.attachments, asked.query)
+        facts = await self._facts.current(user_id) if asked.history is None else ()
         return Question(
             query_id=asked.query_id,
             respondent_id=self._respondent_id,
             query=asked.query,
-            prelude=self.prelude(past.history, today),
+            prelude=self._prelude(past.history, today, facts),
             think=self._settings.think,
             max_tool_iterations=self._settings.max_tool_iterations,
             summary=Summary() if past.summary is None else Summary.from_json(past.summary),
             attached=attached,
+            prompt=self._settings.prompt,
+            incognito=asked.incognito,
+            in_history=asked.history is None,
         )
 
     def model_for(self, question: Question) -> str:
         """The model that sees, if the question has pictures; else the one that answers."""
         settings = self._settings
         return (settings.vision_model or settings.model) if question.attached.images else settings.model
+
+    def _prelude(self, history: Sequence[Json], today: date, facts: Sequence[str]) -> tuple[Json, ...]:
+        return compose(self._settings.instructions, today, history, tools=self._offered().values(), facts=facts)

@@ -51,9 +51,9 @@ async def publish_outcome(bus: Bus, conversation: ConversationService, outcome: 
     failpoints.reach("turn.published")
 
 
-def failed(query_id: str, kind: str, message: str) -> QueryFailed:
+def failed(query_id: str, respondent_id: str, kind: str, message: str) -> QueryFailed:
     """The message that says that a query got no answer."""
-    return QueryFailed(query_id=query_id, error=ErrorInfo(kind=kind, message=message))
+    return QueryFailed(query_id=query_id, respondent_id=respondent_id, error=ErrorInfo(kind=kind, message=message))
 
 
 class Outcomes:
@@ -64,7 +64,7 @@ class Outcomes:
 
     async def store(self, stored: StoredTurn, status: TurnStatus, kind: str, message: str) -> StoredTurn:
         """Give a turn an end without an answer. Returns it with that."""
-        failure = failed(stored.query_id, kind, message)
+        failure = failed(stored.query_id, stored.respondent_id, kind, message)
         subject, outcome = failure.routing_key, failure.encode().decode()
         await self._conversation.finish(stored.query_id, status, None, subject, outcome)
         return replace(stored, status=status, outcome_subject=subject, outcome=outcome)
@@ -76,16 +76,17 @@ class Outcomes:
             await publish_outcome(self._bus, self._conversation, outcome, trace_of(stored))
 
     async def end(self, stored: StoredTurn, status: TurnStatus, kind: str, message: str) -> None:
-        """`store` and `publish`."""
-        await self.publish(await self.store(stored, status, kind, message))
+        """`store` and `publish`; an end that there is stays."""
+        if stored.outcome is None:
+            stored = await self.store(stored, status, kind, message)
+        await self.publish(stored)
 
     async def fail_unstored(self, trace: Trace, error: ErrorInfo) -> None:
         """Publish the end of a query that never got onto this record."""
         query_id = trace.correlation_id
-        failure = failed(query_id, error.kind, error.message)
-        await self._bus.publish(
-            failure, trace, envelope_id=response_id(query_id, failure.respondent_id), seconds=math.inf
-        )
+        failure = QueryFailed(query_id=query_id, error=error)
+        envelope_id = response_id(query_id, failure.respondent_id)
+        await self._bus.publish(failure, trace, envelope_id=envelope_id, seconds=math.inf)
 
     async def hand_in_what_is_open(self) -> None:
         """Have the journal deliver whatever has no published end. It knows these queries, unless it was damaged."""

@@ -1,14 +1,20 @@
-"""How a session is deleted: from the journal, then from the generator's own record."""
+"""How a session is deleted: from the journal, then by everybody who keeps something of it, then from our own record."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
+from local.agents.context_desk import ContextDesk
 from local.agents.outcome import Outcomes
 from local.bus.bus import Bus
-from local.errors import NotOnRecord, RecordNotRedacted, RequestTimeout, SessionInUse
-from local.protocol.journal_messages import JournalRedact, JournalRedacted
-from local.services.conversation import ConversationService, TurnStatus
+from local.errors import NotOnRecord, RequestTimeout, SessionInUse
+from local.protocol.envelope import Trace, new_id
+from local.protocol.journal_messages import JournalRedact
+from local.protocol.messages import SessionDeleted
+from local.runtime.on_record import redact_on_record
+from local.services.attachments.store import AttachmentStore
+from local.services.conversation import ConversationService, StoredTurn, TurnStatus
 
 JOURNAL_SECONDS = 5.0
 
@@ -16,8 +22,18 @@ JOURNAL_SECONDS = 5.0
 class SessionDeletion:
     """Deletes sessions. Where it fails half-way the session is still there, and can be deleted again."""
 
-    def __init__(self, bus: Bus, conversation: ConversationService, outcomes: Outcomes) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        conversation: ConversationService,
+        outcomes: Outcomes,
+        *,
+        context: ContextDesk | None = None,
+        files: AttachmentStore | None = None,
+    ) -> None:
+        """`context` may be summarising the session; `files` are what queries can name."""
         self._bus, self._conversation, self._outcomes = bus, conversation, outcomes
+        self._context, self._files = context, files
 
     async def delete(self, session_id: str) -> tuple[int, int]:
         """Remove a session; returns the numbers of turns and of messages on record that have lost their content.
@@ -25,28 +41,40 @@ class SessionDeletion:
         Raises `SessionInUse`, `NotOnRecord`, `RequestTimeout` while there is no journal, `RecordNotRedacted`,
         `StoreFailed`.
         """
-        try:
-            async with asyncio.timeout(JOURNAL_SECONDS):
-                await self._publish_what_has_ended(session_id)
-                redacted = await self._redact(session_id)
-        except TimeoutError:
-            raise RequestTimeout(JournalRedact.subject, JOURNAL_SECONDS) from None
+        turns = await self._conversation.session(session_id)
+        if any(turn.status is TurnStatus.OPEN for turn in turns):
+            raise SessionInUse(session_id)
+        redacted = await self._delete_elsewhere(session_id, turns, [turn for turn in turns if not turn.published])
         deleted = await self._conversation.delete_session(session_id)
         if not deleted and not redacted:
             raise NotOnRecord(f"there is no session {session_id}")
         return deleted, redacted
 
-    async def _publish_what_has_ended(self, session_id: str) -> None:
-        """An outcome that reached the journal only later would bring back what was deleted."""
-        turns = await self._conversation.session(session_id)
-        if any(turn.status is TurnStatus.OPEN for turn in turns):
-            raise SessionInUse(session_id)
-        for turn in turns:
-            if not turn.published:
-                await self._outcomes.publish(turn)
+    async def drop(self, session_id: str) -> None:
+        """Remove a session of which nothing runs: whatever of it is open will have no end. Raises as `delete`."""
+        await self._delete_elsewhere(session_id, await self._conversation.session(session_id))
+        await self._conversation.drop_session(session_id)
 
-    async def _redact(self, session_id: str) -> int:
-        answer = await self._bus.request(JournalRedact(session_id=session_id), JournalRedacted, JOURNAL_SECONDS)
-        if answer.error is not None:
-            raise RecordNotRedacted(answer.error.message)
-        return answer.count
+    async def _delete_elsewhere(
+        self, session_id: str, turns: Sequence[StoredTurn], unpublished: Sequence[StoredTurn] = ()
+    ) -> int:
+        """Everywhere but on our own record, which goes last: as long as it is there all this can be done again.
+
+        An outcome that reached the journal only later would bring back what was deleted.
+        """
+        user_id = turns[0].user_id if turns else None
+        try:
+            async with asyncio.timeout(JOURNAL_SECONDS):
+                for turn in unpublished:
+                    await self._outcomes.publish(turn)
+                redacted = await redact_on_record(self._bus, JournalRedact(session_id=session_id), JOURNAL_SECONDS)
+                notice = SessionDeleted(deleted_session_id=session_id)
+                await self._bus.publish(notice, Trace(new_id(), user_id=user_id))  # of no session: it is to stay
+        except TimeoutError:
+            raise RequestTimeout(JournalRedact.subject, JOURNAL_SECONDS) from None
+        if self._context is not None:
+            self._context.drop(session_id)
+        if self._files is not None:
+            named = await self._conversation.attachments_of(session_id=session_id)
+            await asyncio.to_thread(self._files.discard, named)
+        return redacted

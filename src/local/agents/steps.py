@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -10,6 +11,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 from local.errors import StoreDamaged
 from local.models.chat import Json
 from local.protocol.messages import Data, ToolCallRecord, UsageInfo
+
+
+def signature(tool: str, args: Mapping[str, Any]) -> str:
+    """Equal for calls that ask for the same."""
+    return f"{tool} {json.dumps(args, sort_keys=True)}"
 
 
 class PlannedCall(Data):
@@ -22,7 +28,7 @@ class PlannedCall(Data):
     @property
     def signature(self) -> str:
         """Equal for calls that ask for the same."""
-        return f"{self.tool} {json.dumps(self.args, sort_keys=True)}"
+        return signature(self.tool, self.args)
 
 
 class ModelStep(Data):

@@ -37,6 +37,11 @@ class TokenStream:
         if self._due is None:
             self._due = asyncio.get_running_loop().call_soon(self.flush)
 
+    def begin_again(self, attempt: int) -> None:
+        """What was said of this message does not count: whoever follows goes by the higher attempt."""
+        self._texts.clear()
+        self._attempt, self._index = attempt, 0
+
     def flush(self) -> None:
         """Publish what has gathered."""
         if self._due is not None:

@@ -13,6 +13,7 @@ from local.agents.attached import Attached
 from local.agents.call_rules import SAME_CALL_ENDS_LOOP, alternates, cut_off, rounds, settle_here, under_id
 from local.agents.context.parts import Parts
 from local.agents.context.summary import Summary
+from local.agents.fence import Fence
 from local.agents.spoken import Spoken
 from local.agents.steps import ModelStep, NudgeStep, PlannedCall, Step, ToolStep
 from local.agents.turn_table import TABLE, Action, State
@@ -40,6 +41,9 @@ class Question:
     max_tool_iterations: int
     summary: Summary = Summary()  # noqa: RUF009 - frozen
     attached: Attached = Attached()  # noqa: RUF009 - frozen
+    prompt: str = "default"  # the name of its instructions
+    incognito: bool = False
+    in_history: bool = True
 
 
 class Next(Enum):
@@ -52,10 +56,10 @@ class Next(Enum):
 
 class Turn:
     """Feed it what happens; it says what comes next. `steps` is its whole memory: a turn made from the steps of
-    another continues it."""
+    another continues it. `fence` settles the calls that are not to be made."""
 
-    def __init__(self, question: Question, steps: Sequence[Step] = ()) -> None:
-        self.question = question
+    def __init__(self, question: Question, steps: Sequence[Step] = (), fence: Fence | None = None) -> None:
+        self.question, self._fence = question, fence
         self.steps: list[Step] = list(steps)
         self.on_change: Callable[[State, Action, State], None] = lambda before, action, after: None
         self._machine: Machine[State, Action] = Machine(TABLE, State.IDLE, lambda *change: self.on_change(*change))
@@ -162,6 +166,8 @@ class Turn:
             if call.call_id in kept:
                 continue
             record = settle_here(call, index, offered, self.steps)
+            if record is None and self._fence is not None:
+                record = self._fence.settle(call, offered[call.tool])
             if record is not None:
                 settled[call.call_id] = record
             elif offered[call.tool].repeatable or call.signature not in made:
@@ -221,6 +227,9 @@ class Turn:
             thinking="\n\n".join(text for text in thoughts if text),
             tool_calls=tuple(record for step in self.steps if isinstance(step, ToolStep) for record in step.records),
             model=next((step.model for step in reversed(steps) if step.model), ""),
+            prompt=self.question.prompt,
+            incognito=self.question.incognito,
+            in_history=self.question.in_history,
             usage=_total([step.usage for step in steps], self._gauge),
             degraded=tuple(dict.fromkeys(notes)),
             error=self._error,

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 from local import failpoints
 from local.agents.context.parts import Parts
 from local.agents.context.plan import Plan
-from local.agents.context_desk import ContextDesk, compacted, gauge_of
-from local.agents.lease import Leases
+from local.agents.context_desk import compacted, gauge_of
+from local.agents.means import Means
 from local.agents.outcome import publish_outcome
 from local.agents.steps import PlannedCall, parse_record
 from local.agents.token_stream import TokenStream
-from local.agents.tool_registry import ToolRegistry, as_function
+from local.agents.tool_registry import as_function
 from local.agents.turn import Next, Turn
 from local.agents.turn_table import Action, State
-from local.bus.bus import Bus
 from local.errors import LocalError, MalformedFrame, ModelError, RequestTimeout, StoreFailed, StoreFenced
-from local.models.chat import ChatModel, Done, Json
+from local.models.chat import Done, Json
 from local.models.text_calls import find_text_call
 from local.protocol.envelope import Trace
 from local.protocol.messages import (
@@ -36,7 +33,7 @@ from local.protocol.messages import (
     ToolResult,
     ToolSchema,
 )
-from local.services.conversation import ConversationService, TurnStatus
+from local.services.conversation import TurnStatus
 
 log = logging.getLogger(__name__)
 
@@ -51,24 +48,6 @@ def request_id(call_id: str, respondent_id: str) -> str:
     return uuid.uuid5(_NAMESPACE, f"{call_id}\n{respondent_id}").hex
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
-    """What every turn of a generator works with."""
-
-    bus: Bus
-    model: ChatModel
-    conversation: ConversationService
-    context: ContextDesk
-    tools: ToolRegistry
-    agent_id: str
-    model_name: str
-    options: Mapping[str, Any]
-    tool_timeout_seconds: float
-    answers_as: str | None = None
-    leases: Leases = field(default_factory=Leases)
-    clock: Callable[[], float] = field(default=time.monotonic)
-
-
 class TurnRunner:
     """Runs one turn to its end. `cancel()` ends it early with what was said so far; cancelling the task leaves it to be
     continued by the next process."""
@@ -81,6 +60,7 @@ class TurnRunner:
         self._query_id, self._respondent_id = question.query_id, question.respondent_id
         self._tokens = TokenStream(means.bus, trace, self._query_id, self._respondent_id, attempt)
         self._stored = len(turn.steps)
+        self._is_hearing = False  # a message of the model
         self._offered: dict[str, ToolSchema] = {}
         self._kept: dict[str, ToolCallRecord] = {}  # results that an earlier process got
         self._results: dict[str, ToolCallRecord] = {}  # of the calls under way
@@ -140,7 +120,7 @@ class TurnRunner:
                 self._work.cancel()
 
     async def _generate(self, following: Next) -> None:
-        with self._means.leases.users_turn(self._means.model_name):
+        with self._means.priority.turn():
             await self._follow(following)
 
     async def _follow(self, following: Next) -> None:
@@ -157,6 +137,17 @@ class TurnRunner:
         means, turn = self._means, self._turn
         self._offered = means.tools.offered(means.clock())
         functions = [as_function(schema) for schema in self._offered.values()] if turn.offers_tools else []
+        await means.priority.call(partial(self._ask, functions))
+        self._tokens.flush()
+        call = find_text_call(turn.content, functions) if functions and not turn.calls else None
+        return turn.message_ended(call)
+
+    async def _ask(self, functions: Sequence[Json]) -> None:
+        """Hear one message of the model; from its beginning, if it was cut off in one."""
+        means = self._means
+        if self._is_hearing:
+            self._tokens.begin_again(await means.conversation.next_attempt(self._query_id))
+        self._is_hearing = True
         for is_last_try in (False, True):
             planned = await self._plan(functions)
             try:
@@ -168,9 +159,7 @@ class TurnRunner:
                 means.context.overflowed(planned)
                 if is_last_try:
                     raise planned.gauge.too_large() from None
-        self._tokens.flush()
-        call = find_text_call(turn.content, functions) if functions and not turn.calls else None
-        return turn.message_ended(call)
+        self._is_hearing = False
 
     async def _plan(self, functions: Sequence[Json]) -> Plan:
         turn = self._turn

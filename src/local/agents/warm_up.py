@@ -21,11 +21,24 @@ class WarmUp:
 
     async def run(self, learn: Callable[[ModelInfo], object]) -> None:
         """Say at once what the first query would run into. `learn` is told what the server knows of the model."""
+        if not await self.look(learn):
+            return
         try:
-            learn(await self._model.show(self._name))
             self.details = {"load": "loading"}
             await self._model.load(self._name, self._options)
             self.details = {"load": "loaded"}
         except ModelError as error:
-            self.details = {"problem": str(error)}
-            log.warning("%s", error)
+            self._tell(error)
+
+    async def look(self, learn: Callable[[ModelInfo], object]) -> bool:
+        """The same without having it loaded; whether there is such a model."""
+        try:
+            learn(await self._model.show(self._name))
+        except ModelError as error:
+            self._tell(error)
+            return False
+        return True
+
+    def _tell(self, error: ModelError) -> None:
+        self.details = {"problem": str(error)}
+        log.warning("%s", error)

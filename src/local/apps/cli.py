@@ -36,6 +36,11 @@ def run(
     api_port: Annotated[int | None, typer.Option(help="Its port (8765); 0 takes a free one.", min=0, max=65535)] = None,
     model: Annotated[str | None, typer.Option(help="The model that answers (gemma4:12b).")] = None,
     prompt: Annotated[str | None, typer.Option(help="The variant of the prompt in generator.yaml.")] = None,
+    respondent_b: Annotated[
+        bool, typer.Option("--respondent-b", help="Have a second respondent answer too, to compare the two.")
+    ] = False,
+    model_b: Annotated[str | None, typer.Option(help="Its model, if it is another one; implies it.")] = None,
+    temperature_b: Annotated[float | None, typer.Option(help="Its temperature; implies it.", min=0.0)] = None,
     backend: Annotated[str | None, typer.Option(help="auto, ollama, openai, llama_server or stand_in.")] = None,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
@@ -52,6 +57,7 @@ def run(
         raise typer.BadParameter(
             f"{log_level!r} is none of debug, info, warning, error", param_hint="--log-level"
         ) from None
+    of_b = _given(model=model_b, temperature=temperature_b)
     flags = Flags(
         api=api,
         headless=headless,
@@ -60,6 +66,7 @@ def run(
         log_level=log_level,
         system=_given(api_host=api_host, api_port=api_port, backend=backend),
         generator=_given(model=model, prompt=prompt),
+        respondent_b=of_b if respondent_b or of_b else None,
     )
     raise typer.Exit(run_system(flags))
 

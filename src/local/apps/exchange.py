@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
+from local.apps.judgements import CRITIQUE, FEEDBACK, MAIN_RESPONDENT, PAIRWISE, Judgement, Judgements
 from local.errors import LocalError
 from local.protocol.envelope import Envelope
-from local.protocol.judgement_messages import CritiqueResult
+from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
 from local.protocol.messages import (
     AgentTransition,
     GenerationThinking,
@@ -27,7 +28,6 @@ from local.protocol.messages import (
 
 KEPT_EVENTS = 5_000
 KEPT_LOG_LINES = 5_000
-MAIN_RESPONDENT = "A"
 
 KINDS: dict[type[Message], str] = {
     QueryAccepted: "accepted",
@@ -38,7 +38,9 @@ KINDS: dict[type[Message], str] = {
     ToolResult: "tool_result",
     ResponseGeneration: "response",
     QueryFailed: "error",
-    CritiqueResult: "critique",
+    CritiqueResult: CRITIQUE,
+    PairwiseResult: PAIRWISE,
+    UserFeedback: FEEDBACK,
 }
 
 
@@ -83,6 +85,7 @@ class Exchange:
     def __init__(self, query_id: str, session_id: str, query: str, clock: Callable[[], float]) -> None:
         self.query_id, self.session_id, self.query = query_id, session_id, query
         self.log: list[LogLine] = []
+        self.judgements = Judgements()
         self._clock, self._started = clock, clock()
         self.heard_at = self._started
         self._accepted = asyncio.Event()
@@ -146,7 +149,7 @@ class Exchange:
     def receive(self, message: Message, envelope: Envelope) -> None:
         """Take in one message of this query."""
         self.heard_at = self._clock()
-        if not self._is_news(message):
+        if not self._is_news(message, envelope.id):
             return
         self.note(envelope.subject)
         self._begin_attempt(message)
@@ -195,6 +198,12 @@ class Exchange:
         """Whether it has ended and that number is its last."""
         return self.ended and number == self._count
 
+    def lacks(self, judgements: Collection[str]) -> bool:
+        """Whether it has an answer of the sort that is judged, and not all of these judgements of it yet."""
+        response = self.response
+        is_judged = response is not None and response.status == "answered" and not response.incognito
+        return is_judged and not self.judgements.kinds.issuperset(judgements)
+
     def said_so_far(self) -> dict[str, Any]:
         """What was thought, said and called; `complete` if this door is sure to have heard all of it."""
         return {
@@ -207,11 +216,11 @@ class Exchange:
             "tool_calls": list(self._calls.values()),
         }
 
-    def _is_news(self, message: Message) -> bool:
-        if getattr(message, "respondent_id", MAIN_RESPONDENT) != MAIN_RESPONDENT:
+    def _is_news(self, message: Message, envelope_id: str) -> bool:
+        if isinstance(message, Judgement):
+            return self.judgements.hear(message, envelope_id)
+        if self.ended or getattr(message, "respondent_id", MAIN_RESPONDENT) != MAIN_RESPONDENT:
             return False
-        if self.ended:
-            return isinstance(message, CritiqueResult)
         if isinstance(message, QueryAccepted):
             return message.attempt > self._attempt
         return not isinstance(message, GenerationThinking) or message.attempt >= self._attempt

@@ -17,6 +17,7 @@ from typing import Any
 from local.bus.address import BusAddress
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
+from local.bus.rejects import FILE_NAME as REJECTED
 from local.bus.rejects import RejectLog
 from local.bus.zeromq import ZeroMQTransport
 from local.config import environment, load
@@ -65,7 +66,7 @@ def open_bus(sender: str, address: BusAddress, data_dir: Path, *, journaled: boo
     return Bus(
         sender,
         ZeroMQTransport(address),
-        rejects=RejectLog(data_dir / "rejected.jsonl"),
+        rejects=RejectLog(data_dir / REJECTED),
         blobs=BlobStore(data_dir / "blobs"),
         journaled=journaled,
     )
@@ -92,7 +93,7 @@ def make(part: Part) -> Participant:
     kind = find_class(part.target, part.python_path)
     variables = environment()
     secrets = {key: getattr(variables, key) for key in SECRETS if key in kind.Config.model_fields}
-    config = load(kind.name, kind.Config, part.layers, {**secrets, **part.overrides})
+    config = load(kind.settings or kind.name, kind.Config, part.layers, {**secrets, **part.overrides})
     return kind.build(config, part.resources)
 
 

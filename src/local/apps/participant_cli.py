@@ -15,6 +15,7 @@ from typing import NoReturn
 from setproctitle import setproctitle
 
 from local.apps.backend import ollama_url
+from local.apps.overrides import overrides_for
 from local.apps.participant import Part, find_class, open_bus, serve
 from local.apps.run_directory import NotRunning, RunDirectory
 from local.bus.address import BusAddress
@@ -80,7 +81,13 @@ def _part(given: argparse.Namespace) -> Part:
     try:
         facts = directory.facts()
         routing = Routing.model_validate(facts.routing)
-        resources = Resources(directory.data_dir, routing, facts.model_backend, facts.chat_model)
+        resources = Resources(
+            directory.data_dir,
+            routing,
+            facts.model_backend,
+            chat_model=facts.chat_model,
+            chat_num_ctx=facts.chat_num_ctx,
+        )
     except NotRunning:
         if given.bus is None:
             raise
@@ -90,8 +97,7 @@ def _part(given: argparse.Namespace) -> Part:
     if ":" not in target:
         known = suggestion(target, [*BUILT_IN, "package.module:Class"])
         raise ConfigError(f"unknown participant {target!r}; {known}")
-    settings = next((entry.config for entry in system.participants if entry.target == target), {})
-    return Part(target, bus, resources, tuple(layers), system.python_path, settings)
+    return Part(target, bus, resources, tuple(layers), system.python_path, overrides_for(target, system, {}, {}))
 
 
 def _bus(addresses: str | None, directory: RunDirectory, system: SystemConfig) -> BusAddress:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from local.apps.judgements import JUDGEMENTS, MAIN_RESPONDENT, Judgement
 from local.bus.bus import Bus
 from local.errors import LocalError, MalformedFrame
-from local.protocol.envelope import Envelope, decode
-from local.protocol.journal_messages import JournalEntries, JournalRead
+from local.protocol.envelope import Envelope
 from local.protocol.messages import QueryFailed, QueryReceived, ResponseGeneration
+from local.runtime.on_record import read_on_record
 
-MAIN_RESPONDENT = "A"
 _NAMESPACE = uuid.UUID("a2f8d1a6-0f4e-4a52-9a2e-6f4a3f0f7c11")
 _OUTCOMES: dict[str, type[QueryFailed] | type[ResponseGeneration]] = {
     kind.subject: kind for kind in (QueryFailed, ResponseGeneration)
 }
-
-
-class RecordUnreadable(LocalError):
-    """The journal could not read its file; the text is its own."""
-
-    kind = "unavailable"
+_JUDGEMENTS: dict[str, type[Judgement]] = {kind.subject: kind for kind in JUDGEMENTS}
 
 
 class QueryDeleted(LocalError):
@@ -41,12 +37,22 @@ def query_envelope_id(query_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RecordedQuery:
-    """A query on record, and how it ended, if it has."""
+    """A query on record, and how it ended, if it has; `answers` has the envelopes of those that respondents gave."""
 
     asked: QueryReceived
     envelope: Envelope
     outcome: QueryFailed | ResponseGeneration | None = None
     outcome_envelope: Envelope | None = None
+    answers: Mapping[str, Envelope] = field(default_factory=dict)
+
+    def ended(self, outcome: QueryFailed | ResponseGeneration, envelope: Envelope) -> RecordedQuery:
+        """The same with what one respondent made of it; the first word of each counts."""
+        found, respondent = self, outcome.respondent_id
+        if isinstance(outcome, ResponseGeneration) and outcome.status == "answered":
+            found = replace(found, answers={respondent: envelope, **found.answers})
+        if respondent == MAIN_RESPONDENT and found.outcome is None:
+            found = replace(found, outcome=outcome, outcome_envelope=envelope)
+        return found
 
     def as_json(self) -> dict[str, Any]:
         """In the words of the generator's record."""
@@ -66,21 +72,27 @@ async def read_query(bus: Bus, query_id: str, seconds: float) -> RecordedQuery |
 
     Raises `QueryDeleted`, `RequestTimeout` while there is no journal, and `RecordUnreadable`.
     """
-    request = JournalRead(subjects=(QueryReceived.subject, *_OUTCOMES), correlation_id=query_id, limit=10)
     found: RecordedQuery | None = None
-    while True:
-        page = await bus.request(request, JournalEntries, seconds)
-        if page.error is not None:
-            raise RecordUnreadable(page.error.message)
-        for entry in page.entries:
-            envelope = decode(entry.frame.encode())
-            if not entry.redacted:
-                found = await _with(bus, found, envelope)
-            elif envelope.subject == QueryReceived.subject:
-                raise QueryDeleted(query_id)
-        if not page.more or not page.entries:
-            return found
-        request = request.model_copy(update={"after": page.entries[-1].number})
+    subjects = (QueryReceived.subject, *_OUTCOMES)
+    async for envelope, is_redacted in read_on_record(bus, query_id, subjects, seconds):
+        if not is_redacted:
+            found = await _with(bus, found, envelope)
+        elif envelope.subject == QueryReceived.subject:
+            raise QueryDeleted(query_id)
+    return found
+
+
+async def read_judgements(bus: Bus, query_id: str, seconds: float) -> list[tuple[Judgement, Envelope]]:
+    """What was said of the answers to a query, oldest first. Raises `RequestTimeout` and `RecordUnreadable`."""
+    found: list[tuple[Judgement, Envelope]] = []
+    async for envelope, is_redacted in read_on_record(bus, query_id, _JUDGEMENTS, seconds):
+        if is_redacted:
+            continue
+        try:
+            found.append((await bus.decode(_JUDGEMENTS[envelope.subject], envelope), envelope))
+        except MalformedFrame as error:
+            bus.reject(str(error), envelope.payload)
+    return found
 
 
 async def _with(bus: Bus, found: RecordedQuery | None, envelope: Envelope) -> RecordedQuery | None:
@@ -90,9 +102,7 @@ async def _with(bus: Bus, found: RecordedQuery | None, envelope: Envelope) -> Re
         outcome = await bus.decode(_OUTCOMES[envelope.subject], envelope)
     except MalformedFrame:
         return found
-    if found is None or found.outcome is not None or outcome.respondent_id != MAIN_RESPONDENT:
-        return found
-    return RecordedQuery(found.asked, found.envelope, outcome, envelope)
+    return None if found is None else found.ended(outcome, envelope)
 
 
 def _status(outcome: QueryFailed | ResponseGeneration | None) -> str:

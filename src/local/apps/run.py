@@ -19,6 +19,7 @@ from local.apps.announcer import Announcer
 from local.apps.backend import Backend, choose_backend
 from local.apps.bus_port import require_free
 from local.apps.listener import listen, require_token
+from local.apps.overrides import GENERATOR, overrides_for, with_second_respondent
 from local.apps.participant import Part, open_bus
 from local.apps.run_directory import Facts, RunDirectory
 from local.apps.warm_up import PRELOAD
@@ -41,6 +42,7 @@ KINDS = {
     "journal": "service",
     "arbiter": "service",
     "generator": "agent",
+    "generator_b": "agent",
     "memory": "agent",
     "critic": "agent",
     "reward": "observer",
@@ -61,6 +63,7 @@ class Flags:
     log_level: str = "info"
     system: Mapping[str, Any] = field(default_factory=dict)  # overrides of system.yaml
     generator: Mapping[str, Any] = field(default_factory=dict)  # overrides of generator.yaml
+    respondent_b: Mapping[str, Any] | None = None  # further ones for the second respondent; None: not asked for
 
     @property
     def models(self) -> Mapping[str, Any]:
@@ -79,7 +82,7 @@ class Plan:
     backend: Backend
     data_dir: Path
     listener: socket.socket | None
-    chat_model: str = ""
+    chat: GeneratorConfig
 
     @property
     def api_url(self) -> str | None:
@@ -95,6 +98,8 @@ def run(flags: Flags) -> int:
     failpoints.check()
     layers = layers_for(flags.config_dir)
     system = load_system(layers, flags.system, environment())
+    if flags.respondent_b is not None:
+        system = with_second_respondent(system)
     models = load_models(layers, flags.models)
     directory = RunDirectory(data_dir(flags.data_dir))
     directory.make_data_dir()
@@ -102,6 +107,7 @@ def run(flags: Flags) -> int:
         bus = directory.bus_address(system)
         require_free(bus)
         listener = _listen(system) if flags.api or not flags.headless else None
+        shared = overrides_for(GENERATOR, system, flags.generator, {})
         plan = Plan(
             flags=flags,
             system=system,
@@ -110,7 +116,7 @@ def run(flags: Flags) -> int:
             backend=choose_backend(system, models),
             data_dir=directory.data_dir,
             listener=listener,
-            chat_model=load("generator", GeneratorConfig, layers, flags.generator).model,
+            chat=load("generator", GeneratorConfig, layers, shared),
         )
         return asyncio.run(_supervise(plan, directory))
 
@@ -168,14 +174,14 @@ def stages(plan: Plan) -> list[ChildSpec | list[ChildSpec]]:
     level = plan.flags.log_level
     proxy = ChildSpec("proxy", "proxy", "local.apps.processes:run_proxy", (plan.bus,), log_level=level)
     servers = [_model_server(plan, spec) for spec in plan.backend.servers]
-    beside: list[ChildSpec] = [_participant(plan, "journal", JOURNAL, {})]
+    beside: list[ChildSpec] = [_participant(plan, "journal", JOURNAL)]
     if plan.backend.listener is not None:
         args = (StandInSettings(), plan.backend.listener)
         beside.append(ChildSpec("stand_in", "model", "local.apps.processes:run_stand_in", args, log_level=level))
     for entry in plan.system.participants:
-        beside.append(_participant(plan, entry.name, entry.target, entry.config))
+        beside.append(_participant(plan, entry.name, entry.target))
     if plan.listener is not None:
-        beside.append(_participant(plan, "api", API, {}))
+        beside.append(_participant(plan, "api", API))
     return [proxy, *([servers] if servers else []), beside]
 
 
@@ -191,20 +197,24 @@ def _model_server(plan: Plan, spec: ServerSpec) -> ChildSpec:
     )
 
 
-def _participant(plan: Plan, name: str, target: str, config: Mapping[str, Any]) -> ChildSpec:
+def _participant(plan: Plan, name: str, target: str) -> ChildSpec:
     is_api = target == API
     resources = Resources(
         data_dir=plan.data_dir,
         routing=plan.backend.routing,
         model_backend=plan.backend.name,
-        chat_model=plan.chat_model,
+        chat_model=plan.chat.model,
+        chat_num_ctx=plan.chat.num_ctx,
         listener=plan.listener if is_api else None,
     )
-    overrides = {**config, **(plan.flags.generator if name == "generator" else {})}
-    system = plan.system
+    system, flags = plan.system, plan.flags
+    overrides = overrides_for(target, system, flags.generator, flags.respondent_b or {})
     part = Part(target, plan.bus, resources, plan.layers, system.python_path, overrides, system.ollama_debug)
     kind = KINDS.get(name, "tool")
-    return ChildSpec(name, kind, "local.apps.participant:run", (part,), log_level=plan.flags.log_level, required=False)
+    outlives = target == JOURNAL  # what the others still have to say at their end is to be on record
+    return ChildSpec(
+        name, kind, "local.apps.participant:run", (part,), log_level=flags.log_level, required=False, outlives=outlives
+    )
 
 
 def _facts(plan: Plan) -> Facts:
@@ -216,7 +226,8 @@ def _facts(plan: Plan) -> Facts:
         model_url=plan.backend.url,
         model_backend=plan.backend.name,
         api_url=plan.api_url,
-        chat_model=plan.chat_model,
+        chat_model=plan.chat.model,
+        chat_num_ctx=plan.chat.num_ctx,
         routing=plan.backend.routing.model_dump(mode="json", exclude_unset=True),
     )
 

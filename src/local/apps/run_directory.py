@@ -29,7 +29,8 @@ class NotRunning(LocalError):
 class Facts:
     """What a running system tells those who come later: its process, its model servers, its HTTP address.
 
-    `routing` is `Routing` as JSON, `chat_model` the model that answers. Holds no secret.
+    `routing` is `Routing` as JSON, `chat_model` the model that answers with a window of
+    `chat_num_ctx` tokens. Holds no secret.
     """
 
     pid: int
@@ -41,6 +42,7 @@ class Facts:
     api_url: str | None
     routing: Mapping[str, Any] = field(default_factory=dict)
     chat_model: str = ""
+    chat_num_ctx: int = 32_000
 
 
 class RunDirectory:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from local import failpoints
+from local.apps.door_errors import DoorStopping, GeneratorSilent, NotAccepted
 from local.apps.exchange import KINDS, Exchange, QueryRefused, id_of_another
-from local.apps.record import RecordUnreadable, query_envelope_id, read_query
+from local.apps.exchanges import Exchanges
+from local.apps.judgements import MAIN_RESPONDENT, Judgements
+from local.apps.record import query_envelope_id, read_judgements, read_query
 from local.bus.bus import Bus
 from local.bus.inbox import Inbox
-from local.errors import LocalError, MalformedFrame, NotConfirmed, RequestTimeout
+from local.errors import LocalError, MalformedFrame, NotConfirmed, RecordUnreadable, RequestTimeout
 from local.protocol.envelope import Envelope, Trace, new_id
+from local.protocol.judgement_messages import UserFeedback
+from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import (
     ConversationRequest,
     ConversationResult,
@@ -24,39 +29,11 @@ from local.protocol.messages import (
     QueryCancel,
     QueryReceived,
     ResponseGeneration,
+    SessionDeleted,
 )
 
 MAX_OPEN = 10_000
-KEPT_ENDED = 128
 DELETE_SECONDS = 15.0  # longer than the generator waits for the journal, so that its reason is heard
-
-
-class NotAccepted(LocalError):
-    """The journal did not confirm a query in time."""
-
-    kind = "not_confirmed"
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"the query was not confirmed within {seconds:g} s; ask again with the same query_id")
-
-
-class GeneratorSilent(LocalError):
-    """Nothing was heard for long of a generator that has a query to answer."""
-
-    kind = "unavailable"
-
-    def __init__(self, seconds: float) -> None:
-        text = "the query is on record and goes on when it is back: ask again with the same query_id"
-        super().__init__(f"nothing was heard of the generator for {seconds:g} s; {text}")
-
-
-class DoorStopping(LocalError):
-    """This door closes; queries that were accepted go on without it."""
-
-    kind = "stopping"
-
-    def __init__(self) -> None:
-        super().__init__("this door is closing; an accepted query goes on: ask again with the same query_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +58,14 @@ class LoCALSession:
         self, bus: Bus, *, patience: Patience | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._bus, self._patience, self._clock = bus, patience or Patience(), clock
-        self._open: dict[str, Exchange] = {}
-        self._ended: OrderedDict[str, Exchange] = OrderedDict()
+        self._exchanges = Exchanges()
         self._inbox = Inbox()
         self._askers: set[asyncio.Task[None]] = set()
         self._stopping = False
         for message in KINDS:
             bus.subscribe(message.subject, self._arrived)
+        bus.subscribe(SessionDeleted.subject, self._session_deleted)
+        bus.subscribe(MemoryDeleted.subject, self._memory_deleted)
 
     async def __aenter__(self) -> Self:
         self._reader = asyncio.create_task(self._read(), name="session")
@@ -105,7 +83,7 @@ class LoCALSession:
     def stop(self) -> None:
         """Tell everybody who waits here that this door is closing, and ask nothing more."""
         self._stopping = True
-        for exchange in list(self._open.values()):
+        for exchange in list(self._exchanges.open):
             exchange.refuse(DoorStopping())
 
     def ask(
@@ -116,6 +94,7 @@ class LoCALSession:
         query_id: str | None = None,
         session_id: str | None = None,
         user_id: str | None = None,
+        incognito: bool = False,
         history: Sequence[dict[str, Any]] | None = None,
     ) -> Exchange:
         """Begin a query, or join the one of that id. Without a session it is one of its own, under the query's id.
@@ -130,14 +109,15 @@ class LoCALSession:
             return known
         if self._stopping:
             raise DoorStopping
-        if len(self._open) >= MAX_OPEN:
+        if len(self._exchanges.open) >= MAX_OPEN:
             raise QueryRefused("busy", f"{MAX_OPEN} queries are open already; try again later")
         exchange = Exchange(query_id, session_id or query_id, query, self._clock)
-        self._open[query_id] = exchange
+        self._exchanges.add(exchange)
         message = QueryReceived(
             query_id=query_id,
             query=query,
             attachments=tuple(attachments),
+            incognito=incognito,
             history=None if history is None else tuple(history),
         )
         trace = Trace(query_id, None, exchange.session_id, user_id)
@@ -149,7 +129,7 @@ class LoCALSession:
 
     def exchange(self, query_id: str) -> Exchange | None:
         """A query that this door knows: one that is open, or one of the last that ended."""
-        return self._open.get(query_id) or self._ended.get(query_id)
+        return self._exchanges.get(query_id)
 
     async def cancel(self, query_id: str) -> None:
         """Ask for the end of a query, on record. Raises `NotConfirmed`."""
@@ -166,11 +146,42 @@ class LoCALSession:
     async def delete(self, session_id: str) -> dict[str, Any]:
         """Remove a session for good, here as well. Raises as `look_up` does; then ask again: it may be half done."""
         deleted = await self.look_up("delete", session_id, DELETE_SECONDS)
-        for known in (self._open, self._ended):
-            for query_id, exchange in list(known.items()):
-                if exchange.ended and exchange.session_id == session_id:
-                    del known[query_id]
+        self._exchanges.forget(lambda exchange: exchange.session_id == session_id)
         return deleted
+
+    def forget(self, query_id: str) -> None:
+        """A query was deleted: keep nothing of it here."""
+        self._exchanges.forget(lambda exchange: exchange.query_id == query_id)
+
+    async def rate(
+        self, query_id: str, rating: Literal[-1, 1] | None, comment: str = "", respondent_id: str = MAIN_RESPONDENT
+    ) -> None:
+        """Put a user's word on an answer on record, or with None take it back.
+
+        Raises `QueryRefused` (not_found; conflict where there is no such answer), `QueryDeleted`, `RecordUnreadable`,
+        `RequestTimeout`, and as `Bus.publish` does.
+        """
+        recorded = await read_query(self._bus, query_id, self._patience.last_look)
+        if recorded is None:
+            raise QueryRefused("not_found", f"there is no query {query_id}")
+        if respondent_id not in recorded.answers:
+            raise QueryRefused("conflict", f"query {query_id} has no answer of {respondent_id} that could be rated")
+        feedback = UserFeedback(
+            query_id=query_id, respondent_id=respondent_id, rating=rating, comment=comment, rated_at=time.time()
+        )
+        await self._bus.publish(feedback, recorded.answers[respondent_id].trace())
+
+    async def judgements(self, query_id: str, seconds: float = 1.0) -> Judgements:
+        """What was said of a query's answer, as this door and the journal know it; the door alone if that is away."""
+        exchange = self.exchange(query_id)
+        known = Judgements() if exchange is None else exchange.judgements
+        with suppress(RequestTimeout, RecordUnreadable):
+            for message, envelope in await read_judgements(self._bus, query_id, seconds):
+                if exchange is not None:
+                    exchange.receive(message, envelope)
+                else:
+                    known.hear(message, envelope.id)
+        return known
 
     async def recall(self, query_id: str, seconds: float = 5.0) -> dict[str, Any]:
         """A query as the journal has it on record, or, where that is away or has it no more, the generator.
@@ -201,7 +212,7 @@ class LoCALSession:
         except LocalError as error:
             exchange.refuse(error)
         finally:
-            self._file(exchange)
+            self._exchanges.put_away(exchange)
 
     async def _look_until_ended(self, exchange: Exchange) -> None:
         looked_at, pause = self._clock(), self._patience.first_look
@@ -241,17 +252,16 @@ class LoCALSession:
         if recorded.outcome is not None and recorded.outcome_envelope is not None:
             exchange.receive(recorded.outcome, recorded.outcome_envelope)
 
-    def _file(self, exchange: Exchange) -> None:
-        if self._open.get(exchange.query_id) is exchange:  # one that was refused may have been asked again already
-            del self._open[exchange.query_id]
-            self._ended[exchange.query_id] = exchange
-            self._ended.move_to_end(exchange.query_id)
-            while len(self._ended) > KEPT_ENDED:
-                self._ended.popitem(last=False)
-
     def _arrived(self, envelope: Envelope) -> None:
         if self.exchange(envelope.correlation_id) is not None and not self._inbox.offer(envelope):
             self._bus.overflowed(envelope)
+
+    def _session_deleted(self, envelope: Envelope) -> None:
+        session_id = SessionDeleted.decode(envelope.payload).deleted_session_id
+        self._exchanges.forget(lambda exchange: exchange.session_id == session_id)
+
+    def _memory_deleted(self, envelope: Envelope) -> None:
+        self.forget(MemoryDeleted.decode(envelope.payload).query_id)
 
     async def _read(self) -> None:
         async for envelope in self._inbox:

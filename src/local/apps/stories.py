@@ -10,7 +10,7 @@ from pathlib import Path
 
 from local.apps.local_web import LocalWeb, load_pages
 from local.apps.story import Story, find_stories, load_story
-from local.apps.story_player import Player
+from local.apps.story_player import REAL_MODEL_WAIT_SECONDS, WAIT_SECONDS, Player
 from local.apps.system_client import SystemClient
 from local.apps.temporary_system import TemporarySystem, write_settings
 from local.errors import ConfigError
@@ -39,21 +39,36 @@ def run_stories(
     """Play stories ("S1" or paths; none named: all) and `show` one line for each check. Gives the exit status: 0 if
     all passed, 1 if not.
 
-    Without `api`, the address of a running system, one is started on data of its own, and its stand-in plays the
-    stories' scripts. `live` uses the real model and the real web. Raises `LocalError` for what keeps the stories from
-    being played.
+    Without `api`, the address of a running system, one is started on data of its own for all stories that want the same
+    flags, and its stand-in plays the stories' scripts. `live` uses the real model and the real web. Raises `LocalError`
+    for what keeps the stories from being played.
     """
     if api and model:
         raise ConfigError("--model is for a system that is started for the stories; the one at --api has its model")
     stories = [(path, load_story(path)) for path in find_stories(list(names), STORIES)]
-    with _stage(api, live, model) as stage, SystemClient(stage.api_url) as client:
+    passed: list[bool] = []
+    for flags in dict.fromkeys(story.flags for _, story in stories):
+        alike = [(path, story) for path, story in stories if story.flags == flags]
+        if api and flags:
+            for _, story in alike:
+                show(f"{story.id}: left out: it is for a system that was started with {' '.join(flags)}")
+            continue
+        with _stage(api, live, model, flags) as stage:
+            passed += _play_all(alike, stage, live, show)
+    show(f"{sum(passed)} of {len(passed)} stories passed")
+    return 0 if all(passed) else 1
+
+
+def _play_all(
+    stories: Sequence[tuple[Path, Story]], stage: _Stage, live: bool, show: Callable[[str], object]
+) -> list[bool]:
+    with SystemClient(stage.api_url) as client:
         health = client.health()
         if live and health.get("stand_in"):
             raise ConfigError("--live needs a model server, and only the stand-in is there; start Ollama first")
-        player = Player(client, stage.stand_in_url, own_web=stage.own_web)
-        passed = [_play(player, path, story, show) for path, story in stories]
-    show(f"{sum(passed)} of {len(passed)} stories passed")
-    return 0 if all(passed) else 1
+        seconds = WAIT_SECONDS if health.get("stand_in") else REAL_MODEL_WAIT_SECONDS
+        player = Player(client, stage.stand_in_url, own_web=stage.own_web, wait_seconds=seconds)
+        return [_play(player, path, story, show) for path, story in stories]
 
 
 def _play(player: Player, path: Path, story: Story, show: Callable[[str], object]) -> bool:
@@ -67,11 +82,11 @@ def _play(player: Player, path: Path, story: Story, show: Callable[[str], object
 
 
 @contextmanager
-def _stage(api: str | None, live: bool, model: str | None) -> Iterator[_Stage]:
+def _stage(api: str | None, live: bool, model: str | None, wanted: Sequence[str]) -> Iterator[_Stage]:
     if api:
         yield _Stage(api, stand_in_url=None, own_web=False)
         return
-    flags = ["--model", model] if model else []
+    flags = [*wanted, *(["--model", model] if model else [])]
     with tempfile.TemporaryDirectory(prefix="local2-stories-") as name:
         if live:
             with TemporarySystem(Path(name) / "data", flags=flags) as system:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -30,12 +30,52 @@ class Expect(Settings):
         return self
 
 
+class Saying(Settings):
+    """What something must say: one of these, field by field; anything if there are none.
+
+    A field's value is the one to find, a list of those that will do, or `{from: 1, to: 5}`.
+    """
+
+    one_of: tuple[dict[str, Any], ...] = ()
+
+
+class Awaited(Saying):
+    """A message that comes after an answer. Written as its subject or, if it must say something, as
+    `subject: [{field: value, …}, …]`."""
+
+    subject: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_line(cls, line: object) -> object:
+        match line:
+            case str(subject):
+                return {"subject": subject}
+            case {"subject": _}:
+                return line
+            case dict() if len(line) == 1:
+                [(subject, one_of)] = line.items()
+                return {"subject": subject, "one_of": tuple(one_of) if isinstance(one_of, list) else one_of}
+        raise ValueError("expected a subject, or subject: [{field: value}]")
+
+
+class Remembered(Saying):
+    """An engram that a search of the memory must find at the end of the story."""
+
+    query: str = Field(min_length=1)
+
+
 class StoryTurn(Settings):
-    """One question. `new_session` asks it in a conversation of its own, which the turns after it go on with."""
+    """One question. `new_session` asks it in a conversation of its own, which the turns after it go on with.
+
+    What it has to `wait_for` comes before anything else is done; then the answer is rated, if `feedback` says how.
+    """
 
     query: str = Field(min_length=1)
     new_session: bool = False
     expect: Expect = Expect()
+    wait_for: tuple[Awaited, ...] = ()
+    feedback: Literal[-1, 1] | None = None
 
 
 class BusExpect(Settings):
@@ -47,14 +87,17 @@ class BusExpect(Settings):
 
 
 class Story(Settings):
-    """One story. `wait_for` names subjects that come after the last answer and are waited for."""
+    """One story. `wait_for` names what comes during it or after the last answer and is waited for; `flags` are those
+    that its system is started with."""
 
     id: str = Field(min_length=1)
     title: str
     description: str = ""
+    flags: tuple[str, ...] = ()
     turns: tuple[StoryTurn, ...] = Field(min_length=1)
     bus: BusExpect = BusExpect()
-    wait_for: tuple[str, ...] = ()
+    wait_for: tuple[Awaited, ...] = ()
+    memory: tuple[Remembered, ...] = ()
 
 
 def load_story(path: Path) -> Story:

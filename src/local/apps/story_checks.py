@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from local.apps.story import BusExpect, Expect
+from local.apps.story import Awaited, BusExpect, Expect, Remembered, Saying
 
 SHOWN_CHARS = 120
 
@@ -44,6 +45,67 @@ def check_bus(expect: BusExpect, subjects: Sequence[str]) -> list[Check]:
         passed = _in_order(expect.in_order, subjects)
         checks.append(Check(passed, what, "in this order" if passed else order))
     return checks
+
+
+def check_came(awaited: Sequence[Awaited], messages: Sequence[Mapping[str, Any]]) -> list[Check]:
+    """Check that each came, among the envelopes that did."""
+    checks = []
+    for one in awaited:
+        of_subject = [message for message in messages if message["subject"] == one.subject]
+        came = [message for message in of_subject if says(one, message["payload"])]
+        found = came[:1] or of_subject[-1:] or messages
+        what = f"{one.subject} comes{_wanted(one)}"
+        checks.append(Check(bool(came), what, ", ".join(_told(one, m["subject"], m["payload"]) for m in found)))
+    return checks
+
+
+def check_memory(remembered: Remembered, hits: Sequence[Mapping[str, Any]]) -> Check:
+    """Check what a search of the memory has found."""
+    fitting = [hit for hit in hits if says(remembered, hit)]
+    found = ", ".join(_told(remembered, f"“{hit['query']}”", hit) for hit in fitting[:1] or hits) or "nothing"
+    return Check(bool(fitting), f"the memory finds “{remembered.query}”{_wanted(remembered)}", found)
+
+
+def says(expected: Saying, payload: Mapping[str, Any]) -> bool:
+    """Whether a payload says one of the things that are expected."""
+    return not expected.one_of or any(
+        all(field in payload and _allows(wanted, payload[field]) for field, wanted in fields.items())
+        for fields in expected.one_of
+    )
+
+
+def _allows(wanted: Any, value: Any) -> bool:
+    match wanted:
+        case list() | tuple():
+            return any(_allows(each, value) for each in wanted)
+        case {"from": lowest, "to": highest}:
+            return isinstance(value, int | float) and not isinstance(value, bool) and lowest <= value <= highest
+    return bool(wanted == value) and isinstance(wanted, bool) == isinstance(value, bool)
+
+
+def _wanted(expected: Saying) -> str:
+    alternatives = (
+        ", ".join(f"{field} {_worded(wanted)}" for field, wanted in fields.items()) for fields in expected.one_of
+    )
+    return f" with {', or '.join(alternatives)}" if expected.one_of else ""
+
+
+def _worded(value: Any) -> str:
+    match value:
+        case list() | tuple():
+            return " or ".join(map(_worded, value))
+        case {"from": lowest, "to": highest}:
+            return f"{lowest} to {highest}"
+        case str():
+            return value
+    return json.dumps(value)
+
+
+def _told(expected: Saying, name: str, payload: Mapping[str, Any]) -> str:
+    """What was found, with the fields that were asked for."""
+    fields = dict.fromkeys(field for fields in expected.one_of for field in fields)
+    said = ", ".join(f"{field} {_worded(payload.get(field))}" for field in fields)
+    return f"{name} ({said})" if said else name
 
 
 def _answer_checks(expect: Expect, payload: Mapping[str, Any], own_web: bool) -> Iterator[Check]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import httpx
 
-from local.apps.story import Story
-from local.apps.story_checks import Check, check_answer, check_bus
+from local.apps.story import Awaited, Remembered, Story, StoryTurn
+from local.apps.story_checks import Check, check_answer, check_bus, check_came, check_memory, says
 from local.apps.system_client import NoAnswer
 from local.protocol.envelope import new_id
 
 WAIT_SECONDS = 30.0
+REAL_MODEL_WAIT_SECONDS = 600.0  # for a second answer and its judgement, where one model does all of it
 
 Json = dict[str, Any]
 
@@ -26,41 +27,85 @@ class Client(Protocol):
     def ask(self, query: str, session_id: str) -> Json:
         """The whole answer. Raises `NoAnswer`."""
 
+    def rate(self, query_id: str, rating: int) -> None:
+        """Rate an answer, 1 or -1. Raises `NoAnswer`."""
+
+    def recall(self, query: str) -> list[Json]:
+        """What a search of the memory finds. Raises `NoAnswer`."""
+
     def follow(self, subjects: Sequence[str], seconds: float) -> AbstractContextManager[Iterator[Json]]:
         """The envelopes on these subjects, for `seconds` from when the first is asked for."""
 
 
-class Player:
-    """Plays stories on one system. `stand_in_url` is the stand-in that gets their scripts; None: nobody does."""
+@dataclass(slots=True)
+class _Course:
+    """How a story has gone so far: the answers, and the envelopes that came after them."""
 
-    def __init__(self, client: Client, stand_in_url: str | None, *, own_web: bool) -> None:
+    answers: list[Json] = field(default_factory=list)
+    late: list[Json] = field(default_factory=list)
+    session_id: str = field(default_factory=new_id)
+
+    @property
+    def subjects(self) -> list[str]:
+        """Everything on the bus, in the order in which it was seen."""
+        logged = [line["subject"] for answer in self.answers for line in answer["event_log"]]
+        return [*logged, *(envelope["subject"] for envelope in self.late)]
+
+
+class Player:
+    """Plays stories on one system. `stand_in_url` is the stand-in that gets their scripts; None: nobody does. What a
+    story waits for has `wait_seconds` to come."""
+
+    def __init__(
+        self, client: Client, stand_in_url: str | None, *, own_web: bool, wait_seconds: float = WAIT_SECONDS
+    ) -> None:
         self._client, self._stand_in_url, self._own_web = client, stand_in_url, own_web
+        self._wait_seconds = wait_seconds
 
     def play(self, story: Story, script: Path | None = None) -> Iterator[Check]:
-        """One check after the other, as they are made; an unanswered question ends the story."""
+        """One check after the other, as they are made; a question that gets no answer ends the story."""
         self._hand_out(script)
-        following = self._client.follow(story.wait_for, WAIT_SECONDS) if story.wait_for else nullcontext(iter(()))
-        with following as envelopes:
-            answers: list[Json] = []
+        course = _Course()
+        with self._following(story.wait_for) as envelopes:
             try:
-                for checks in self._ask_all(story, answers):
-                    yield from checks
+                for number, turn in enumerate(story.turns, start=1):
+                    for check in self._take_turn(turn, course):
+                        yield replace(check, what=f"turn {number}: {check.what}")
             except NoAnswer as error:
-                yield Check(False, f"turn {len(answers) + 1}: the query is answered", str(error))
+                yield Check(False, f"turn {len(course.answers) + 1}: the query is answered", str(error))
                 return
-            late = _wait(story.wait_for, envelopes, {answer["query_id"] for answer in answers})
-        yield from (Check(subject in late, f"{subject} comes", ", ".join(late)) for subject in story.wait_for)
-        subjects = [line["subject"] for answer in answers for line in answer["event_log"]]
-        yield from check_bus(story.bus, [*subjects, *late])
+            yield from _wait(story.wait_for, envelopes, course, of=course.answers)
+        yield from check_bus(story.bus, course.subjects)
+        yield from map(self._look_up, story.memory)
 
-    def _ask_all(self, story: Story, answers: list[Json]) -> Iterator[list[Check]]:
-        session_id = new_id()
-        for number, turn in enumerate(story.turns, start=1):
-            if turn.new_session:
-                session_id = new_id()
-            answers.append(self._client.ask(turn.query, session_id))
-            checks = check_answer(turn.expect, answers[-1], own_web=self._own_web)
-            yield [replace(check, what=f"turn {number}: {check.what}") for check in checks]
+    def _take_turn(self, turn: StoryTurn, course: _Course) -> Iterator[Check]:
+        if turn.new_session:
+            course.session_id = new_id()
+        with self._following(turn.wait_for) as envelopes:
+            answer = self._client.ask(turn.query, course.session_id)
+            course.answers.append(answer)
+            yield from check_answer(turn.expect, answer, own_web=self._own_web)
+            yield from _wait(turn.wait_for, envelopes, course, of=[answer])
+        if turn.feedback is not None:
+            yield self._rate(answer["query_id"], turn.feedback)
+
+    def _rate(self, query_id: str, rating: int) -> Check:
+        what = f"the rating {rating:+d} is taken"
+        try:
+            self._client.rate(query_id, rating)
+        except NoAnswer as error:
+            return Check(False, what, str(error))
+        return Check(True, what, "taken")
+
+    def _look_up(self, remembered: Remembered) -> Check:
+        try:
+            return check_memory(remembered, self._client.recall(remembered.query))
+        except NoAnswer as error:
+            return Check(False, f"the memory finds “{remembered.query}”", str(error))
+
+    def _following(self, awaited: Sequence[Awaited]) -> AbstractContextManager[Iterator[Json]]:
+        subjects = list(dict.fromkeys(one.subject for one in awaited))
+        return self._client.follow(subjects, self._wait_seconds) if subjects else nullcontext(iter(()))
 
     def _hand_out(self, script: Path | None) -> None:
         """Give the stand-in this story's script in place of the last one's."""
@@ -77,10 +122,19 @@ class Player:
             raise NoAnswer("unreachable", f"no answer from the stand-in at {self._stand_in_url}: {error}") from None
 
 
-def _wait(subjects: Sequence[str], envelopes: Iterator[Json], query_ids: set[str]) -> list[str]:
-    """Those of `subjects` that came for one of the queries, in the order in which they came."""
-    seen: list[str] = []
-    while len(seen) < len(subjects) and (envelope := next(envelopes, None)) is not None:
-        if envelope.get("correlation_id") in query_ids and envelope["subject"] not in seen:
-            seen.append(envelope["subject"])
-    return seen
+def _wait(awaited: Sequence[Awaited], envelopes: Iterator[Json], course: _Course, *, of: Sequence[Json]) -> list[Check]:
+    """Take the envelopes that these answers' queries cause until everything awaited has come, or nothing comes any
+    more."""
+    query_ids = {answer["query_id"] for answer in of}
+    came: list[Json] = []
+    open_ones = list(awaited)
+    while open_ones and (envelope := next(envelopes, None)) is not None:
+        if envelope.get("correlation_id") in query_ids:
+            came.append(envelope)
+            open_ones = [one for one in open_ones if not _is(one, envelope)]
+    course.late += came
+    return check_came(awaited, came)
+
+
+def _is(awaited: Awaited, envelope: Json) -> bool:
+    return awaited.subject == envelope["subject"] and says(awaited, envelope["payload"])

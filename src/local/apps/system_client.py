@@ -56,6 +56,15 @@ class SystemClient:
         """Ask and wait for the whole answer."""
         return self._json("POST", "/query", {"query": query, "session_id": session_id})
 
+    def rate(self, query_id: str, rating: int) -> None:
+        """Rate an answer: 1 or -1."""
+        self._json("POST", "/feedback", {"query_id": query_id, "rating": rating})
+
+    def recall(self, query: str) -> list[Json]:
+        """What GET /memory finds, best first."""
+        hits: list[Json] = self._json("GET", f"/memory?query={quote(query, safe='')}")["hits"]
+        return hits
+
     def session(self, session_id: str) -> Json:
         """What GET /sessions/{id} says."""
         return self._json("GET", f"/sessions/{quote(session_id, safe='')}")

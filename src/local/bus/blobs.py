@@ -10,6 +10,9 @@ import asyncio
 import hashlib
 import os
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,8 @@ from local.errors import BlobNotStored, MalformedFrame
 from local.protocol.strict_json import parse_object
 
 FIELD_LIMIT = 64 * 1024
-_MARK = "$blob"
+NAME_LENGTH = 64
+MARK = "$blob"
 
 
 class BlobStore:
@@ -32,7 +36,9 @@ class BlobStore:
         """Store `data` durably; returns its name, 64 hexadecimal digits. Raises `BlobNotStored`."""
         name = hashlib.sha256(data).hexdigest()
         try:
-            if not self._path(name).exists():
+            try:
+                os.utime(self._path(name))  # it is needed again: nobody is to take it for a left-over
+            except FileNotFoundError:
                 self._write(self._path(name), data)
         except OSError as error:
             raise BlobNotStored(f"{len(data)} bytes could not be stored in {self._directory}: {error}") from None
@@ -52,14 +58,28 @@ class BlobStore:
         """Delete a blob; nothing if there is none of that name."""
         self._path(name).unlink(missing_ok=True)
 
+    def older_than(self, seconds: float) -> set[str]:
+        """The names of the blobs that nobody has stored, or stored again, for so long."""
+        latest = time.time() - seconds
+        return {path.name for path, status in self._files() if status.st_mtime <= latest}
+
+    def mentioning(self, text: str) -> set[str]:
+        """The names of the blobs that contain a text. Reads all of them."""
+        return {path.name for path, _ in self._files() if text.encode() in path.read_bytes()}
+
+    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
+        for path in self._directory.glob(f"*/{'?' * NAME_LENGTH}"):
+            with suppress(FileNotFoundError):  # removed in the meantime
+                yield path, path.stat()
+
     def pack(self, payload: bytes) -> bytes:
         """Move every top-level field above 64 kB (and any that looks like a reference itself) out of a payload."""
         fields: dict[str, Any] = from_json(payload)
         packed = {}
         for key, value in fields.items():
             data = to_json(value)
-            must_move = len(data) > FIELD_LIMIT or (isinstance(value, dict) and _MARK in value)
-            packed[key] = {_MARK: self.put(data), "size": len(data)} if must_move else value
+            must_move = len(data) > FIELD_LIMIT or (isinstance(value, dict) and MARK in value)
+            packed[key] = {MARK: self.put(data), "size": len(data)} if must_move else value
         return to_json(packed)
 
     async def pack_aside(self, payload: bytes) -> bytes:
@@ -74,8 +94,8 @@ class BlobStore:
         """Undo `pack`. Raises `MalformedFrame` for a reference that leads nowhere."""
         fields = parse_object(payload, "payload")
         for key, value in fields.items():
-            if isinstance(value, dict) and value.keys() == {_MARK, "size"}:
-                fields[key] = self._field(str(value[_MARK]))
+            if isinstance(value, dict) and value.keys() == {MARK, "size"}:
+                fields[key] = self._field(str(value[MARK]))
         return to_json(fields)
 
     def _field(self, name: str) -> Any:
@@ -94,7 +114,7 @@ class BlobStore:
         part.replace(path)
 
     def _path(self, name: str) -> Path:
-        if len(name) != 64 or not all(c in "0123456789abcdef" for c in name):
+        if len(name) != NAME_LENGTH or not all(c in "0123456789abcdef" for c in name):
             raise ValueError(name)
         return self._directory / name[:2] / name
 
@@ -102,7 +122,7 @@ class BlobStore:
 def references(payload: bytes) -> list[str]:
     """The names of the blobs that a payload refers to. Raises `MalformedFrame`."""
     values = parse_object(payload, "payload").values() if is_packed(payload) else ()
-    return [str(value[_MARK]) for value in values if isinstance(value, dict) and value.keys() == {_MARK, "size"}]
+    return [str(value[MARK]) for value in values if isinstance(value, dict) and value.keys() == {MARK, "size"}]
 
 
 def needs_packing(payload: bytes) -> bool:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+FILE_NAME = "rejected.jsonl"  # in the data directory
 MAX_BYTES = 1024 * 1024
 SAMPLE_BYTES = 200
 FREE_SAMPLES = 20
@@ -43,3 +44,7 @@ class RejectLog:
                     file.write(json.dumps(line) + "\n")
         except OSError:
             self.unwritten += 1
+
+    def clear(self) -> None:
+        """Remove the file, for all who write to it."""
+        self._path.unlink(missing_ok=True)

@@ -31,6 +31,7 @@ from local.errors.stores import AttachmentRefused as AttachmentRefused
 from local.errors.stores import IndexBroken as IndexBroken
 from local.errors.stores import NotOnRecord as NotOnRecord
 from local.errors.stores import RecordNotRedacted as RecordNotRedacted
+from local.errors.stores import RecordUnreadable as RecordUnreadable
 from local.errors.stores import SessionInUse as SessionInUse
 from local.errors.stores import StoreDamaged as StoreDamaged
 from local.errors.stores import StoreFailed as StoreFailed

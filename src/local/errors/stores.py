@@ -60,8 +60,14 @@ class SessionInUse(LocalError):
         super().__init__(f"a query of session {session_id} is open; wait for its end or cancel it, then delete")
 
 
-class RecordNotRedacted(LocalError):
-    """The journal could not remove what was to be deleted; nothing else was removed either."""
+class RecordUnreadable(StoreFailed):
+    """The journal could not say what is on record; the text is its own."""
+
+    kind = "unavailable"
+
+
+class RecordNotRedacted(StoreFailed):
+    """The journal could not remove what was to be deleted; the text is its own."""
 
     kind = "unavailable"
 

@@ -57,7 +57,22 @@ class Degraded:
     note: str
 
 
-Delta = ThinkingDelta | ContentDelta | ToolCall | Degraded | Done
+@dataclass(frozen=True, slots=True)
+class TokenScore:
+    """One generated token, and the natural logarithms of the probabilities of what might have stood in its place."""
+
+    text: str
+    alternatives: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenScores:
+    """Some more of the generated tokens, those of thinking included. Only where asked for and where a server knows."""
+
+    tokens: tuple[TokenScore, ...]
+
+
+Delta = ThinkingDelta | ContentDelta | ToolCall | TokenScores | Degraded | Done
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +95,17 @@ class ChatModel(Protocol):
         tools: Sequence[Json] = (),
         think: bool = False,
         options: Mapping[str, Any] | None = None,
+        format: Json | None = None,
+        logprobs: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         """Stream one assistant message, ending with `Done`. Wrap it in `contextlib.aclosing`: closing it closes the
         connection, which stops the model; a bare `break` leaves that to the garbage collector.
 
         `messages` are Ollama's: {"role": system|user|assistant|tool, "content": str, "thinking"?, "tool_calls"?
         [{"id"?, "function": {"name", "arguments": object}}], "tool_name"?, "tool_call_id"?}. `tools` are
-        {"type": "function", "function": {"name", "description", "parameters": JSON Schema}}.
+        {"type": "function", "function": {"name", "description", "parameters": JSON Schema}}. `format` is a JSON Schema
+        that the content follows; `logprobs` asks for `TokenScores`. Both are left out, and told as `Degraded`, where a
+        server refuses them, and may be ignored by one that does not know them.
         """
         ...
 

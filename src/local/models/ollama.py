@@ -7,7 +7,9 @@ The `ollama` package is not used here: its chat drops tool-call ids, strips nest
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -19,6 +21,7 @@ from local.models.json_lines import LineBuffer, json_object
 from local.models.model_http import M, ModelHttp, Shown, StreamedAnswer
 from local.models.ollama_errors import ollama_errors
 from local.models.ollama_stream import ChatStreamDecoder
+from local.models.wishes import Wishes
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +54,7 @@ class OllamaModel:
         self._timeout_seconds = timeout_seconds
         self._keep_alive = {} if keep_alive is None else {"keep_alive": keep_alive}
         self._infos: dict[str, ModelInfo] = {}
+        self._refused: defaultdict[str, set[str]] = defaultdict(set)
 
     async def chat(
         self,
@@ -60,31 +64,35 @@ class OllamaModel:
         tools: Sequence[Json] = (),
         think: bool = False,
         options: Mapping[str, Any] | None = None,
+        format: Json | None = None,
+        logprobs: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         """See `ChatModel.chat`. What the model cannot do is left out of the request and told as `Degraded`."""
         info = self._infos.get(model) or await self.show(model)
         body, notes = chat_request(info, messages, tools=tools, think=think, options=options)
-        for note in notes:
+        wishes = Wishes(self._refused[model], form={} if format is None else {"format": format}, logprobs=logprobs)
+        for note in (*notes, *wishes.notes):
             yield note
-        log.debug("/api/chat is sent: %s", Shown(body))
         decoder = ChatStreamDecoder(model, self._server)
-        try:
-            async with self._http.stream(
-                "/api/chat", body | self._keep_alive, model=model, first_seconds=self._first_token_seconds
-            ) as answer:
-                self._check_type(answer)
-                while not decoder.done:
-                    data = await answer.read()
-                    log.debug("/api/chat has answered: %s", data)
-                    for delta in decoder.feed(data) if data else decoder.end():
-                        yield delta
-                    if decoder.started:
-                        answer.allow(self._between_tokens_seconds)
-                await answer.drain()
-        except ModelError:
-            # The model may have been removed or replaced by one with other capabilities.
-            self._infos.pop(model, None)
-            raise
+        while not decoder.done:
+            try:
+                async with self._stream(model, body | wishes.granted) as answer:
+                    wishes.answered()
+                    while not decoder.done:
+                        data = await answer.read()
+                        log.debug("/api/chat has answered: %s", data)
+                        for delta in decoder.feed(data) if data else decoder.end():
+                            yield delta
+                        if decoder.started:
+                            answer.allow(self._between_tokens_seconds)
+                    await answer.drain()
+            except ModelError as error:
+                left_out = None if decoder.started else wishes.refused(error)
+                if left_out is None:
+                    # The model may have been removed or replaced by one with other capabilities.
+                    self._infos.pop(model, None)
+                    raise
+                yield left_out
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in order. Ollama embeds the beginning of a text that exceeds the context."""
@@ -138,6 +146,14 @@ class OllamaModel:
     async def close(self) -> None:
         """Close every connection."""
         await self._http.close()
+
+    @asynccontextmanager
+    async def _stream(self, model: str, body: Json) -> AsyncIterator[StreamedAnswer]:
+        log.debug("/api/chat is sent: %s", Shown(body))
+        limit = self._first_token_seconds
+        async with self._http.stream("/api/chat", body | self._keep_alive, model=model, first_seconds=limit) as answer:
+            self._check_type(answer)
+            yield answer
 
     def _check_type(self, answer: StreamedAnswer) -> None:
         if "json" not in answer.content_type:

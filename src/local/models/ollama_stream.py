@@ -9,6 +9,7 @@ from local.models.chat import Delta, Done, Json, ThinkingDelta, ToolCall, Usage
 from local.models.json_lines import LineBuffer, items, json_object, text
 from local.models.ollama_errors import ollama_errors
 from local.models.think_tags import ThinkTagSplitter
+from local.models.token_scores import token_scores
 from local.models.tool_call import read_call, unclear
 
 _NANOSECONDS = 1e9
@@ -59,6 +60,7 @@ class ChatStreamDecoder:
             deltas += self._tags.feed(content)
         for call in items(message, "tool_calls", self._errors):
             deltas.append(_tool_call(call, self._model))
+        deltas += token_scores(chunk, "logprobs")
         if chunk.get("done") is True:
             self.done = True
             deltas += self._tags.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import httpx
@@ -11,12 +13,13 @@ from pydantic import BaseModel
 
 from local.errors import ModelError
 from local.models.chat import Delta, Json, ModelInfo
-from local.models.model_http import M, ModelHttp, Shown
+from local.models.model_http import M, ModelHttp, Shown, StreamedAnswer
 from local.models.openai_address import authorisation
 from local.models.openai_dialects import LLAMA_SERVER, UNKNOWN, Known, find, known
 from local.models.openai_errors import openai_errors
 from local.models.openai_request import chat_request
 from local.models.openai_stream import ChatStreamDecoder
+from local.models.wishes import Wishes, response_format
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +55,7 @@ class OpenAIModel:
         self._between_tokens_seconds = between_tokens_seconds
         self._timeout_seconds = timeout_seconds
         self._known: dict[str, Known] = {}
+        self._refused: defaultdict[str, set[str]] = defaultdict(set)
 
     async def chat(
         self,
@@ -61,30 +65,45 @@ class OpenAIModel:
         tools: Sequence[Json] = (),
         think: bool = False,
         options: Mapping[str, Any] | None = None,
+        format: Json | None = None,
+        logprobs: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         """See `ChatModel.chat`. What the model or its server cannot do is left out and told as `Degraded`."""
         body, notes = chat_request(await self._look(model), messages, tools=tools, think=think, options=options)
-        for note in notes:
+        wishes = Wishes(self._refused[model], form=response_format(format), logprobs=logprobs)
+        for note in (*notes, *wishes.notes):
             yield note
-        log.debug("/chat/completions is sent: %s", Shown(body))
-        try:
-            async with self._http.stream(
-                "/chat/completions", body, model=model, first_seconds=self._first_token_seconds
-            ) as answer:
-                decoder = ChatStreamDecoder(model, self._errors, answer.content_type)
-                while not decoder.done:
-                    heard = decoder.heard
-                    data = await (answer.rest() if decoder.finished else answer.read())
-                    log.debug("/chat/completions has answered: %s", data)
-                    for delta in decoder.feed(data) if data else decoder.end():
-                        yield delta
-                    if decoder.heard != heard:
-                        answer.allow(_TRAILER_SECONDS if decoder.finished else self._between_tokens_seconds)
-                await answer.drain()
-        except ModelError:
-            # The model may have been replaced by one with other capabilities.
-            self._known.pop(model, None)
-            raise
+        decoder: ChatStreamDecoder | None = None
+        while decoder is None:
+            asked = body | wishes.granted
+            log.debug("/chat/completions is sent: %s", Shown(asked))
+            try:
+                async with self._http.stream(
+                    "/chat/completions", asked, model=model, first_seconds=self._first_token_seconds
+                ) as answer:
+                    wishes.answered()
+                    decoder = ChatStreamDecoder(model, self._errors, answer.content_type)
+                    async with aclosing(self._deltas(decoder, answer)) as deltas:
+                        async for delta in deltas:
+                            yield delta
+            except ModelError as error:
+                left_out = wishes.refused(error) if decoder is None else None
+                if left_out is None:
+                    # The model may have been replaced by one with other capabilities.
+                    self._known.pop(model, None)
+                    raise
+                yield left_out
+
+    async def _deltas(self, decoder: ChatStreamDecoder, answer: StreamedAnswer) -> AsyncGenerator[Delta, None]:
+        while not decoder.done:
+            heard = decoder.heard
+            data = await (answer.rest() if decoder.finished else answer.read())
+            log.debug("/chat/completions has answered: %s", data)
+            for delta in decoder.feed(data) if data else decoder.end():
+                yield delta
+            if decoder.heard != heard:
+                answer.allow(_TRAILER_SECONDS if decoder.finished else self._between_tokens_seconds)
+        await answer.drain()
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in order."""

@@ -10,6 +10,7 @@ from local.models.json_lines import LineBuffer, items, json_object, text
 from local.models.model_errors import ServerErrors, error_object
 from local.models.openai_calls import CallAssembler
 from local.models.think_tags import ThinkTagSplitter
+from local.models.token_scores import token_scores
 from local.models.tool_call import unclear
 
 _END = b"[DONE]"
@@ -90,6 +91,7 @@ class ChatStreamDecoder:
                 raise self._errors.bad_stream(f"a choice that is not an object: {choice!r:.80}")
             self._check(choice)
             yield from self._message(choice.get("delta") or choice.get("message") or {})
+            yield from token_scores(choice.get("logprobs"), "content")
             if reason := choice.get("finish_reason"):
                 self._stop(str(reason))
 

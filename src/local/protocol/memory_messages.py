@@ -76,9 +76,11 @@ class RecalledEngram(EngramRecord):
 
 class MemoryRequest(Message):
     """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`before`,
-    `limit`), get, delete, pin, unpin (`engram_id`), facts, export (`cursor`: that of the page before)."""
+    `limit`), get, delete, pin, unpin (`engram_id`), facts, export (`cursor`: that of the page before). It is not on
+    record: what a user looks for in the memory must not outlive what is deleted there."""
 
     subject = subjects.MEMORY_REQUEST
+    delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
     verb: MemoryVerb

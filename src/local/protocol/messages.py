@@ -116,6 +116,7 @@ class ToolResult(Message):
     subject = subjects.TOOL_RESULT
     family_key = "tool"
     query_id: str
+    respondent_id: str = "A"
     call_id: str
     tool: str
     result: str | None = None
@@ -169,6 +170,7 @@ class ResponseGeneration(Message):
     model: str = ""
     prompt: str = "default"  # the name of the instructions that the model was given
     incognito: bool = False
+    in_history: bool = True  # false where a client brought the history itself: nobody is to remember the exchange
     usage: UsageInfo = UsageInfo()
     degraded: tuple[str, ...] = ()
     error: ErrorInfo | None = None

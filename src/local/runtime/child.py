@@ -33,7 +33,8 @@ class ChildSpec:
 
     `args` are pickled; sockets in them arrive as duplicates, so a listening socket outlives its server. A start that
     takes longer than `ready_seconds` counts as a death. The start of the system waits for a `required` child and fails
-    without it; one that is not required gets one try before the start goes on.
+    without it; one that is not required gets one try before the start goes on. One that `outlives` the others which
+    were started side by side with it is stopped when they have ended.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ChildSpec:
     ready_seconds: float = 20.0
     required: bool = True
     log_level: str = "info"
+    outlives: bool = False
 
 
 class Lifeline:

@@ -11,10 +11,12 @@ from typing import ClassVar, Self
 
 from pydantic import Field
 
-from local.bus.blobs import BlobStore, references
+from local.bus.blobs import BlobStore
+from local.bus.rejects import FILE_NAME as REJECTED
+from local.bus.rejects import RejectLog
 from local.config import Settings
-from local.errors import LocalError, NotOnRecord, StoreDamaged
-from local.protocol.envelope import Envelope, decode
+from local.errors import LocalError, StoreDamaged
+from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import (
     JournalEntries,
     JournalEntry,
@@ -24,6 +26,7 @@ from local.protocol.journal_messages import (
     JournalRedacted,
 )
 from local.protocol.messages import ErrorInfo, Message
+from local.runtime.journal_redaction import YOUNG_SECONDS, JournalRedaction
 from local.runtime.journal_writer import JournalWriter
 from local.runtime.participant import Kind, Participant, Resources, on
 from local.services.journal.entry import Stored
@@ -55,17 +58,24 @@ class Journal(Participant):
     Config = JournalConfig
     journaled: ClassVar[bool] = False
 
-    def __init__(self, config: JournalConfig, store: JournalStore, blobs: BlobStore | None = None) -> None:
-        """`blobs` is where the large fields lie of what it keeps."""
+    def __init__(
+        self,
+        config: JournalConfig,
+        store: JournalStore,
+        blobs: BlobStore | None = None,
+        rejects: RejectLog | None = None,
+    ) -> None:
+        """`blobs` is where the large fields lie of what it keeps; `rejects` holds samples of what nobody took."""
         super().__init__(config)
-        self._settings, self._store, self._blobs = config, store, blobs
+        self._settings, self._store = config, store
+        self._redaction = JournalRedaction(store, blobs, rejects)
         self._damage = ""
 
     @classmethod
     def build(cls, config: JournalConfig, resources: Resources) -> Self:
         """With its file below the data directory."""
-        store, blobs = JournalStore(resources.data_dir / FILE_NAME), BlobStore(resources.data_dir / "blobs")
-        return cls(config, store, blobs)
+        folder = resources.data_dir
+        return cls(config, JournalStore(folder / FILE_NAME), BlobStore(folder / "blobs"), RejectLog(folder / REJECTED))
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -132,17 +142,12 @@ class Journal(Participant):
                 )
         return JournalEntries(entries=tuple(entries), more=len(entries) == request.limit)
 
-    @on(JournalRedact)
+    @on(JournalRedact, concurrency=8)
     async def redact(self, request: JournalRedact, envelope: Envelope) -> JournalRedacted:
-        """Somebody has deleted a session: its payloads go, and the large fields that nobody else refers to."""
+        """Somebody has deleted something: its payloads go, and the large fields that nobody else refers to."""
         await self._writer.catch_up()
-        if request.session_id is None:
-            raise NotOnRecord("only whole sessions can be redacted so far")
-        large = await self._large_fields(request.session_id)
-        count = await self._store.redact_session(request.session_id)
-        for name in large:
-            if self._blobs is not None and not await self._store.mentions(name):
-                await asyncio.to_thread(self._blobs.remove, name)
+        count = await self._redaction.carry_out(request)
+        await self._sweep(YOUNG_SECONDS)
         return JournalRedacted(count=count)
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
@@ -154,14 +159,6 @@ class Journal(Participant):
         if isinstance(message, JournalRead):
             return JournalEntries(error=info)
         return JournalRedacted(error=info) if isinstance(message, JournalRedact) else None
-
-    async def _large_fields(self, session_id: str) -> set[str]:
-        names: set[str] = set()
-        after = 0
-        while page := await self._store.read(limit=PAGE, after=after, session_id=session_id):
-            names.update(*(references(decode(one.entry.frame).payload) for one in page if not one.redacted))
-            after = page[-1].number
-        return names
 
     async def _find(self, request: JournalRead) -> AsyncGenerator[Stored, None]:
         """What is asked for; not all of it in memory at a time."""
@@ -185,14 +182,22 @@ class Journal(Participant):
         damage = await self._store.verify()
         if damage is not None:
             raise StoreDamaged(f"{damage}; the journal is opened anew")
+        sweeps = False  # not before whoever waited for this process has sent again what it had to say
         while True:
             try:
                 removed = await self._store.retain(self._settings.max_age_days * DAY, self._max_bytes)
                 if removed:
                     log.info("%d messages that nobody needs any more were removed", removed)
+                if sweeps:
+                    await self._sweep(HOUSEKEEPING_SECONDS)
             except LocalError as error:
                 log.warning("nothing could be removed: %s", error)
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
+            sweeps = True
+
+    async def _sweep(self, age_seconds: float) -> None:
+        if not self._writer.problem:  # else what refers to a large field may be waiting for room
+            await self._redaction.sweep(age_seconds)
 
     @property
     def _max_bytes(self) -> int:

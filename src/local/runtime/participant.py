@@ -35,13 +35,15 @@ class Kind(StrEnum):
 class Resources:
     """What the composition root lends a participant: where to keep files, where the models are, what to listen on.
 
-    `chat_model` is the one that answers the user, for whoever has no model of its own.
+    `chat_model` is the one that answers the user, with a window of `chat_num_ctx` tokens, for whoever has none of its
+    own: asked with another window, it would be loaded anew.
     """
 
     data_dir: Path
     routing: Routing | None = None
     model_backend: str = ""
     chat_model: str = ""
+    chat_num_ctx: int = 32_000
     listener: socket.socket | None = None
 
 
@@ -90,6 +92,7 @@ class Participant:
 
     name: ClassVar[str]
     kind: ClassVar[Kind] = Kind.OBSERVER
+    settings: ClassVar[str] = ""  # the YAML file, where it is not called like the participant
     Config: ClassVar[type[Settings]] = Settingless
     journaled: ClassVar[bool] = True
     bus: Bus

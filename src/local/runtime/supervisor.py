@@ -136,7 +136,9 @@ class Supervisor:
     async def _shut_down(self) -> None:
         try:
             for stage in reversed(self._stages):
-                await asyncio.gather(*(self._keepers[spec.name].stop(self._stop_seconds) for spec in stage))
+                for outlives in (False, True):
+                    ending = [self._keepers[spec.name] for spec in stage if spec.outlives is outlives]
+                    await asyncio.gather(*(keeper.stop(self._stop_seconds) for keeper in ending))
         finally:
             for keeper in self._keepers.values():
                 keeper.abandon()

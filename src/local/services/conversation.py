@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sqlite3
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from local.errors import StoreFenced
-from local.services.database import Database
+from local.services import turn_deletion
+from local.services.owned_database import OwnedDatabase
+from local.services.turn_deletion import QUERY, SESSION
 from local.services.turn_record import MIGRATIONS, stored_turn
 from local.services.turn_record import Asked as Asked
 from local.services.turn_record import Past as Past
@@ -34,18 +35,11 @@ class ConversationService:
     process that is not the last one that opened it: it was taken for dead, and another one goes on with its turns."""
 
     def __init__(self, path: Path, respondent_id: str = "A") -> None:
-        self._database = Database(path, MIGRATIONS, self._committed)
-        self._respondent_id, self._token = respondent_id, uuid.uuid4().hex
-        self._empties_wal = False
+        self._database = OwnedDatabase(path, MIGRATIONS, respondent_id)
+        self._respondent_id = respondent_id
 
     async def __aenter__(self) -> Self:
         await self._database.__aenter__()
-        owner = (self._respondent_id, self._token)
-        try:
-            await self._database.run(lambda db: db.execute("INSERT OR REPLACE INTO owners VALUES (?, ?)", owner))
-        except BaseException:
-            await self._database.__aexit__(None, None, None)
-            raise
         return self
 
     async def __aexit__(
@@ -54,7 +48,8 @@ class ConversationService:
         await self._database.__aexit__(kind, error, trace)
 
     async def accept(self, asked: Asked) -> tuple[StoredTurn, bool]:
-        """Store a query unless its id is known; returns the stored turn and whether it is new."""
+        """Store a query unless its id is known; returns the stored turn and whether it is new. Whether it counts as
+        incognito the first query of its session has decided."""
 
         def work(db: sqlite3.Connection) -> tuple[StoredTurn, bool]:
             is_cancelled = self._is_cancelled(db, asked.query_id)
@@ -63,15 +58,16 @@ class ConversationService:
                 return replace(known, cancelled=is_cancelled), False
             db.execute(
                 "INSERT INTO turns (query_id, respondent_id, session_id, user_id, envelope_id, query, body, in_history,"
-                " status, tools, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " status, tools, created_at, incognito) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (asked.query_id, self._respondent_id, asked.session_id, asked.user_id, asked.envelope_id, asked.query,
-                 asked.body, asked.in_history, TurnStatus.OPEN, json.dumps(asked.tools), time.time()),
+                 asked.body, asked.in_history, TurnStatus.OPEN, json.dumps(asked.tools), time.time(),
+                 self._is_incognito(db, asked)),
             )  # fmt: skip
             stored = self._find(db, asked.query_id)
             assert stored is not None
             return replace(stored, cancelled=is_cancelled, beginning=self._settled_past(db, stored)), True
 
-        return await self._write(work)
+        return await self.write(work)
 
     async def turn(self, query_id: str) -> StoredTurn | None:
         """The stored turn of a query."""
@@ -87,7 +83,7 @@ class ConversationService:
     async def next_attempt(self, query_id: str) -> int:
         """Count one more attempt at a turn; returns its number."""
         sql = "UPDATE turns SET attempt = attempt + 1 WHERE query_id = ? AND respondent_id = ? RETURNING attempt"
-        return await self._write(lambda db: int(db.execute(sql, (query_id, self._respondent_id)).fetchone()[0]))
+        return await self.write(lambda db: int(db.execute(sql, (query_id, self._respondent_id)).fetchone()[0]))
 
     async def add_steps(self, query_id: str, first_number: int, bodies: list[str]) -> None:
         """Store steps of a turn, numbered from `first_number`; single results have done their duty then."""
@@ -97,7 +93,7 @@ class ConversationService:
             db.executemany("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?)", rows)
             self._drop_results(db, query_id)
 
-        await self._write(work)
+        await self.write(work)
 
     def keep_result(self, query_id: str, call_id: str, body: str) -> asyncio.Future[object]:
         """Keep how one of several tool calls ended until the step that tells of them all is stored, or the turn ends.
@@ -133,7 +129,7 @@ class ConversationService:
             self._drop_results(db, query_id)
             db.execute("DELETE FROM cancels WHERE query_id = ? AND respondent_id = ?", (query_id, self._respondent_id))
 
-        await self._write(work)
+        await self.write(work)
 
     def published(self, query_id: str) -> asyncio.Future[object]:
         """The outcome is out. Nobody has to wait for that to be stored: an outcome that goes out twice is one."""
@@ -158,7 +154,7 @@ class ConversationService:
                     (*key, through, body),
                 )
 
-        await self._write(work)
+        await self.write(work)
 
     async def history(self, session_id: str, before: int | None = None) -> list[dict[str, Any]]:
         """The last 50 exchanges of a session as clean user and assistant messages, oldest first.
@@ -170,13 +166,17 @@ class ConversationService:
     async def sessions(self) -> list[dict[str, Any]]:
         """Every session with its first query, number of turns and times, the most recent first."""
         sql = (
-            "SELECT sums.session_id, first.user_id, turns, started_at, updated_at, substr(first.query, 1, 80) AS title"
+            "SELECT sums.session_id, first.user_id, first.incognito, turns, started_at, updated_at,"
+            " substr(first.query, 1, 80) AS title"
             " FROM (SELECT session_id, count(*) AS turns, min(created_at) AS started_at,"
             " max(coalesce(finished_at, created_at)) AS updated_at, min(position) AS first_position FROM turns"
             " WHERE respondent_id = ? AND in_history GROUP BY session_id) AS sums"
             " JOIN turns AS first ON first.position = sums.first_position ORDER BY updated_at DESC LIMIT 1000"
         )
-        return await self._database.run(lambda db: [dict(row) for row in db.execute(sql, (self._respondent_id,))])
+        key = (self._respondent_id,)
+        return await self._database.run(
+            lambda db: [{**dict(row), "incognito": bool(row["incognito"])} for row in db.execute(sql, key)]
+        )
 
     async def session(self, session_id: str) -> list[StoredTurn]:
         """Every turn of a session, oldest first."""
@@ -186,15 +186,40 @@ class ConversationService:
 
     async def delete_session(self, session_id: str) -> int:
         """Remove a session's ended turns, from the file for good; returns how many. Open ones stay."""
-        sql = "DELETE FROM turns WHERE session_id = ? AND respondent_id = ? AND status != 'open'"
+        return await self._delete(SESSION, session_id, spare=TurnStatus.OPEN)
 
-        def work(db: sqlite3.Connection) -> int:
-            self._empties_wal = True
-            key = (session_id, self._respondent_id)
-            db.execute("DELETE FROM summaries WHERE session_id = ? AND respondent_id = ?", key)
-            return db.execute(sql, key).rowcount
+    async def drop_session(self, session_id: str) -> int:
+        """The same, open ones included: nobody runs them any more."""
+        return await self._delete(SESSION, session_id)
 
-        return await self._write(work)
+    async def forget(self, query_id: str) -> int:
+        """Remove a query's turn in the same way, unless it is open; returns how many there were."""
+        return await self._delete(QUERY, query_id, spare=TurnStatus.OPEN)
+
+    async def attachments_of(self, *, session_id: str = "", query_id: str = "") -> set[str]:
+        """The attachments that only the queries of this session, or only this query, name."""
+        what, key = (SESSION, session_id) if session_id else (QUERY, query_id)
+        return await self._database.run(lambda db: turn_deletion.attachments_of(db, what, key))
+
+    async def forget_recalled(self, engram_id: str) -> int:
+        """Take an engram's text from the results of tools that have recalled it; returns how many there were."""
+        own = self._respondent_id
+        return await self._database.erase(lambda db: turn_deletion.forget_recalled(db, own, engram_id))
+
+    async def is_recalled_by_open_turn(self, engram_id: str) -> bool:
+        """Whether a turn that still runs may tell of an engram."""
+        own = self._respondent_id
+        return await self._database.run(lambda db: turn_deletion.is_recalled_by_open_turn(db, own, engram_id))
+
+    async def incognito_sessions(self, idle_since: float = math.inf) -> list[str]:
+        """The incognito sessions in which nothing was asked or answered from then on, in seconds since 1970; every one
+        of them unless that is given. For the process that may delete them, and no other."""
+        sql = (
+            "SELECT session_id FROM turns WHERE incognito AND respondent_id = ? GROUP BY session_id"
+            " HAVING max(coalesce(finished_at, created_at)) < ?"
+        )
+        key = (self._respondent_id, idle_since)
+        return await self.write(lambda db: [row["session_id"] for row in db.execute(sql, key)])
 
     async def cancel(self, query_id: str) -> None:
         """Remember that a query is to end, stored or still to come, until it has."""
@@ -203,28 +228,24 @@ class ConversationService:
             "INSERT OR IGNORE INTO cancels SELECT ?, ? WHERE NOT EXISTS"
             " (SELECT 1 FROM turns WHERE query_id = ? AND respondent_id = ? AND status != 'open')"
         )
-        await self._write(lambda db: db.execute(sql, key + key))
+        await self.write(lambda db: db.execute(sql, key + key))
+
+    def _is_incognito(self, db: sqlite3.Connection, asked: Asked) -> bool:
+        sql = "SELECT incognito FROM turns WHERE session_id = ? AND respondent_id = ? LIMIT 1"
+        row = db.execute(sql, (asked.session_id, self._respondent_id)).fetchone()
+        return asked.incognito if row is None else bool(row["incognito"])
 
     def _is_cancelled(self, db: sqlite3.Connection, query_id: str) -> bool:
         sql = "SELECT 1 FROM cancels WHERE query_id = ? AND respondent_id = ?"
         return db.execute(sql, (query_id, self._respondent_id)).fetchone() is not None
 
-    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        def owned(db: sqlite3.Connection) -> T:
-            self._check_owner(db)
-            return work(db)
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do `work` in a transaction, for what is kept beside the turns; not in a process that was replaced."""
+        return await self._database.write(work)
 
-        return await self._database.run(owned)
-
-    def _committed(self, db: sqlite3.Connection) -> None:
-        if self._empties_wal:
-            self._empties_wal = False
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def _check_owner(self, db: sqlite3.Connection) -> None:
-        sql = "SELECT 1 FROM owners WHERE respondent_id = ? AND token = ?"
-        if db.execute(sql, (self._respondent_id, self._token)).fetchone() is None:
-            raise StoreFenced("another process has taken over the record of the conversations")
+    async def _delete(self, what: str, key: str, *, spare: str = "") -> int:
+        own = self._respondent_id
+        return await self._database.erase(lambda db: turn_deletion.delete_turns(db, own, what, key, spare=spare))
 
     def _find(self, db: sqlite3.Connection, query_id: str) -> StoredTurn | None:
         sql = "SELECT * FROM turns WHERE query_id = ? AND respondent_id = ?"

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from local.errors import StoreFenced
-from local.services.database import Database
+from local.services.owned_database import OwnedDatabase
 
 KEPT_SECONDS = 30 * 24 * 3600.0
+FORGOTTEN = ""  # in the place of an outcome
 
 _MIGRATIONS = (
     """
@@ -27,12 +26,31 @@ _MIGRATIONS = (
     ) WITHOUT ROWID;
     CREATE INDEX effects_by_age ON effects (begun_at);
     """,
+    """
+    DROP TABLE owner;
+    ALTER TABLE effects ADD COLUMN query_id TEXT;
+    ALTER TABLE effects ADD COLUMN session_id TEXT;
+    CREATE INDEX effects_by_query ON effects (query_id);
+    CREATE INDEX effects_by_session ON effects (session_id);
+    """,
 )
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """One call of the tool: `key` is the same for whoever repeats it, `asked` says what for. It belongs to a query, and
+    that to a session."""
+
+    key: str
+    asked: str
+    query_id: str = ""
+    session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class StoredEffect:
-    """One call on record. `asked` says what for; `outcome` how it ended, None if nobody knows that."""
+    """One call on record. `asked` says what for; `outcome` how it ended: `FORGOTTEN` if that was deleted, None if
+    nobody knows."""
 
     asked: str
     outcome: str | None
@@ -46,17 +64,12 @@ class EffectStore:
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         """`clock` gives seconds since 1970."""
-        self._path, self._clock = path, clock
-        self._database = Database(path, _MIGRATIONS)
-        self._token = uuid.uuid4().hex
+        self._clock = clock
+        self._database = OwnedDatabase(path, _MIGRATIONS)
 
     async def __aenter__(self) -> Self:
         await self._database.__aenter__()
-        try:
-            await self._database.run(self._take_over)
-        except BaseException:
-            await self._database.__aexit__(None, None, None)
-            raise
+        self._database.note(self._drop_old)
         return self
 
     async def __aexit__(
@@ -64,36 +77,44 @@ class EffectStore:
     ) -> None:
         await self._database.__aexit__(kind, error, trace)
 
-    async def begin(self, key: str, asked: str) -> StoredEffect | None:
+    async def begin(self, call: Call) -> StoredEffect | None:
         """Note that a call begins, unless it is on record: then return what is. Raises `StoreFenced` for a process that
         is not the owner any more."""
 
         def work(db: sqlite3.Connection) -> StoredEffect | None:
-            self._check_owner(db)
-            row = db.execute("SELECT asked, outcome FROM effects WHERE key = ?", (key,)).fetchone()
+            row = db.execute("SELECT asked, outcome FROM effects WHERE key = ?", (call.key,)).fetchone()
             if row is not None:
                 return StoredEffect(row["asked"], row["outcome"])
-            db.execute("INSERT INTO effects (key, asked, begun_at) VALUES (?, ?, ?)", (key, asked, self._clock()))
+            sql = "INSERT INTO effects (key, asked, begun_at, query_id, session_id) VALUES (?, ?, ?, ?, ?)"
+            db.execute(sql, (call.key, call.asked, self._clock(), call.query_id, call.session_id))
             return None
 
-        return await self._database.run(work)
+        return await self._database.write(work)
 
     async def end(self, key: str, outcome: str) -> str:
-        """Note how a call ended, unless that is on record; returns what is. Open to former owners, too: what their last
-        run did is worth knowing."""
+        """Note how a call ended, unless that is on record; returns what is. Of one that was forgotten nothing is kept.
+        Open to former owners, too: what their last run did is worth knowing."""
 
         def work(db: sqlite3.Connection) -> str:
             sql = "UPDATE effects SET outcome = coalesce(outcome, ?) WHERE key = ? RETURNING outcome"
             rows = db.execute(sql, (outcome, key)).fetchall()
-            return str(rows[0]["outcome"]) if rows else outcome
+            kept = rows[0]["outcome"] if rows else None
+            return str(kept or outcome)
 
         return await self._database.run(work)
 
-    def _take_over(self, db: sqlite3.Connection) -> None:
-        db.execute("DELETE FROM owner")
-        db.execute("INSERT INTO owner VALUES (?)", (self._token,))
-        db.execute("DELETE FROM effects WHERE begun_at < ?", (self._clock() - KEPT_SECONDS,))
+    async def forget_session(self, session_id: str) -> int:
+        """Remove how the calls of a session ended, for good; that they began stays. Returns how many there were."""
+        return await self._forget("session_id", session_id)
 
-    def _check_owner(self, db: sqlite3.Connection) -> None:
-        if db.execute("SELECT token FROM owner").fetchone()["token"] != self._token:
-            raise StoreFenced(f"{self._path}: a newer process has opened it; this one may begin nothing any more")
+    async def forget_query(self, query_id: str) -> int:
+        """The same of one query."""
+        return await self._forget("query_id", query_id)
+
+    async def _forget(self, what: str, key: str) -> int:
+        """Also of calls that are in hand: what they record afterwards is not kept."""
+        sql = f"UPDATE effects SET outcome = ? WHERE {what} = ?"
+        return await self._database.erase(lambda db: db.execute(sql, (FORGOTTEN, key)).rowcount)
+
+    def _drop_old(self, db: sqlite3.Connection) -> None:
+        db.execute("DELETE FROM effects WHERE begun_at < ?", (self._clock() - KEPT_SECONDS,))

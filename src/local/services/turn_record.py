@@ -67,6 +67,22 @@ MIGRATIONS = (
         PRIMARY KEY (session_id, respondent_id)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE rewards (
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        prompt TEXT NOT NULL,
+        reward REAL NOT NULL,
+        rated_at REAL NOT NULL,
+        PRIMARY KEY (query_id, respondent_id),
+        FOREIGN KEY (query_id, respondent_id) REFERENCES turns (query_id, respondent_id) ON DELETE CASCADE
+    ) WITHOUT ROWID;
+    """,
+    """
+    DROP TABLE owners;
+    ALTER TABLE turns ADD COLUMN incognito INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX turns_incognito ON turns (session_id) WHERE incognito;
+    """,
 )
 
 
@@ -90,9 +106,9 @@ class TurnStatus(StrEnum):
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
     """One row. `body` is the query's message as JSON; `tools` the names of the tools there were when it was accepted;
-    `outcome` the message that ended it, on `outcome_subject`. No columns, but looked up on the way by `accept`, are
-    `cancelled`, whether somebody wants it to end, and `beginning`, the past of the turn where nothing can still
-    be added to it."""
+    `outcome` the message that ended it, on `outcome_subject`; `incognito` is its session's. No columns, but looked up
+    on the way by `accept`, are `cancelled`, whether somebody wants it to end, and `beginning`, the past of the turn
+    where nothing can still be added to it."""
 
     position: int
     query_id: str
@@ -112,13 +128,15 @@ class StoredTurn:
     published: bool
     created_at: float
     finished_at: float | None
+    incognito: bool = False
     cancelled: bool = field(default=False, compare=False)
     beginning: Past | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query to be stored. One that is not `in_history` belongs to no conversation that anybody continues."""
+    """A query to be stored. One that is not `in_history` belongs to no conversation that anybody continues; an
+    `incognito` one is to be deleted when its session ends."""
 
     query_id: str
     session_id: str
@@ -128,11 +146,13 @@ class Asked:
     body: str
     in_history: bool = True
     tools: tuple[str, ...] = ()
+    incognito: bool = False
 
 
 def stored_turn(row: sqlite3.Row) -> StoredTurn:
     """The turn in a row of `turns`."""
     values = dict(row)
     values["status"], values["tools"] = TurnStatus(values["status"]), tuple(json.loads(values["tools"]))
-    values["in_history"], values["published"] = bool(values["in_history"]), bool(values["published"])
+    for flag in ("in_history", "published", "incognito"):
+        values[flag] = bool(values[flag])
     return StoredTurn(**values)

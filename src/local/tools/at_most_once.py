@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from local import failpoints
 from local.errors import StoreFailed, ToolError
 from local.protocol.messages import ToolRequest, ToolResult
-from local.services.effect_store import EffectStore
+from local.services.effect_store import Call, EffectStore
 from local.tools.effect_ledger import asked_of, key_of, on_record
 
 log = logging.getLogger(__name__)
@@ -20,12 +20,13 @@ class AtMostOnce:
     """One tool's way to its record of effects."""
 
     def __init__(self, store: EffectStore) -> None:
-        self._store = store
+        self.store = store
         self._in_hand: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(
         self,
         request: ToolRequest,
+        session_id: str,
         attempt: Callable[[], Awaitable[ToolResult]],
         explain: Callable[[Exception], ToolResult],
     ) -> ToolResult:
@@ -38,7 +39,7 @@ class AtMostOnce:
         key = key_of(request)
         async with self._in_hand.setdefault(key, asyncio.Lock()):  # a repeat waits, and finds the result on record
             try:
-                known = await self._store.begin(key, asked_of(request))
+                known = await self.store.begin(Call(key, asked_of(request), request.query_id, session_id))
             except StoreFailed as error:
                 raise ToolError(f"{request.tool} was not run: {error}", kind=error.kind) from None
             if known is not None:
@@ -54,7 +55,7 @@ class AtMostOnce:
     async def _recorded(self, key: str, outcome: bytes) -> ToolResult:
         """Record how a call ended; returns the end that is on record, which is the first that was."""
         try:
-            outcome = (await self._store.end(key, outcome.decode())).encode()
+            outcome = (await self.store.end(key, outcome.decode())).encode()
         except StoreFailed as error:  # what happened is true all the same; a repeat will hear that nobody knows
             log.error("how call %s ended could not be recorded: %s", key, error)
         failpoints.reach("tool.recorded")

@@ -7,9 +7,10 @@ import json
 
 from local.errors import ToolError
 from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
-from local.services.effect_store import StoredEffect
+from local.services.effect_store import FORGOTTEN, StoredEffect
 
 NOT_REPEATED = "it may or may not have happened; it is not repeated"
+DELETED = ToolError("this call was made before; how it ended was deleted, and it is not repeated", kind="deleted")
 
 
 def key_of(request: ToolRequest) -> str:
@@ -31,11 +32,12 @@ def on_record(request: ToolRequest, known: StoredEffect) -> ToolResult:
     if known.asked != asked_of(request):
         text = f"{request.tool}: call {request.call_id} was made with other arguments before; nothing was done"
         raise ToolError(text, kind="conflict")
-    if known.outcome is not None:
+    if known.outcome:
         return ToolResult.decode(known.outcome.encode())
-    error = outcome_unknown(f"{request.tool} was interrupted in this call")
+    error = DELETED if known.outcome == FORGOTTEN else outcome_unknown(f"{request.tool} was interrupted in this call")
     return ToolResult(
         query_id=request.query_id,
+        respondent_id=request.respondent_id,
         call_id=request.call_id,
         tool=request.tool,
         error=ErrorInfo(kind=error.kind, message=str(error)),

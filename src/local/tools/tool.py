@@ -6,8 +6,9 @@ import asyncio
 import inspect
 import time
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -15,17 +16,19 @@ from typing import Any, ClassVar, Literal, Self
 from local import failpoints
 from local.config import Settings
 from local.errors import ConfigError, ToolError
-from local.protocol.envelope import Envelope
+from local.protocol.envelope import Envelope, Trace
+from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import (
     ErrorInfo,
     Message,
     QueryCancel,
+    SessionDeleted,
     ToolRequest,
     ToolResult,
     ToolSchema,
     ToolSchemaRequest,
 )
-from local.runtime.participant import Kind, Participant, Resources, on
+from local.runtime.participant import Handles, Kind, Participant, Resources, on
 from local.services.effect_store import EffectStore
 from local.tools.arguments import Arguments
 from local.tools.at_most_once import AtMostOnce
@@ -33,6 +36,7 @@ from local.tools.effect_ledger import outcome_unknown
 
 CALLS_AT_ONCE = 8
 CANCELLED_KEPT = 1024
+_asked_by: ContextVar[Trace] = ContextVar("asked_by")  # of the call that this task runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class Tool(Participant):
     effect: ClassVar[Literal["none", "read", "write"]] = "read"
     repeatable: ClassVar[bool] = True  # whether the same call may be made again in one turn
     timeout_seconds: float = 30.0
+    rubric: ClassVar[str] = ""  # the one of critic.yaml that answers are graded by which used it
     run: Callable[..., Coroutine[Any, Any, str | ToolOutput]]
 
     def __init__(self, config: Settings) -> None:
@@ -108,7 +113,23 @@ class Tool(Participant):
             effect=self.effect,
             repeatable=self.repeatable,
             timeout_seconds=self.timeout_seconds,
+            rubric=self.rubric,
         )
+
+    def asked_by(self) -> Trace:
+        """For `run`: whose session and whose user this call is for, and the trace of what it asks of others.
+
+        Raises `LookupError` outside of a call.
+        """
+        return _asked_by.get()
+
+    @classmethod
+    def handlers(cls) -> Iterator[Handles]:
+        """Also what is deleted, if the tool keeps a record; nothing of that is missed."""
+        yield from super().handlers()
+        if cls.effect == "write":
+            yield Handles(SessionDeleted, "forget_session", 1, durable=f"tool_{cls.name}")
+            yield Handles(MemoryDeleted, "forget_query", 1, durable=f"tool_{cls.name}")
 
     def subject_of(self, message: type[Message]) -> str:
         """Requests for this tool alone."""
@@ -128,6 +149,7 @@ class Tool(Participant):
         """Run one call within the time limit; its failure is a result, too. A process that another one has replaced
         leaves what has effects to that, and says nothing."""
         started = time.monotonic()
+        _asked_by.set(envelope.trace())
         try:
             arguments = self._valid_arguments(request)
             if self.effect == "write":
@@ -135,6 +157,16 @@ class Tool(Participant):
             return await self._run_within_limit(request, arguments)
         except ToolError as error:
             return self._failure(request, started, error)
+
+    async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
+        """Nobody is to keep anything of a session: what its calls brought is not on record any more."""
+        if self._effects is not None:
+            await self._effects.store.forget_session(deleted.deleted_session_id)
+
+    async def forget_query(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
+        """The same of one query."""
+        if self._effects is not None:
+            await self._effects.store.forget_query(deleted.query_id)
 
     @on(QueryCancel)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
@@ -158,6 +190,7 @@ class Tool(Participant):
             raise ConfigError(f"{self.name} has no record of effects: its lifespan has to enter super().lifespan()")
         return await self._effects.run(
             request,
+            self.asked_by().session_id or request.query_id,
             lambda: self._run_within_limit(request, arguments),
             lambda error: self._internal_error(request, error),
         )
@@ -217,6 +250,7 @@ class Tool(Participant):
     def _result(self, request: ToolRequest, started: float, **outcome: Any) -> ToolResult:
         return ToolResult(
             query_id=request.query_id,
+            respondent_id=request.respondent_id,
             call_id=request.call_id,
             tool=self.name,
             duration_ms=round((time.monotonic() - started) * 1000, 3),

@@ -22,6 +22,8 @@ class Asked:
     tools: list[str]
     think: bool
     options: Mapping[str, Any]
+    format: Json | None = None
+    logprobs: bool = False
 
     @property
     def query(self) -> str:
@@ -50,9 +52,11 @@ class ScriptedModel:
         tools: Sequence[Json] = (),
         think: bool = False,
         options: Mapping[str, Any] | None = None,
+        format: Json | None = None,
+        logprobs: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         names = [tool["function"]["name"] for tool in tools]
-        asked = Asked([dict(message) for message in messages], names, think, options or {})
+        asked = Asked([dict(message) for message in messages], names, think, options or {}, format, logprobs)
         self.asked.append(asked)
         script = self._scripts[asked.query] or self._scripts[""]
         assert script, f"the model was asked once too often: {asked.query}"

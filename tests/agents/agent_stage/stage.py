@@ -11,6 +11,7 @@ from agent_stage.scripted_model import ScriptedModel
 from agent_stage.served import Record, Served
 
 from local.agents.generator import CONSUMER, GeneratorAgent
+from local.agents.generator_b import SecondRespondent
 from local.agents.generator_config import GeneratorConfig
 from local.bus.memory import MemoryHub
 from local.protocol.envelope import decode
@@ -27,7 +28,7 @@ class Stage:
 
     def __init__(self, hub: MemoryHub, door: Door, database: Path) -> None:
         self.hub, self.door, self.database = hub, door, database
-        self.model = ScriptedModel()
+        self.model, self.model_b = ScriptedModel(), ScriptedModel()
         self._served: list[Served] = []
         self._journal: Served
         self._generator: Served
@@ -42,6 +43,13 @@ class Stage:
         record = Record(self.database)
         self._generator = Served(GeneratorAgent(config, self.model, record), self.hub, "generator", record)
         return await self._ready(self._generator)
+
+    async def second_respondent(self, **settings: Any) -> Served:
+        """One with a model and a file of its own, ready."""
+        config = GeneratorConfig(model="other", system_prompt="Be brief.", **settings)
+        record = Record(self.database.with_name(SecondRespondent.record), SecondRespondent.respondent_id)
+        agent = SecondRespondent(config, self.model_b, record)
+        return await self._ready(Served(agent, self.hub, agent.name, record))
 
     async def doomed_generator(self, failpoint: str, passes: int = 1) -> Served:
         """One that is killed when it gets to that point for that many times."""

@@ -145,6 +145,7 @@ class ScriptedGenerator(Participant):
             query_id=query_id,
             status="failed" if word == "fail" else "answered" if whole else "cancelled",
             query=message.query,
+            incognito=message.incognito,
             answer="Hi there." if whole else "Hi ",
             thinking="Let me see.",
             tool_calls=calls,
@@ -214,9 +215,9 @@ class System:
         """A journal on the system's one file."""
         return self.host(Journal(JournalConfig(), JournalStore(self.journal_file)))
 
-    def bus(self, sender: str) -> Bus:
+    def bus(self, sender: str, *, journaled: bool = False) -> Bus:
         """Another end of the same bus."""
-        return Bus(sender, self.hub.transport())
+        return Bus(sender, self.hub.transport(), journaled=journaled)
 
 
 @pytest.fixture

@@ -37,6 +37,7 @@ async def test_a_whole_answer_has_everything_that_led_to_it(client: httpx.AsyncC
         "usage": {"prompt_tokens": 7, "completion_tokens": 3, "durations": {}, "context": None},
         "degraded": [],
         "error": None,
+        "scores": {"critique": None, "pairwise": None, "rating": None},
         "events": [
             "query.received",
             "query.accepted",
@@ -55,6 +56,12 @@ async def test_a_whole_answer_has_everything_that_led_to_it(client: httpx.AsyncC
 async def test_without_ids_they_are_made(client: httpx.AsyncClient) -> None:
     body = (await client.post("/query", json={"query": "hello"})).json()
     assert len(body["query_id"]) == 32 and body["session_id"] == body["query_id"]
+
+
+@pytest.mark.parametrize("incognito", [True, False])
+async def test_a_query_is_incognito_if_it_says_so(client: httpx.AsyncClient, system: System, incognito: bool) -> None:
+    await client.post("/query", json={"query": "hello", "query_id": "q"} | ({"incognito": True} if incognito else {}))
+    assert system.generator.turns["q"].incognito is incognito
 
 
 async def test_without_waiting_the_ids_come_as_soon_as_it_is_accepted(client: httpx.AsyncClient) -> None:
@@ -177,6 +184,7 @@ async def test_a_client_that_leaves_does_not_cancel_its_query(client: httpx.Asyn
         ({"query": 7}, "query"),
         ({"query": None}, "query"),
         ({"query": "x", "wait": "no"}, "wait"),
+        ({"query": "x", "incognito": 1}, "incognito"),
         ({"query": "x", "query_id": "a/b"}, "query_id"),
         ({"query": "x", "query_id": ""}, "query_id"),
         ({"query": "x", "session_id": "x" * 129}, "session_id"),
@@ -197,15 +205,6 @@ async def test_sessions_are_listed_shown_and_deleted(client: httpx.AsyncClient) 
     assert (await client.delete("/sessions/s1")).json()["verb"] == "delete"
     missing = await client.get("/sessions/other")
     assert (missing.status_code, missing.json()["error"]["kind"]) == (404, "not_found")
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [("POST", "/feedback"), ("GET", "/memory"), ("GET", "/memory/e1"), ("DELETE", "/memory/e1")],
-)
-async def test_what_is_not_built_yet_says_so(client: httpx.AsyncClient, method: str, path: str) -> None:
-    answer = await client.request(method, path)
-    assert (answer.status_code, answer.json()["error"]["kind"]) == (501, "not_implemented")
 
 
 async def test_the_index_names_the_routes(client: httpx.AsyncClient) -> None:

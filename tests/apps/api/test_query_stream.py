@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import pytest
 
+from local.apps.api.following import NO_TRAIL, Trail, batches
 from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
 from local.apps.exchange import Exchange
 from local.config import Settings
 from local.protocol.envelope import Envelope
-from local.protocol.judgement_messages import CritiqueResult
-from local.protocol.messages import GenerationToken, ResponseGeneration
+from local.protocol.judgement_messages import CritiqueResult, PairwiseResult
+from local.protocol.messages import GenerationToken, ParticipantStatus, ResponseGeneration
 from local.runtime.participant import Participant, on
 
 System = Any  # of conftest.py
@@ -124,29 +126,70 @@ async def test_a_failed_turn_ends_the_stream_with_what_there_is(client: httpx.As
 
 
 class Critic(Participant):
-    """Grades every answer."""
+    """Grades every answer, and compares it when it is told that the other one is there."""
 
     name = "critic"
 
     def __init__(self) -> None:
         super().__init__(Settings())
+        self.other_is_there = asyncio.Event()
 
     @on(ResponseGeneration)
-    async def grade(self, response: ResponseGeneration, envelope: Envelope) -> CritiqueResult:
-        return CritiqueResult(query_id=response.query_id, score=4, status="graded")
+    async def grade(self, response: ResponseGeneration, envelope: Envelope) -> PairwiseResult:
+        critique = CritiqueResult(query_id=response.query_id, score=4, status="graded")
+        await self.bus.publish(critique, envelope.trace())
+        await self.other_is_there.wait()
+        return PairwiseResult(query_id=response.query_id, winner="A", status="graded")
+
+
+@asynccontextmanager
+async def judged(system: System, *others: str) -> AsyncIterator[tuple[httpx.AsyncClient, Critic]]:
+    """A door with a long trail, which has heard of a critic and of these others as processes of their own."""
+    critic = Critic()
+    async with system.door(trail_seconds=20) as client, system.bus("watcher") as bus, system.host(critic):
+        await bus.ready()
+        for pid, name in enumerate(("critic", *others), 1):
+            await bus.publish(ParticipantStatus(name=name, kind="agent", pid=pid, instance="i", state="ready"))
+        while {"critic", *others} - {row["name"] for row in (await client.get("/participants")).json()["participants"]}:
+            pass  # until the door has heard them
+        try:
+            yield client, critic
+        finally:
+            critic.other_is_there.set()
 
 
 async def test_the_stream_waits_for_the_critic_if_there_is_one(system: System, events_of: Read) -> None:
-    async with system.door(trail_seconds=20) as client, system.bus("watcher") as bus, asyncio.timeout(10):
-        beat = asyncio.Event()
-        bus.subscribe("participant.status", lambda envelope: envelope.sender == "critic" and beat.set())
-        await bus.ready()
-        async with system.host(Critic()):
-            await beat.wait()
-            await client.get("/health")  # by now the door has heard that beat, too
-            async with ask(client, "hello") as response:
-                names = [name for name, _, _ in await collected(events_of(response))]
+    async with asyncio.timeout(10), judged(system) as (client, _), ask(client, "hello") as response:
+        names = [name for name, _, _ in await collected(events_of(response))]
     assert names[-2:] == ["response", "critique"]
+
+
+async def test_the_stream_waits_for_the_comparison_where_a_second_respondent_is_there(
+    system: System, events_of: Read
+) -> None:
+    async with (
+        asyncio.timeout(10),
+        judged(system, "generator_b") as (client, critic),
+        ask(client, "hello") as response,
+    ):
+        events = events_of(response)
+        assert [name async for name, _, _ in until("critique", events)][-2:] == ["response", "critique"]
+        await client.post("/feedback", json={"query_id": "q", "rating": -1, "comment": "No."})
+        name, _, data = await anext(events)
+        assert (name, data["rating"], data["comment"]) == ("feedback", -1, "No.")
+        critic.other_is_there.set()
+        assert [name for name, _, _ in await collected(events)] == ["pairwise"]
+
+
+async def test_the_trail_of_an_answer_that_nobody_judges_in_time_is_as_long_as_it_may_be() -> None:
+    clock = asyncio.get_running_loop().time
+    exchange = Exchange("q", "s", "why?", clock)
+    answer = ResponseGeneration(query_id="q", status="answered", query="why?", answer="Because.")
+    exchange.receive(answer, Envelope(answer.subject, "e", "g", "i", 1, "q", answer.encode()))
+    began = clock()
+    told = [batch async for batch in batches(exchange, 0, tick_seconds=60, trail=Trail(0.05, frozenset({"critique"})))]
+    assert [event.kind for batch in told for event in batch] == ["response"]
+    assert clock() - began >= 0.05
 
 
 async def test_an_idle_stream_is_kept_alive_by_comments(system: System) -> None:
@@ -175,7 +218,7 @@ async def test_events_that_are_ready_together_are_one_chunk() -> None:
     for index in range(100):
         token = GenerationToken(query_id="q", index=index, text="x\n")
         exchange.receive(token, Envelope(token.subject, "e", "g", "i", 1, "q", token.encode()))
-    chunks = query_chunks(exchange, 0, StreamSettings("i", 0, 60))
+    chunks = query_chunks(exchange, 0, StreamSettings("i", NO_TRAIL, 60))
     assert (await anext(chunks)).count(b"\n\n") == 100
     await chunks.aclose()
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from local.apps import exchanges
 from local.apps import session as module
+from local.apps.door_errors import DoorStopping
 from local.apps.exchange import Exchange, QueryRefused
-from local.apps.session import DoorStopping, LoCALSession
+from local.apps.session import LoCALSession
 from local.errors import FrameTooLarge
 from local.protocol.messages import QueryReceived, ResponseGeneration
 
@@ -86,7 +88,7 @@ async def test_stopping_tells_everybody_who_waits_and_takes_nothing_more(session
 async def test_only_the_last_ended_queries_are_kept(
     stage: Stage, session: LoCALSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "KEPT_ENDED", 2)
+    monkeypatch.setattr(exchanges, "KEPT_ENDED", 2)
     running = session.ask("really?")
     await stage.generator.hears()
     ended = []

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from local.apps.door_errors import GeneratorSilent, NotAccepted
 from local.apps.exchange import Exchange, QueryRefused
 from local.apps.record import query_envelope_id
-from local.apps.session import GeneratorSilent, LoCALSession, NotAccepted, Patience
+from local.apps.session import LoCALSession, Patience
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import JournalRead
 from local.protocol.messages import (

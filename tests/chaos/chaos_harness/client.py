@@ -15,7 +15,7 @@ from chaos_harness.history import Asked, Form, Outcome, Question, Read
 Json = dict[str, Any]
 T = TypeVar("T")
 
-NOT_FOUND, FAILED_QUERY = 404, 502
+ACCEPTED, NOT_FOUND, FAILED_QUERY = 202, 404, 502
 RETRY_SECONDS = 0.05
 POLL_SECONDS = 0.03
 # What a door says when it cannot know the outcome: the query goes on, or was never accepted.
@@ -59,6 +59,31 @@ class Client:
         async with asyncio.timeout(self.patience):
             return await self._insist(show)
 
+    async def rate(self, query_id: str, rating: int | None) -> bool:
+        """Rate an answer until that is on record; says whether it is before patience ends."""
+
+        async def post() -> None:
+            _require(await self._http.post("/feedback", json={"query_id": query_id, "rating": rating}), ACCEPTED)
+
+        try:
+            async with asyncio.timeout(self.patience):
+                await self._insist(post)
+        except TimeoutError:
+            return False
+        return True
+
+    async def participant(self, name: str) -> Json:
+        """A participant as the system shows it. Raises `TimeoutError`, also where there is none."""
+
+        async def show() -> Json:
+            response = await self._http.get("/participants")
+            _require(response, 200)
+            listed: list[Json] = response.json()["participants"]
+            return next(each for each in listed if each["name"] == name)
+
+        async with asyncio.timeout(self.patience):
+            return await self._insist(show)
+
     async def _read_in(self, form: Form, asked: Asked) -> None:
         tries = {Form.WHOLE: self._whole, Form.POLL: self._poll, Form.STREAM: _Stream(self._http, self._clock).follow}
         try:
@@ -82,7 +107,7 @@ class Client:
         return outcome
 
     async def _poll(self, asked: Asked) -> Outcome:
-        _require(await self._http.post("/query", json={**_body(asked.question), "wait": False}), 202)
+        _require(await self._http.post("/query", json={**_body(asked.question), "wait": False}), ACCEPTED)
         self._accepted(asked)
         while True:
             response = await self._http.get(f"/query/{asked.question.query_id}")

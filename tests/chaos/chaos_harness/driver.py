@@ -43,11 +43,17 @@ def blows(seed: int, victims: Sequence[str]) -> Iterator[tuple[str, How, float]]
 
 
 class Driver:
-    """Hits one process every so many seconds; `struck` is what it has done."""
+    """Hits one process every so many seconds; `struck` is what it has done. `strikes(name)` is told before it does."""
 
-    def __init__(self, victims: Callable[[], Mapping[str, psutil.Process]], hang_seconds: float) -> None:
-        self._victims, self._hang_seconds = victims, hang_seconds
+    def __init__(
+        self,
+        victims: Callable[[], Mapping[str, psutil.Process]],
+        hang_seconds: float,
+        strikes: Callable[[str], object] = lambda name: None,
+    ) -> None:
+        self._victims, self._hang_seconds, self._strikes = victims, hang_seconds, strikes
         self.struck: list[Blow] = []
+        self._news = asyncio.Event()
 
     async def run(self, seed: int, every: float) -> None:
         """Until cancelled; nobody is left frozen then."""
@@ -55,14 +61,22 @@ class Driver:
         for name, how, part in blows(seed, sorted(self._victims())):
             due += every
             await asyncio.sleep(max(0.0, due - time.monotonic()))
-            process = self._victims().get(name)  # gone for the moment, if it is being started again
+            process = self._victims().get(name)  # it may be gone, as it is being started again
             if process is not None:
                 await self._hit(process, name, how, part * self._hang_seconds)
 
+    async def until(self, times: int) -> None:
+        """Wait until it has hit so many times."""
+        while len(self.struck) < times:
+            self._news.clear()
+            await self._news.wait()
+
     async def _hit(self, process: psutil.Process, name: str, how: How, seconds: float) -> None:
+        self._strikes(name)
         with suppress(psutil.NoSuchProcess):
             process.send_signal(signal.SIGKILL if how is How.KILL else signal.SIGSTOP)
             self.struck.append(Blow(time.monotonic(), name, how))
+            self._news.set()
             if how is How.NAP:
                 try:
                     await asyncio.sleep(seconds)

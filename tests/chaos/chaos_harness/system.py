@@ -26,6 +26,8 @@ START_SECONDS = 0.5  # at most, from a fork to being ready
 STRIKES_IN_A_ROW = 3
 TITLE = "local2 "
 VICTIMS = ("proxy", "journal", "generator", "StampTool", "Witness", "api")
+OBSERVERS = ("memory", "critic", "reward", "generator_b")
+ARBITER = "arbiter"  # for without one they do not wait for users
 STAMP, WITNESS = "chaos_harness.stamp:StampTool", "chaos_harness.witness:Witness"
 FOR_EVER = 1_000_000_000
 
@@ -34,14 +36,22 @@ class ChaosSystem:
     """Enter it to start everything.
 
     `hang_seconds` is how long a frozen process is left alone, `model_seconds` how long the model takes before it
-    answers, so that turns are under way when somebody dies; `lossy` switches the journal's protection off.
+    answers, so that turns are under way when somebody dies; `lossy` switches the journal's protection off. With
+    `observed` the memory, the critic, the reward service and the second respondent take part, too.
     """
 
     def __init__(
-        self, folder: Path, *, hang_seconds: float = HANG_SECONDS, model_seconds: float = 0.02, lossy: bool = False
+        self,
+        folder: Path,
+        *,
+        hang_seconds: float = HANG_SECONDS,
+        model_seconds: float = 0.02,
+        lossy: bool = False,
+        observed: bool = False,
     ) -> None:
         self.hang_seconds, self._model_seconds = hang_seconds, model_seconds
-        self._folder, self._lossy = folder, lossy
+        self._folder, self._lossy, self.observed = folder, lossy, observed
+        self._names = (*VICTIMS, ARBITER, *OBSERVERS) if observed else VICTIMS
         self._tokens = folder / "tokens"
         self._tokens.mkdir(parents=True)
         self._effects, self._store = folder / "effects.log", folder / "witness.db"
@@ -75,13 +85,18 @@ class ChaosSystem:
         """What it has logged."""
         return self._system.log
 
+    @property
+    def data_dir(self) -> Path:
+        """Where it keeps its files."""
+        return self._system.data_dir
+
     def victims(self) -> dict[str, psutil.Process]:
         """The processes that may be hit, as far as they run now, by the names in their titles."""
         found = {}
         for process in psutil.Process(self._system.process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
                 name = "".join(process.cmdline()).strip().removeprefix(TITLE)
-                if name in VICTIMS:
+                if name in self._names:
                     found[name] = process
                     self._seen_since.setdefault(process.pid, time.monotonic())
         return found
@@ -91,7 +106,13 @@ class ChaosSystem:
 
         It gives up one that dies five times soon after its start, so every third strike hits one that has lived.
         """
-        process = self.victims().get(name)
+        return self._bears(name, self.victims().get(name))
+
+    def victims_that_bear_it(self) -> dict[str, psutil.Process]:
+        """Those of them that bear a strike now."""
+        return {name: process for name, process in self.victims().items() if self._bears(name, process)}
+
+    def _bears(self, name: str, process: psutil.Process | None) -> bool:
         if self._strikes[name] % STRIKES_IN_A_ROW != STRIKES_IN_A_ROW - 1 or process is None:
             return process is not None
         return time.monotonic() - self._seen_since[process.pid] > EARLY_SECONDS + START_SECONDS
@@ -140,11 +161,12 @@ class ChaosSystem:
 
     def _settings(self) -> dict[str, object]:
         parts = ["generator", {STAMP: {"log": str(self._effects)}}, {WITNESS: {"store": str(self._store)}}]
+        observers = [ARBITER, *OBSERVERS] if self.observed else []
         return {
             "backend": "stand_in",
             "hang_seconds": self.hang_seconds,
             "python_path": [str(Path(__file__).parents[1])],
-            "participants": parts,
+            "participants": [*observers, *parts],
         }
 
     def _failpoints(self) -> str:

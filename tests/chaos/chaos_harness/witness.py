@@ -21,7 +21,7 @@ class WitnessSettings(Settings):
 
 
 class Witness(Participant):
-    """Sees every answer."""
+    """Sees every answer that a user gets."""
 
     name = "witness"
     Config = WitnessSettings
@@ -38,6 +38,8 @@ class Witness(Participant):
 
     @on(ResponseGeneration, durable="witness")
     async def see(self, response: ResponseGeneration, envelope: Envelope) -> None:
-        """Remember an answer; the same one again changes nothing."""
+        """Remember an answer; the same one again changes nothing, and what is only compared with it is no answer."""
+        if response.respondent_id != "A":
+            return
         sighting = Sighting(response.query_id, envelope.session_id or "", response.answer or "")
         await asyncio.to_thread(self._sightings.keep, sighting)

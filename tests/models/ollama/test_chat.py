@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from local.errors import ModelError
-from local.models.chat import ChatModel, ContentDelta, Degraded, Delta, Done, Json, ThinkingDelta, ToolCall
+from local.models.chat import (
+    ChatModel,
+    ContentDelta,
+    Degraded,
+    Delta,
+    Done,
+    Json,
+    ThinkingDelta,
+    TokenScore,
+    TokenScores,
+    ToolCall,
+)
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 USER = [{"role": "user", "content": "Hi"}]
@@ -132,3 +143,13 @@ async def test_every_request_and_answer_is_logged_when_debugging(server: Any, ca
         await chat(model)
     assert '"content": "Hi"' in caplog.text
     assert "has answered" in caplog.text
+
+
+async def test_probabilities_are_asked_for_and_given_on(server: Any) -> None:
+    scores = [{"token": "4", "logprob": -0.1, "top_logprobs": [{"token": "5", "logprob": -2.5}]}]
+    server.answers("/api/chat", {**said("4"), "logprobs": scores}, DONE)
+    async with server.client() as model:
+        deltas = await chat(model, logprobs=True)
+    assert deltas[:2] == [ContentDelta("4"), TokenScores((TokenScore("4", {"4": -0.1, "5": -2.5}),))]
+    (body,) = server.bodies("/api/chat")
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 10)

@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from local.errors import ModelBusy, ModelError
-from local.models.chat import ChatModel, ContentDelta, Degraded, Delta, Done, Json, ModelInfo, Usage
+from local.models.chat import (
+    ChatModel,
+    ContentDelta,
+    Degraded,
+    Delta,
+    Done,
+    Json,
+    ModelInfo,
+    TokenScore,
+    TokenScores,
+    Usage,
+)
 
 USER = [{"role": "user", "content": "Hi"}]
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
@@ -228,3 +239,17 @@ async def test_an_answer_that_no_such_server_would_give_is_a_bad_stream(server: 
         with pytest.raises(ModelError) as caught:
             await model.models()
     assert caught.value.kind == "bad_stream"
+
+
+async def test_a_form_and_probabilities_are_asked_for_in_openais_words(server: Any) -> None:
+    top = [{"token": "4", "logprob": -0.1}, {"token": "5", "logprob": -2.5}]
+    scored = said(content="4")
+    scored["choices"][0]["logprobs"] = {"content": [{"token": "4", "logprob": -0.1, "top_logprobs": top}]}
+    server.says(scored, *STOP)
+    async with server.client() as model:
+        deltas = await chat(model, format={"type": "object"}, logprobs=True)
+    assert deltas[:2] == [ContentDelta("4"), TokenScores((TokenScore("4", {"4": -0.1, "5": -2.5}),))]
+    (body,) = server.bodies(CHAT)
+    described = {"name": "reply", "strict": False, "schema": {"type": "object"}}
+    assert body["response_format"] == {"type": "json_schema", "json_schema": described}
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 10)

@@ -49,6 +49,8 @@ class Scripted:
         tools: Sequence[Json] = (),
         think: bool = False,
         options: Mapping[str, Any] | None = None,
+        format: Json | None = None,
+        logprobs: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         self.asked.append((model, [tool["function"]["name"] for tool in tools]))
         try:

@@ -32,6 +32,17 @@ async def test_nomic_gets_its_prefixes_whatever_its_tag(server: Server) -> None:
     await embedder.embed_documents(["I like tea"])
     assert [texts for _, texts in server.asked[1:]] == [["search_query: tea"], ["search_document: I like tea"]]
     assert (embedder.name, embedder.dimensions) == ("nomic-embed-text:v1.5", 2)
+    elsewhere = await ServedEmbedder.connect(server.embed, "attic/nomic-embed-text")
+    assert elsewhere.relevance_floor == embedder.relevance_floor
+
+
+async def test_all_but_questions_is_asked_for_in_the_background(server: Server) -> None:
+    background = Server()
+    embedder = await ServedEmbedder.connect(server.embed, "new", in_background=background.embed)
+    await embedder.embed_documents(["I like tea"])
+    await embedder.embed_queries(["tea"])
+    assert [texts for _, texts in background.asked] == [["dimensions"], ["I like tea"]]
+    assert [texts for _, texts in server.asked] == [["tea"]]
 
 
 async def test_a_manner_can_be_given_for_any_model(server: Server) -> None:

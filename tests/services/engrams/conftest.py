@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import re
 import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -92,6 +93,20 @@ def opened(directory: Path, embedder: WordEmbedder) -> Callable[..., Any]:
 async def service(opened: Callable[..., Any]) -> AsyncIterator[EngramService]:
     async with AsyncExitStack() as stack:
         yield await stack.enter_async_context(opened())
+
+
+@pytest.fixture
+def exported() -> Callable[..., Any]:
+    """Everything that is exported of a user, page after page."""
+
+    async def export(service: EngramService, user_id: str) -> list[dict[str, Any]]:
+        found, cursor = await service.export(user_id)
+        while cursor:
+            page, cursor = await service.export(user_id, cursor)
+            found += page
+        return [json.loads(line) for line in found]
+
+    return export
 
 
 @pytest.fixture

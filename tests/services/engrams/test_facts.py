@@ -1,6 +1,5 @@
 """Facts: a new value supersedes the old, contradictions stay side by side, and nobody but the user states any."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -130,10 +129,10 @@ async def test_a_deleted_update_does_not_bring_the_old_value_back(service: Engra
     assert values(await service.fact_history("ann", SLOT)) == ["black"]
 
 
-async def test_facts_are_exported_with_their_history(service: EngramService, say: Any) -> None:
+async def test_facts_are_exported_with_their_history(service: EngramService, say: Any, exported: Any) -> None:
     await service.supersede(await say("black", 10.0))
     await service.supersede(await say("white", 20.0))
-    lines = [json.loads(line) async for line in service.export("ann")]
+    lines = await exported(service, "ann")
     assert [(line["value"], line["superseded_at"]) for line in lines if line["kind"] == "fact"] == [
         ("black", 20.0), ("white", None),
     ]  # fmt: skip

@@ -53,7 +53,7 @@ async def assert_complete(service: EngramService) -> None:
 
 async def assert_every_vector_is_indexed(service: EngramService) -> None:
     await service.settled()
-    assert (await service.status())["pending"] == 0
+    assert (await service.status()).pending == 0
     assert service._keeper._index is not None
     assert service._keeper._index.keys() == await service._store.read(vectors.keys)
 
@@ -143,7 +143,7 @@ async def test_an_embedder_that_comes_back_is_used_when_there_is_something_new(
         embedder.error = None
         await service.ingest(exchange("The train is late"))
         await assert_complete(service)
-        assert (await service.status())["trouble"] == ""
+        assert (await service.status()).trouble == ""
 
 
 async def test_an_index_that_breaks_while_it_is_searched_is_rebuilt(

@@ -41,7 +41,7 @@ def names(*candidates: Candidate, limit: int = 5) -> list[str]:
 
 def test_what_both_lists_know_comes_before_what_one_knows() -> None:
     both = candidate("both", bm25=5.0, cosine=0.5)
-    assert names(candidate("words", bm25=9.0), both, candidate("meaning", cosine=0.9)) == ["both", "meaning", "words"]
+    assert names(candidate("words", bm25=6.0), both, candidate("meaning", cosine=0.9)) == ["both", "meaning", "words"]
 
 
 def test_a_hit_tells_its_ranks_raw_scores_and_factors() -> None:
@@ -92,6 +92,14 @@ def test_nothing_is_found_where_nothing_is_relevant() -> None:
 
 def test_enough_of_the_words_or_of_the_meaning_makes_a_hit() -> None:
     assert names(candidate("a", bm25=COVERAGE_FLOOR * 10), candidate("b", cosine=FLOOR)) == ["b", "a"]
+
+
+def test_what_alone_has_the_word_asked_for_is_found_though_all_others_are_closer_in_meaning() -> None:
+    alike = [candidate(f"crate{number}", cosine=0.9 - number / 100) for number in range(30)]
+    named = candidate("named", bm25=1.4, cosine=0.5)
+    beside = candidate("beside", bm25=0.7, cosine=0.4)
+    assert names(*alike, named, beside)[:3] == ["crate0", "named", "crate1"]
+    assert "named" not in names(*alike, named, candidate("other", bm25=1.0, cosine=0.4))
 
 
 def test_what_superseded_a_hit_comes_right_before_it_even_if_nothing_else_found_it() -> None:

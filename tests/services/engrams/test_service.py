@@ -1,7 +1,6 @@
 """Exchanges are stored once, found by words and by meaning, by their own user alone, and annotated."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -145,7 +144,8 @@ async def test_grades_ratings_and_comparisons_are_noted_with_their_history(
         await service.ingest(each)
     assert await service.grade("q", "A", 4.0)
     assert await service.rate("q", "A", 1, rated_at=10.0)
-    assert await service.compare("q", ("A", "B"), "B") == 2
+    assert await service.compare("q", "A", False)
+    assert await service.compare("q", "B", True)
     assert await service.rate("q", "A", -1, rated_at=20.0)
     assert not await service.rate("q", "A", 1, rated_at=15.0)
     engram = await service.get("ann", ours.engram_id)
@@ -163,7 +163,7 @@ async def test_a_withdrawn_rating_and_a_tie_leave_none(service: EngramService, e
     await service.ingest(said)
     await service.rate("q", "A", 1, rated_at=10.0)
     await service.rate("q", "A", None, rated_at=20.0)
-    assert await service.compare("q", ("A", "B"), None) == 1
+    assert await service.compare("q", "A", None)
     engram = await service.get("ann", said.engram_id)
     assert (engram.sentiment, engram.winner) == (None, None)
 
@@ -171,7 +171,7 @@ async def test_a_withdrawn_rating_and_a_tie_leave_none(service: EngramService, e
 async def test_what_is_said_about_an_unknown_answer_is_told(service: EngramService) -> None:
     assert not await service.grade("q", "A", 4.0)
     assert not await service.rate("q", "A", 1, rated_at=1.0)
-    assert await service.compare("q", ("A", "B"), "A") == 0
+    assert not await service.compare("q", "A", True)
 
 
 async def test_pins_are_set_and_taken_out(service: EngramService, exchange: Make) -> None:
@@ -190,12 +190,12 @@ async def test_the_latest_come_first_page_by_page(service: EngramService, exchan
     assert [engram.query for engram in await service.recent("ann", limit=2, before=3.0)] == ["number 2", "number 1"]
 
 
-async def test_the_export_holds_everything_of_one_user(service: EngramService, exchange: Make) -> None:
+async def test_the_export_holds_everything_of_one_user(service: EngramService, exchange: Make, exported: Any) -> None:
     for number in range(450):
         await service.ingest(exchange(f"Grüße {number}", query_id=f"q{number}"))
     await service.ingest(exchange("Bob's", user_id="bob"))
     await service.grade("q7", "A", 4.0)
-    lines = [json.loads(line) async for line in service.export("ann")]
+    lines = await exported(service, "ann")
     assert [line["query"] for line in lines] == [f"Grüße {number}" for number in range(450)]
     assert lines[7]["kind"] == "engram"
     assert lines[7]["changes"][0]["what"] == "score"

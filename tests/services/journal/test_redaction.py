@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from local.errors import StoreFailed
+from local.services.journal import store as store_module
 from local.services.journal.entry import Entry
 from local.services.journal.store import JournalStore
 
@@ -56,6 +57,27 @@ async def test_what_comes_only_later_of_a_redacted_query_is_stored_without_its_p
     await store.redact_session("s")
     await store.commit([entry(4), entry(5)])  # of the same query, and of another one
     assert [stored.redacted for stored in await store.read(limit=9)] == [True, True, False]
+
+
+async def test_a_redacted_query_s_payloads_go_wherever_they_lie_and_those_that_come_only_later(
+    path: Path, store: JournalStore, entry: MakeEntry
+) -> None:
+    for number in range(1, 7):
+        await store.commit([entry(number, payload=b"SECRET-%d." % number)])
+    assert await store.redact_query("correlation-1") == 2
+    await store.commit([entry(7, payload=b"SECRET-7.")])
+    assert [stored.redacted for stored in await store.read(limit=9)] == [True, False, False, True, False, False, True]
+    assert {number for number in range(1, 8) if b"SECRET-%d." % number in contents(path)} == {2, 3, 5, 6}
+
+
+async def test_all_payloads_that_mention_a_text_are_found_a_slice_at_a_time(
+    store: JournalStore, entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "SLICE", 4)
+    await store.commit([entry(number, payload=b"of %d" % (number % 3)) for number in range(1, 21)])
+    await store.redact_envelopes(["id-4"])
+    pages = [[stored.number for stored in page] async for page in store.mentioning("of 1")]
+    assert pages == [[1], [7], [10], [13, 16], [19]]
 
 
 async def test_a_redacted_message_that_is_sent_again_or_late_does_not_come_back(

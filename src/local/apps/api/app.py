@@ -11,9 +11,9 @@ from local.apps.api.doorkeeper import Doorkeeper
 from local.apps.api.errors import handle_errors
 from local.apps.api.guards import Policy
 from local.apps.api.json_body import Json
-from local.apps.api.routes import attachments, bus_events, health, not_yet, openai, query, sessions
+from local.apps.api.routes import attachments, bus_events, feedback, health, memory, openai, query, sessions
 
-NOUNS = (health, query, attachments, sessions, bus_events, openai, not_yet)
+NOUNS = (health, query, attachments, sessions, bus_events, openai, memory, feedback)
 
 
 def create_app(context: ApiContext, policy: Policy) -> ASGIApp:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from local.apps.api.bus_stream import BusStreams
 from local.apps.api.participant_table import ParticipantTable
+from local.apps.memories import Memories
 from local.apps.session import LoCALSession
 from local.runtime.attachments import Attachments
 
@@ -16,6 +17,7 @@ class ApiContext:
     """`instance` is fresh at each start of the process; `backend` names the model server ("stand_in" is none)."""
 
     session: LoCALSession
+    memories: Memories
     participants: ParticipantTable
     bus_streams: BusStreams
     attachments: Attachments

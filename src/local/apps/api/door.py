@@ -19,6 +19,7 @@ from local.apps.api.guards import MEGABYTE, Policy, hosts_of
 from local.apps.api.participant_table import ParticipantTable
 from local.apps.api.server import serving
 from local.apps.listener import require_token
+from local.apps.memories import Memories
 from local.apps.session import LoCALSession
 from local.config import Settings
 from local.errors import ConfigError
@@ -26,6 +27,8 @@ from local.protocol.envelope import Envelope
 from local.protocol.messages import ParticipantStatus
 from local.runtime.attachments import Attachments
 from local.runtime.participant import Kind, Participant, Resources, on
+
+MEMORY = "memory"
 
 
 class ApiConfig(Settings):
@@ -79,6 +82,7 @@ class ApiDoor(Participant):
             await self.bus.ready()
             context = ApiContext(
                 session=session,
+                memories=Memories(self.bus, self._has_memory),
                 participants=self._participants,
                 bus_streams=streams,
                 attachments=self._attachments,
@@ -96,6 +100,9 @@ class ApiDoor(Participant):
 
             async with serving(create_app(context, self._policy), self._listener, before_stop):
                 yield
+
+    def _has_memory(self) -> bool:
+        return self._participants.lives(MEMORY, time.monotonic())
 
 
 def _version() -> str:

@@ -38,7 +38,6 @@ STATUS: Mapping[str, int] = {
     "unsendable": 422,
     "busy": 429,
     "rate_limit": 429,
-    "not_implemented": 501,
     "unavailable": 503,
     "overloaded": 503,
     "not_confirmed": 503,

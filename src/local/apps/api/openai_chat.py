@@ -9,7 +9,8 @@ from pydantic_core import from_json, to_json
 
 from local.apps.api.errors import openai_error
 from local.apps.api.following import batches
-from local.apps.api.sse import KEEP_ALIVE, Chunks
+from local.apps.api.sse import KEEP_ALIVE
+from local.apps.api.streamed import Chunks
 from local.apps.exchange import Event, Exchange, QueryRefused
 from local.errors import LocalError
 from local.protocol.messages import ErrorInfo, ResponseGeneration, UsageInfo

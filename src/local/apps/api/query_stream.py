@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pydantic_core import to_json
 
 from local.apps.api.answers import answer_of
-from local.apps.api.following import batches
-from local.apps.api.sse import KEEP_ALIVE, Chunks, sse
+from local.apps.api.following import Trail, batches
+from local.apps.api.sse import KEEP_ALIVE, sse
+from local.apps.api.streamed import Chunks
 from local.apps.exchange import Event, Exchange
 
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """`instance` begins every event's id; `trail_seconds` is how long a critique is waited for after the answer, and
-    `keep_alive_seconds` how often a comment is sent."""
+    """`instance` begins every event's id; `keep_alive_seconds` is how often a comment is sent."""
 
     instance: str
-    trail_seconds: float
+    trail: Trail
     keep_alive_seconds: float
 
 
@@ -33,7 +33,7 @@ def number_after(last_event_id: str | None, instance: str) -> int | None:
 
 async def query_chunks(exchange: Exchange, after: int | None, settings: StreamSettings) -> Chunks:
     """The events after number `after` up to the answer and its trail."""
-    followed = batches(exchange, after, tick_seconds=settings.keep_alive_seconds, trail_seconds=settings.trail_seconds)
+    followed = batches(exchange, after, tick_seconds=settings.keep_alive_seconds, trail=settings.trail)
     async with aclosing(followed):
         async for events in followed:
             yield b"".join([_event(event, exchange, settings.instance) for event in events]) or KEEP_ALIVE

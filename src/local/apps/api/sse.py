@@ -1,15 +1,13 @@
-"""Server-sent events: how they are written, and a response that streams them until the client leaves."""
+"""Server-sent events: how they are written and streamed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from local.apps.api.streamed import Chunks, Streamed
 
-Chunks = AsyncGenerator[bytes, None]
 KEEP_ALIVE = b": keep-alive\n\n"
 
 
@@ -37,42 +35,10 @@ def ticking(seconds: float, tick: Callable[[], object]) -> Iterator[None]:
         timer.cancel()
 
 
-class EventStream(Response):
-    """Writes chunks of whole events as they come; when the client leaves, `chunks` is closed at once.
-
-    Starlette's own StreamingResponse would do, but for the 20 ms in which the first one imports anyio's backend.
-    """
+class EventStream(Streamed):
+    """Chunks of whole events."""
 
     media_type = "text/event-stream"
 
     def __init__(self, chunks: Chunks) -> None:
-        super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
-        del self.headers["content-length"]
-        self._chunks = chunks
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Stream until the end or until the client leaves."""
-        writing = asyncio.create_task(self._write(send), name="event stream")
-        leaving = asyncio.create_task(_left(receive), name="client of an event stream")
-        try:
-            await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            writing.cancel()
-            leaving.cancel()
-            await asyncio.wait({writing, leaving})
-        if not writing.cancelled():
-            writing.result()
-
-    async def _write(self, send: Send) -> None:
-        async with aclosing(self._chunks) as chunks:
-            first = await anext(chunks, b"")  # what fails before there is anything to send still gets a status
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            await send({"type": "http.response.body", "body": first, "more_body": True})
-            async for chunk in chunks:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        continue
+        super().__init__(chunks, {"cache-control": "no-store", "x-accel-buffering": "no"})

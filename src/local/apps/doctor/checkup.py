@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from pathlib import Path
 
-from local.apps.doctor import damage, door, machine, model_server, search
+from local.apps.doctor import damage, door, machine, memory, model_server, search
 from local.apps.doctor.finding import Finding, Status, fail
 from local.apps.doctor.report import as_json as to_json
 from local.apps.doctor.report import as_text, worst
@@ -39,6 +39,7 @@ async def check_up(config_dir: Path | None, data_dir: Path) -> list[Finding]:
         _safely("api port", asyncio.to_thread(door.check_port, situation.system, situation.running)),
         _safely("running system", door.check_health(situation.running)),
         _safely("model server", model_server.check_model_servers(situation)),
+        _safely("memory", memory.check_memory(situation)),
         _safely("search", search.check_search(situation.web_search)),
     )
     return settings + [finding for outcome in outcomes for finding in outcome]

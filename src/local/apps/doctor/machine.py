@@ -16,8 +16,9 @@ from local.errors import LocalError
 
 # What each process or the set-up imports, by import name.
 PACKAGES = (
-    "bs4", "fastapi", "httpx", "lxml_html_clean", "platformdirs", "psutil", "pydantic", "pypdf", "rich",
-    "setproctitle", "sse_starlette", "trafilatura", "typer", "uvicorn", "yaml", "zmq",
+    "bs4", "chromadb", "fastapi", "httpx", "lxml_html_clean", "numpy", "platformdirs", "psutil", "pydantic", "pypdf",
+    "rich", "setproctitle", "sse_starlette", "threadpoolctl", "tokenizers", "trafilatura", "typer", "uvicorn", "yaml",
+    "zmq",
 )  # fmt: skip
 OLDEST_PYTHON = (3, 11)
 WARN_FREE_BYTES = 2 * 1024**3

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from local.agents.generator_config import GeneratorConfig
 from local.apps.backend import may_stand_in, ollama_url, openai_endpoint, used_providers
 from local.apps.doctor.finding import Finding, fail, ok
+from local.apps.doctor.observers import Observers, check_observers
 from local.apps.doctor.ollama import SECONDS, SERVER, check_ollama
 from local.apps.doctor.situation import Situation
 from local.config import SystemConfig, secret
@@ -19,11 +20,14 @@ from local.models.servers.spec import llama_server_spec
 
 async def check_model_servers(situation: Situation) -> list[Finding]:
     """The model servers of a system, as it is configured."""
-    return await check_model_server(situation.system, situation.generator, situation.models)
+    return await check_model_server(situation.system, situation.generator, situation.models, situation.observers)
 
 
 async def check_model_server(
-    system: SystemConfig, generator: GeneratorConfig, models: ModelsConfig | None = None
+    system: SystemConfig,
+    generator: GeneratorConfig,
+    models: ModelsConfig | None = None,
+    observers: Observers = Observers(),  # noqa: B008 - it is frozen
 ) -> list[Finding]:
     """Everything about the servers and their models; what cannot be asked without the one before is left out."""
     if system.backend == "stand_in":
@@ -35,14 +39,20 @@ async def check_model_server(
         if place == 0 and not models.roles.chat:
             wanted = (generator.model, *wanted)
         try:
-            findings += await _check(name, wanted, system, generator, models)
+            own = observers.at(name, models, is_default=place == 0)
+            findings += await _check(name, wanted, own, system, generator, models)
         except ConfigError as error:
             findings.append(fail(SERVER, str(error), "correct it in models.yaml, system.yaml or the environment"))
     return findings
 
 
 async def _check(
-    name: str, wanted: Sequence[str], system: SystemConfig, generator: GeneratorConfig, models: ModelsConfig
+    name: str,
+    wanted: Sequence[str],
+    observers: Observers,
+    system: SystemConfig,
+    generator: GeneratorConfig,
+    models: ModelsConfig,
 ) -> list[Finding]:
     provider = models.providers[name]
     match provider.kind:
@@ -50,15 +60,15 @@ async def _check(
             url = ollama_url(system, models, name)
             stand_in = may_stand_in(system, models)
             local = provider.model_copy(update={"start": provider.start and is_loopback(url)})
-            return await check_ollama(url, local, wanted, generator, stand_in=stand_in)
+            return await check_ollama(url, local, wanted, generator, observers, stand_in=stand_in)
         case "openai":
-            return await _check_openai(name, provider, wanted)
+            return await _check_openai(name, provider, wanted, observers)
         case "llama_server":
             spec = llama_server_spec(name, provider)
             return [ok(SERVER, f"{spec.command[0]} with {provider.model}; LoCAL2 starts it with itself")]
 
 
-async def _check_openai(name: str, provider: Provider, wanted: Sequence[str]) -> list[Finding]:
+async def _check_openai(name: str, provider: Provider, wanted: Sequence[str], observers: Observers) -> list[Finding]:
     endpoint = openai_endpoint(name, provider)
     key = secret(provider.api_key_variable) if provider.api_key_variable else ""
     server = OpenAIModel(
@@ -73,7 +83,7 @@ async def _check_openai(name: str, provider: Provider, wanted: Sequence[str]) ->
         findings = [ok(SERVER, f"{name} at {endpoint.url}")]
         for model in wanted:
             findings.append(await _check_model(server, model, listed))
-        return findings
+        return [*findings, *check_observers(observers, listed)]
     except ModelError as error:
         return [fail(SERVER, str(error), f"start it, or correct providers.{name} in models.yaml")]
     finally:

@@ -7,18 +7,24 @@ from collections.abc import Sequence
 
 from local.agents.generator_config import GeneratorConfig
 from local.apps.doctor.finding import Finding, fail, ok, warn
+from local.apps.doctor.observers import Observers, check_embeddings, check_observers
 from local.config_models import Provider
 from local.errors import ModelError
 from local.models.chat import ModelInfo
 from local.models.ollama import OllamaModel
 
 SECONDS = 2.0
-EMBEDDING_MODEL = "nomic-embed-text"
 SERVER = "model server"
 
 
 async def check_ollama(
-    url: str, provider: Provider, wanted: Sequence[str], generator: GeneratorConfig, *, stand_in: bool
+    url: str,
+    provider: Provider,
+    wanted: Sequence[str],
+    generator: GeneratorConfig,
+    observers: Observers,
+    *,
+    stand_in: bool,
 ) -> list[Finding]:
     """The server at an address and the models `wanted` of it. `stand_in`: without it the stand-in answers."""
     server = OllamaModel(url, first_token_seconds=SECONDS, between_tokens_seconds=SECONDS, timeout_seconds=SECONDS)
@@ -28,7 +34,7 @@ async def check_ollama(
         findings = [ok(SERVER, f"Ollama {version} at {url}")]
         for model in wanted:
             findings += await _check_model(server, model, generator, pulled)
-        return [*findings, check_embeddings(pulled)]
+        return [*findings, *check_observers(observers, pulled), check_embeddings(observers, pulled)]
     except ModelError as error:
         return [_no_server(provider, error, stand_in)]
     finally:
@@ -79,10 +85,3 @@ def check_context(info: ModelInfo, generator: GeneratorConfig) -> Finding:
     if info.context_length < generator.num_ctx:
         return warn("context", text, f"set num_ctx in generator.yaml to at most {info.context_length}")
     return ok("context", text)
-
-
-def check_embeddings(pulled: Sequence[str]) -> Finding:
-    """The embedding model is there; it is optional."""
-    if any(name.partition(":")[0] == EMBEDDING_MODEL for name in pulled):
-        return ok("embeddings", f"{EMBEDDING_MODEL} is pulled")
-    return ok("embeddings", f"{EMBEDDING_MODEL} is not pulled; optional, with 'ollama pull {EMBEDDING_MODEL}'")

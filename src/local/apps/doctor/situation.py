@@ -12,6 +12,7 @@ import psutil
 from local.agents.generator import GeneratorAgent
 from local.agents.generator_config import GeneratorConfig
 from local.apps.doctor.finding import Finding, fail, ok
+from local.apps.doctor.observers import EMBEDDING_MODEL, Observers
 from local.apps.participant import SECRETS, find_class
 from local.apps.run_directory import Facts, RunDirectory
 from local.config import Environment, Settings, SystemConfig, layers_for, load, load_system
@@ -21,6 +22,7 @@ from local.tools.web_search import WebSearchConfig, WebSearchTool
 
 M = TypeVar("M", bound=Settings)
 
+_ROLES = {"critic": "critic", "memory": "fast"}  # the role in which each asks for its model
 EDIT = "correct it; the comments in the packaged file say what each key means"
 
 
@@ -44,6 +46,14 @@ class Situation:
     def web_search(self) -> WebSearchConfig | None:
         """The settings of web_search, if it takes part."""
         return self._config(WebSearchTool.name, WebSearchConfig)
+
+    @property
+    def observers(self) -> Observers:
+        """The models of everybody beside the generator that no chain in models.yaml names."""
+        named = {name: getattr(config, "model", None) for name, config in self.configs.items()}
+        chained = {name for name, role in _ROLES.items() if getattr(self.models.roles, role)}
+        own = {name: model for name, model in named.items() if model and name not in chained | {GeneratorAgent.name}}
+        return Observers(own, getattr(self.configs.get("memory"), "embedding_model", None) or EMBEDDING_MODEL)
 
     def _config(self, name: str, kind: type[M]) -> M | None:
         config = self.configs.get(name)
@@ -82,7 +92,7 @@ def _load(
 ) -> tuple[str, Settings]:
     kind = find_class(target, python_path)
     secrets = {key: getattr(variables, key) for key in SECRETS if key in kind.Config.model_fields}
-    return kind.name, load(kind.name, kind.Config, layers, {**secrets, **overrides})
+    return kind.name, load(kind.settings or kind.name, kind.Config, layers, {**secrets, **overrides})
 
 
 def _running(data_dir: Path) -> Facts | None:

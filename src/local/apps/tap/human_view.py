@@ -15,7 +15,7 @@ from local.protocol.subjects import GENERATION_THINKING, GENERATION_TOKEN
 
 FRAGMENTS = {GENERATION_THINKING, GENERATION_TOKEN}
 # Values that almost every message has; a preview has room for the others only.
-_USUAL = {"respondent_id": "A", "attempt": 1}
+_USUAL = {"respondent_id": "A", "attempt": 1, "prompt": "default", "incognito": False, "self_judged": False}
 
 
 class HumanView(View[Envelope]):

@@ -48,6 +48,8 @@ class Router:
         tools: Sequence[Json] = (),
         think: bool = False,
         options: Mapping[str, Any] | None = None,
+        format: Json | None = None,
+        logprobs: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         """See `ChatModel.chat`."""
         call = self._call(self._find(model))
@@ -59,7 +61,15 @@ class Router:
                 offered = choose_tools(tools, messages, getattr(self._max_tools, tier_of(target.model)))
                 for note in (*call.notes, *_left_out(target, tools, offered)):
                     yield Degraded(note)
-                stream = target.client.chat(target.model, messages, tools=offered, think=think, options=options)
+                stream = target.client.chat(
+                    target.model,
+                    messages,
+                    tools=offered,
+                    think=think,
+                    options=options,
+                    format=format,
+                    logprobs=logprobs,
+                )
                 async with aclosing(stream):
                     async for delta in stream:
                         begun = begun or not isinstance(delta, Degraded)

@@ -23,6 +23,8 @@ def _quote(result: Result) -> str:
     if result.failed:
         said = result.content.strip()[:400] or "nothing at all"
         return f"The tool {result.tool} could not help. It said: “{said}”"
+    if result.tool == "search_memory":
+        return _recalled(result.content)
     if found := quoting.hits(result.content):
         quotes = [f"- {quoting.sentences(hit.snippet or hit.title, 2)} [{hit.number}]" for hit in found[:_MAX_HITS]]
         sources = [f"[{hit.number}] {hit.title} — {hit.url}" for hit in found[:_MAX_HITS]]
@@ -30,6 +32,16 @@ def _quote(result: Result) -> str:
     source = " — ".join(filter(None, (quoting.title(result.content), quoting.first_url(result.content))))
     quote = quoting.sentences(result.content)
     return f"{source}:\n{quote}" if source and result.tool == "web_fetch" else f"{result.tool} says: {quote}"
+
+
+def _recalled(text: str) -> str:
+    """What holds now, then what was said, the outdated marked as such."""
+    told = [f"You told me: {fact}." for fact in quoting.facts(text)[:_MAX_HITS]]
+    for memory in quoting.memories(text)[:_MAX_HITS]:
+        answer = f" and I answered: “{quoting.sentences(memory.answered, 1)}”" if "?" in memory.said else ""
+        outdated = f" {memory.outdated}" if memory.outdated else ""
+        told.append(f"You said ({memory.when}): “{quoting.sentences(memory.said, 2)}”{answer}{outdated}")
+    return "\n".join(told) or "search_memory has found nothing that I could tell you about this."
 
 
 def follow_up(conversation: Conversation, pronoun: str) -> Reply:

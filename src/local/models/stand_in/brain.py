@@ -6,12 +6,13 @@ The first rule that applies wins:
 2. A question with an address to read, and web_fetch: fetch it.
 3. The top result for something, and web_search: search for it.
 4. A question about what the user said or likes, and search_memory: search the memory.
-5. Something of the small book of facts, or a sum.
-6. A tool with a word of its name in the question: call it.
-7. News, today, prices, "search for …", and web_search: search.
-8. A tool with two words of its description in the question: call it.
-9. "It", "that": what the previous question was about; something the user said before: quote it.
-10. Otherwise: say plainly what this program is.
+5. Two quoted texts to compare, and compare_answers: have them compared.
+6. Something of the small book of facts, or a sum.
+7. A tool with a word of its name in the question: call it.
+8. News, today, prices, "search for …", and web_search: search.
+9. A tool with two words of its description in the question: call it.
+10. "It", "that": what the previous question was about; something the user said before: quote it.
+11. Otherwise: say plainly what this program is.
 """
 
 from __future__ import annotations
@@ -25,12 +26,16 @@ _READ = re.compile(r"\b(?:summari[sz]e|read|fetch|open|visit|explain|what does|l
 _TOP_RESULT = re.compile(r"\btop (?:search )?(?:result|hit)s?\b(?: for)?:?\s*(?P<subject>.*)", re.I | re.S)
 _MEMORY = re.compile(
     r"\b(?:remember|recall|remind me|did i (?:say|tell|mention)|have i (?:told|said)"
-    r"|do i (?:like|prefer|live|work|want)|my favou?rite|what is my|what's my|who am i"
+    r"|do i (?:like|prefer|live|work|want|take|drink|eat|have|own)|my favou?rite|what is my|what's my|who am i"
     r"|what do you know about me|we (?:talk|spoke|discuss))",
     re.I,
 )
+_COMPARE = re.compile(r"\bcompare\b|\bwhich (?:one )?is better\b", re.I)
+_QUOTED = re.compile(r"[“\"](.+?)[”\"]", re.S)
 _STATEMENT = re.compile(
-    r"^\s*(?:please )?(?:remember that|note that|my |i am |i'm |i like |i prefer |i live |i work )", re.I
+    r"^\s*(?:please |actually,? )?"
+    r"(?:remember that|note that|my |i am |i'm |i (?:like|prefer|live|work|take|drink|eat) )",
+    re.I,
 )
 _CURRENT = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|this (?:week|month|year)|news|latest|newest|current(?:ly)?|recent(?:ly)?|"
@@ -77,6 +82,9 @@ def _with_tools(conversation: Conversation) -> Reply | None:
         return _call(
             "search_memory", {"query": question.strip()}, f"{asks} search_memory is offered; I look it up there."
         )
+    if "compare_answers" in tools and _COMPARE.search(question) and len(quoted := _QUOTED.findall(question)) == 2:
+        texts = {"question": question.strip(), "answer_a": quoted[0], "answer_b": quoted[1]}
+        return _call("compare_answers", texts, f"{asks} compare_answers is offered; I have the two texts compared.")
     if known := facts.look_up(question) or arithmetic.work_out(question):
         return Reply(f"{asks} I can answer this without a tool.", known)
     if tool := tool_choice.matching_tool(conversation, by_name_only=True):

@@ -12,6 +12,7 @@ from local.models.stand_in.refusal import Refusal
 Json = dict[str, Any]
 
 _THINK_LEVELS = ("high", "medium", "low")
+_MOST_TOP_LOGPROBS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class ChatRequest:
     stream: bool = True
     truncate: bool = True
     format: Json | str | None = None
+    logprobs: bool = False
+    top_logprobs: int = 0
     keep_alive: Any = None
 
     def option(self, name: str, default: int) -> int:
@@ -94,6 +97,8 @@ def parse_chat(body: Json) -> ChatRequest:
         stream=field(body, "stream", bool) is not False,
         truncate=field(body, "truncate", bool) is not False,
         format=_format(body.get("format")),
+        logprobs=field(body, "logprobs", bool) is True,
+        top_logprobs=_top_logprobs(body),
         keep_alive=body.get("keep_alive"),
     )
 
@@ -122,6 +127,13 @@ def field(body: Json, path: str, kind: type) -> Any:
     if value is not None and not isinstance(value, kind):
         raise _mismatch(value, path, kind.__name__)
     return value
+
+
+def _top_logprobs(body: Json) -> int:
+    number = field(body, "top_logprobs", int) or 0
+    if not 0 <= number <= _MOST_TOP_LOGPROBS:
+        raise Refusal(400, f"top_logprobs must be between 0 and {_MOST_TOP_LOGPROBS}")
+    return int(number)
 
 
 def _think(value: Any) -> bool | str | None:

@@ -90,7 +90,7 @@ def _completion(completion_id: str, part: Json) -> bytes:
         raise Refusal(500, part["error"])
     message = _message(part)
     reason = "tool_calls" if "tool_calls" in message else part["done_reason"]
-    choice = {"index": 0, "message": message, "finish_reason": reason}
+    choice = {"index": 0, "message": message, "finish_reason": reason} | _logprobs(part)
     return json.dumps(
         _head(completion_id, "chat.completion", part) | {"choices": [choice], "usage": _usage(part)}
     ).encode()
@@ -106,7 +106,8 @@ def _event_maker(completion_id: str, with_usage: bool) -> Callable[[Json], bytes
         head, delta = _head(completion_id, "chat.completion.chunk", part), _message(part)
         called = called or "tool_calls" in delta
         reason = ("tool_calls" if called else part["done_reason"]) if part["done"] else None
-        sent = _event(head | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
+        choice = {"index": 0, "delta": delta, "finish_reason": reason} | _logprobs(part)
+        sent = _event(head | {"choices": [choice]})
         if part["done"]:
             sent += _event(head | {"choices": [], "usage": _usage(part)}) if with_usage else b""
             sent += b"data: [DONE]\n\n"
@@ -127,6 +128,10 @@ def _message(part: Json) -> Json:
     if message.get("tool_calls"):
         said["tool_calls"] = [_call(call) for call in message["tool_calls"]]
     return said
+
+
+def _logprobs(part: Json) -> Json:
+    return {"logprobs": {"content": part["logprobs"]}} if part.get("logprobs") else {}
 
 
 def _call(call: Json) -> Json:

@@ -24,6 +24,8 @@ def to_ollama(body: Json) -> Json:
         "options": _options(body),
         "think": False if effort == "none" else effort,
         "format": _format(field(body, "response_format", dict) or {}),
+        "logprobs": body.get("logprobs"),
+        "top_logprobs": body.get("top_logprobs"),
     }
 
 

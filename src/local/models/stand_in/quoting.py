@@ -11,6 +11,12 @@ _HIT = re.compile(
     r"\s+(?:URL:\s*)?(?P<url>https?://\S+)",
     re.M,
 )
+_MEMORY = re.compile(
+    r"^\[\d+\] (?P<when>.+)\n(?P<outdated>(?:This no longer holds.*\n)*)The user (?:asked|said):\n(?P<said>(?:>.*\n)+)"
+    r"The assistant answered.*:\n(?P<answered>(?:>.*(?:\n|\Z))+)",
+    re.M,
+)
+_FACT = re.compile(r"^- (?P<slot>.+?): (?P<values>“.+)$", re.M)
 _URL = re.compile(r"https?://[^\s<>\"'\])]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"”’)]*\s+(?=[\"“‘(]?[A-Z0-9À-Þ])")
 # Lines that tools put around the text itself.
@@ -26,6 +32,33 @@ class Hit:
     title: str
     snippet: str
     url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A remembered exchange as search_memory tells it; `outdated` is the sentence that says what no longer holds."""
+
+    when: str
+    said: str
+    answered: str
+    outdated: str
+
+
+def memories(text: str) -> list[Memory]:
+    """The remembered exchanges in the text of search_memory."""
+    return [
+        Memory(m["when"], _without_margin(m["said"]), _without_margin(m["answered"]), m["outdated"].strip())
+        for m in _MEMORY.finditer(text)
+    ]
+
+
+def facts(text: str) -> list[str]:
+    """What the user has said of themselves, in the text of search_memory, each as `slot: “value” (said …)`."""
+    return [f"{m['slot']}: {m['values']}" for m in _FACT.finditer(text)]
+
+
+def _without_margin(quotation: str) -> str:
+    return " ".join(line.removeprefix(">").strip() for line in quotation.splitlines()).strip()
 
 
 def hits(text: str) -> list[Hit]:

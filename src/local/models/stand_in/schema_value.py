@@ -16,7 +16,7 @@ def smallest(schema: Any, root: Json | None = None, depth: int = 0) -> Any:
         return None
     root = schema if root is None else root
     if "$ref" in schema:
-        return smallest(_resolve(schema["$ref"], root), root, depth + 1)
+        return smallest(resolve(schema["$ref"], root), root, depth + 1)
     for key in ("const", "default"):
         if key in schema:
             return schema[key]
@@ -31,7 +31,8 @@ def smallest(schema: Any, root: Json | None = None, depth: int = 0) -> Any:
     return _of_type(schema, root, depth)
 
 
-def _resolve(reference: str, root: Json) -> Any:
+def resolve(reference: str, root: Json) -> Any:
+    """What a local `$ref` points at."""
     node: Any = root
     for part in reference.removeprefix("#").strip("/").split("/"):
         node = node.get(part.replace("~1", "/").replace("~0", "~")) if part and isinstance(node, dict) else node

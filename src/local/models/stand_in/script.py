@@ -4,14 +4,17 @@
     turns:
       - user: AI news                  # regular expression, searched in the last user message, case ignored
         history: Interpreter Lock      # optional; must be found in an earlier question or answer
+        task: talk                     # optional; or classification, judgement: what agents ask in the background
+        options: {temperature: 0.9}    # optional; must be among the request's, as those of another respondent are
         replies:                       # the first for the question, the next after the first tool results, …
           - thinking: I search.        # a text is cut into chunks; a list is sent as it stands
             tool_calls: [{name: web_search, arguments: {query: AI news}}]
           - content: "{title:1}: {snippet:1} [1] {url:1}"
 
 Placeholders: {question}; {first_url}, the first address in this turn's results; {title:N}, {snippet:N}, {url:N} of the
-N-th hit of the last search; {result:N}, the first sentences of the N-th result of this turn. A reply that calls a tool
-that is not offered, or with a placeholder that nothing fills, is not played: the rules of the brain answer instead.
+N-th hit of the last search; {result:N}, the first sentences of the N-th result of this turn; {memory:N}, what the user
+said in the N-th memory of the last recall. A reply that calls a tool that is not offered, or with a placeholder that
+nothing fills, is not played: the rules answer instead.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import yaml
@@ -28,8 +32,9 @@ from local.errors import ConfigError
 from local.models.stand_in import quoting
 from local.models.stand_in.conversation import Call, Conversation
 from local.models.stand_in.delivery import Delivery, split
+from local.models.stand_in.task import Task
 
-_PLACEHOLDER = re.compile(r"\{(question|first_url|(?:title|snippet|url|result):(\d+))\}")
+_PLACEHOLDER = re.compile(r"\{(question|first_url|(?:title|snippet|url|result|memory):(\d+))\}")
 
 
 class _Unfilled(LookupError):
@@ -71,13 +76,16 @@ class ScriptedTurn(_Strict):
 
     user: Expression
     history: Expression = ""
+    task: Task = Task.TALK
+    options: dict[str, Any] = {}
     replies: tuple[ScriptedReply, ...] = Field(min_length=1)
 
-    def fits(self, conversation: Conversation) -> bool:
-        """Whether this turn is about the conversation's last question."""
+    def fits(self, conversation: Conversation, task: Task, options: Mapping[str, Any]) -> bool:
+        """Whether this turn is about the conversation's last question, and for such a task with these options."""
         said = "\n".join(f"{exchange.question}\n{exchange.answer}" for exchange in conversation.earlier)
         asked = re.search(self.user, conversation.question, re.I)
-        return bool(asked) and (not self.history or bool(re.search(self.history, said, re.I)))
+        known = not self.history or re.search(self.history, said, re.I)
+        return bool(task is self.task and asked and known and self.options.items() <= options.items())
 
 
 class Script(_Strict):
@@ -89,9 +97,11 @@ class Script(_Strict):
     chunk_delay_seconds: float = Field(0.0, ge=0)
     first_delay_seconds: float = Field(0.0, ge=0)
 
-    def play(self, conversation: Conversation) -> Delivery | None:
+    def play(
+        self, conversation: Conversation, task: Task = Task.TALK, options: Mapping[str, Any] = MappingProxyType({})
+    ) -> Delivery | None:
         """The reply due now, or None if this script does not know the question or cannot fill its reply."""
-        turn = next((turn for turn in self.turns if turn.fits(conversation)), None)
+        turn = next((turn for turn in self.turns if turn.fits(conversation, task, options)), None)
         if turn is None or (conversation.results and all(result.failed for result in conversation.results)):
             return None
         reply = turn.replies[min(conversation.rounds, len(turn.replies) - 1)]
@@ -129,6 +139,9 @@ def _filling(name: str, number: int, conversation: Conversation) -> str:
             value = next(filter(None, map(quoting.first_url, results)), None)
         case "result":
             value = quoting.sentences(results[number - 1]) if 0 < number <= len(results) else None
+        case "memory":
+            memories = next((found for text in reversed(results) if (found := quoting.memories(text))), [])
+            value = memories[number - 1].said if 0 < number <= len(memories) else None
         case field:
             hits = next((hits for text in reversed(results) if (hits := quoting.hits(text))), [])
             value = next((str(getattr(hit, field)) for hit in hits if hit.number == number), None)

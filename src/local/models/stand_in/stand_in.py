@@ -11,16 +11,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from local.models.stand_in import brain, schema_value
+from local.models.stand_in import brain, classifying, judging, schema_value
 from local.models.stand_in.chat_request import ChatRequest
 from local.models.stand_in.conversation import Conversation, Reply, read
 from local.models.stand_in.delivery import Delivery, deliver
 from local.models.stand_in.faults import Fault, Faults, twist
 from local.models.stand_in.library import Library, Model
+from local.models.stand_in.logprobs import logprobs_of
 from local.models.stand_in.refusal import Refusal
 from local.models.stand_in.request_log import Record, RequestLog
 from local.models.stand_in.script import Script, load
 from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.task import Task, task_of
 from local.models.stand_in.tokens import DEFAULT_CONTEXT, Prompt, fit
 
 Json = dict[str, Any]
@@ -68,21 +70,22 @@ class StandIn:
     def decide(
         self, request: ChatRequest, model: Model, prompt: Prompt, faults: Sequence[Fault], record: Record
     ) -> Delivery:
-        """What to say: a script's words, else the brain's, changed by the faults."""
+        """What to say: a script's words, else those of the rules for such a task, changed by the faults."""
         conversation = read(prompt.messages, prompt.tools)
-        delivery = self._scripted(conversation, record)
-        if request.format is not None:
-            delivery = self._deliver(Reply("A JSON value is asked for.", _structured(request.format, conversation)))
+        task = task_of(request.format, conversation.question)
+        delivery = self._scripted(conversation, task, request, record)
         if delivery is None:
-            delivery = self._deliver(brain.reply(conversation))
+            delivery = self._deliver(_reply(task, request, conversation))
         delivery = twist(delivery, faults, conversation)
         if "thinking" not in model.capabilities or request.think is False:
             delivery = delivery.without_thinking()
         return delivery.limited(request.option("num_predict", -1))
 
-    def _scripted(self, conversation: Conversation, record: Record) -> Delivery | None:
+    def _scripted(
+        self, conversation: Conversation, task: Task, request: ChatRequest, record: Record
+    ) -> Delivery | None:
         for story, script in self.scripts.items():
-            if delivery := script.play(conversation):
+            if delivery := script.play(conversation, task, request.options or {}):
                 record.script = story
                 slowest = max(delivery.chunk_delay, self.settings.chunk_delay_seconds)
                 return replace(delivery, chunk_delay=slowest)
@@ -100,7 +103,7 @@ class StandIn:
                 await asyncio.sleep(delay)
             first = time.perf_counter_ns()
             for number, message in enumerate(delivery.messages()):
-                yield chunk(request.model, message)
+                yield chunk(request.model, message) | _logprobs(request, message)
                 if delivery.chunk_delay or number % _CHUNKS_AT_A_TURN == 0:
                     await asyncio.sleep(delivery.chunk_delay)
             last = time.perf_counter_ns()
@@ -126,7 +129,21 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def _structured(wanted: Json | str, conversation: Conversation) -> str:
-    if isinstance(wanted, dict):
-        return json.dumps(schema_value.smallest(wanted))
-    return json.dumps({"answer": brain.reply(replace(conversation, tools={})).content})
+def _reply(task: Task, request: ChatRequest, conversation: Conversation) -> Reply:
+    match task, request.format:
+        case Task.CLASSIFICATION, dict() as schema:
+            said = json.dumps(classifying.classify(conversation.question, schema), ensure_ascii=False)
+        case Task.JUDGEMENT, wanted:
+            said = judging.judge(conversation.question, wanted)
+        case Task.JSON, dict() as schema:
+            said = json.dumps(schema_value.smallest(schema))
+        case Task.JSON, _:
+            said = json.dumps({"answer": brain.reply(replace(conversation, tools={})).content})
+        case _:
+            return brain.reply(conversation)
+    return Reply(f"This is a {task}, no talk; a rule answers it in the form that is asked for.", said)
+
+
+def _logprobs(request: ChatRequest, message: Json) -> Json:
+    text = message.get("thinking") or message["content"]
+    return {"logprobs": logprobs_of(text, request.top_logprobs)} if request.logprobs and text else {}

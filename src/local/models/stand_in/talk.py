@@ -46,12 +46,14 @@ class Talk:
 
     async def whole(self) -> AsyncGenerator[Json, None]:
         """All chunks as one, merged as Ollama does for `stream` false."""
-        thinking, content, calls = "", "", []
+        thinking, content, calls, logprobs = "", "", [], []
         async with aclosing(self.chunks) as chunks:
             async for part in chunks:
                 thinking += part["message"].get("thinking", "")
                 content += part["message"]["content"]
                 calls += part["message"].get("tool_calls", [])
+                logprobs += part.get("logprobs", [])
         message = {"role": "assistant", "content": content}
         said = {"thinking": thinking, "tool_calls": calls}
-        yield part | {"message": message | {key: value for key, value in said.items() if value}}
+        whole = part | {"message": message | {key: value for key, value in said.items() if value}}
+        yield whole | ({"logprobs": logprobs} if logprobs else {})

@@ -10,7 +10,7 @@ from local.models.stand_in.conversation import Call, Conversation, Tool
 Json = dict[str, Any]
 
 # These have rules of their own in the brain.
-KNOWN = frozenset({"web_search", "web_fetch", "search_memory"})
+KNOWN = frozenset({"web_search", "web_fetch", "search_memory", "compare_answers"})
 _COMMON = frozenset(
     re.findall(
         r"\w+",

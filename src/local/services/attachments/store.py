@@ -9,6 +9,8 @@ import hashlib
 import os
 import re
 import threading
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,6 +84,12 @@ class AttachmentStore:
             (self._directory / attachment_id).unlink()
         except OSError:
             raise AttachmentMissing(attachment_id) from None
+
+    def discard(self, attachment_ids: Iterable[str]) -> None:
+        """Remove those of these files that are there."""
+        for attachment_id in attachment_ids:
+            with suppress(AttachmentMissing):
+                self.delete(attachment_id)
 
     def _write(self, path: Path, content: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

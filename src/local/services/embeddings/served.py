@@ -38,31 +38,38 @@ MANNERS: Mapping[str, Manner] = {
 class ServedEmbedder:
     """Made by `connect`, which asks the server how long its vectors are."""
 
-    def __init__(self, embed: Embed, model: str, dimensions: int, manner: Manner) -> None:
+    def __init__(
+        self, embed: Embed, model: str, dimensions: int, manner: Manner, in_background: Embed | None = None
+    ) -> None:
         self._embed, self._model, self._manner = embed, model, manner
+        self._in_background = in_background or embed
         self.name, self.dimensions, self.relevance_floor = model, dimensions, manner.relevance_floor
 
     @classmethod
-    async def connect(cls, embed: Embed, model: str, manner: Manner | None = None) -> Self:
-        """`embed` is a model server's, as in `ChatModel.embed`. Without `manner` the known one of the model is taken.
+    async def connect(
+        cls, embed: Embed, model: str, manner: Manner | None = None, *, in_background: Embed | None = None
+    ) -> Self:
+        """`embed` is a model server's, as in `ChatModel.embed`; `in_background` the same for what nobody waits for,
+        which is all but questions. Without `manner` the known one of the model is taken.
 
         Raises `ModelError` if the server or the model is not there.
         """
-        (vector,) = await embed(model, ["dimensions"]) or [[]]
+        (vector,) = await (in_background or embed)(model, ["dimensions"]) or [[]]
         if not vector:
             raise ModelError(f"{model} returned an empty vector; it is no embedding model")
-        return cls(embed, model, len(vector), manner or MANNERS.get(model.partition(":")[0], Manner()))
+        name = model.rpartition("/")[2].partition(":")[0]
+        return cls(embed, model, len(vector), manner or MANNERS.get(name, Manner()), in_background)
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder`."""
-        return await self._embed_all([self._manner.query_prefix + text for text in texts])
+        return await self._embed_all(self._embed, [self._manner.query_prefix + text for text in texts])
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder`."""
-        return await self._embed_all([self._manner.document_prefix + text for text in texts])
+        return await self._embed_all(self._in_background, [self._manner.document_prefix + text for text in texts])
 
-    async def _embed_all(self, texts: Sequence[str]) -> Vectors:
+    async def _embed_all(self, embed: Embed, texts: Sequence[str]) -> Vectors:
         vectors: list[list[float]] = []
         for start in range(0, len(texts), _BATCH_TEXTS):
-            vectors += await self._embed(self._model, texts[start : start + _BATCH_TEXTS])
+            vectors += await embed(self._model, texts[start : start + _BATCH_TEXTS])
         return normalised(vectors, self.dimensions, len(texts))

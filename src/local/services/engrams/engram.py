@@ -30,7 +30,8 @@ class Ingested(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What is to be remembered. `asked_at` is in seconds since 1970."""
+    """What is to be remembered. `asked_at` is in seconds since 1970, `recalled` the engrams that the answer rests on:
+    what they got from the web or a tool, this one has from there, too."""
 
     query_id: str
     session_id: str
@@ -41,6 +42,7 @@ class Exchange:
     origin: Origin = Origin.ASSISTANT
     respondent_id: str = USERS_RESPONDENT
     incognito: bool = False
+    recalled: tuple[str, ...] = ()
 
     @property
     def engram_id(self) -> str:
@@ -54,7 +56,8 @@ class Engram:
 
     `score` is the critic's, 1 to 5; `sentiment` the user's latest rating, -1, 1, or None; `winner` whether it won
     against the other respondent's answer, None for a tie and where nobody compared. `superseded_by` is the engram that
-    tells what has become of all the facts stated in this one.
+    tells what has become of all the facts stated in this one. `recalled` are the engrams that the answer rests on.
+    `intent` and `entities` are what a model made of the query, later.
     """
 
     engram_id: str
@@ -71,6 +74,9 @@ class Engram:
     sentiment: int | None = None
     winner: bool | None = None
     superseded_by: str | None = None
+    recalled: tuple[str, ...] = ()
+    intent: str | None = None
+    entities: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +118,8 @@ class Fact:
 def engram_id(query_id: str, respondent_id: str) -> str:
     """The id of the engram of one respondent's answer to a query."""
     return uuid.uuid5(_NAMESPACE, f"{respondent_id}/{query_id}").hex
+
+
+def slot_key(slot: str) -> str:
+    """The same for every way to write a slot."""
+    return " ".join(slot.casefold().split())

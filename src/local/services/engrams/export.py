@@ -1,52 +1,64 @@
-"""Everything that is kept of a user, as lines of JSON."""
+"""Everything that is kept of a user, as pages of lines of JSON.
+
+{"kind": "engram", …, "changes": […]} for each engram, then {"kind": "fact", …} for each fact, oldest first. Times
+are in seconds since 1970. Each page is of one moment; what is stored meanwhile comes at the end.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-from collections.abc import AsyncGenerator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from functools import partial
 
 from local.services.engrams import record
 from local.services.engrams.engram import Fact
 from local.services.engrams.schema import stored_engram
-from local.services.engrams.store import EngramStore
 
-_PAGE = 200
-
-
-async def lines(store: EngramStore, user_id: str) -> AsyncGenerator[str, None]:
-    """{"kind": "engram", …, "changes": […]} for each engram, then {"kind": "fact", …} for each fact, oldest first.
-
-    Times are in seconds since 1970. Each page is of one moment; what is stored meanwhile comes at the end.
-    """
-    for page in (_engrams, _facts):
-        last, rows = 0, ["…"]
-        while rows:
-            rows, last = await store.read(partial(page, user_id=user_id, after=last))
-            for row in rows:
-                yield row
+PAGE_BYTES = 48_000  # a page ends with the line that exceeds this: what is larger does not travel within a frame
+_PAGE_LINES = 200
+_CURSOR = re.compile(r"(engram|fact):(\d{1,18})")
+Lines = Iterator[tuple[int, str]]  # with their numbers
 
 
-def _engrams(db: sqlite3.Connection, user_id: str, after: int) -> tuple[list[str], int]:
+def page(db: sqlite3.Connection, user_id: str, cursor: str) -> tuple[list[str], str]:
+    """A page and the cursor of the next one, empty after the last. Raises `ValueError` for a cursor that is none."""
+    found = _CURSOR.fullmatch(cursor or "engram:0")
+    if found is None:
+        raise ValueError(f"{cursor[:80]!r} is no cursor of an export; begin without one")
+    kind, after = found[1], int(found[2])
+    lines, last = _cut((_engrams if kind == "engram" else _facts)(db, user_id, after))
+    if lines:
+        return lines, f"{kind}:{last}"
+    return ([], "") if kind == "fact" else page(db, user_id, "fact:0")
+
+
+def _cut(numbered: Iterable[tuple[int, str]]) -> tuple[list[str], int]:
+    lines, last, room = list[str](), 0, PAGE_BYTES
+    for number, line in numbered:
+        lines.append(line)
+        last, room = number, room - len(line.encode(errors="replace"))
+        if room < 0:
+            break
+    return lines, last
+
+
+def _engrams(db: sqlite3.Connection, user_id: str, after: int) -> Lines:
     sql = "SELECT * FROM engrams WHERE user_id = ? AND number > ? ORDER BY number LIMIT ?"
-    rows = db.execute(sql, (user_id, after, _PAGE)).fetchall()
-    told = []
-    for row in rows:
+    for row in db.execute(sql, (user_id, after, _PAGE_LINES)).fetchall():
         engram = stored_engram(row)
         changes = [asdict(change) for change in record.changes(db, user_id, engram.engram_id)]
-        told.append(_line({"kind": "engram", **asdict(engram), "changes": changes}))
-    return told, rows[-1]["number"] if rows else after
+        yield row["number"], _line({"kind": "engram", **asdict(engram), "changes": changes})
 
 
-def _facts(db: sqlite3.Connection, user_id: str, after: int) -> tuple[list[str], int]:
+def _facts(db: sqlite3.Connection, user_id: str, after: int) -> Lines:
     sql = (
         "SELECT fact_id, facts.user_id, engram_id, slot, value, stated_at, facts.superseded_by, superseded_at"
         " FROM facts JOIN engrams USING (number) WHERE facts.user_id = ? AND fact_id > ? ORDER BY fact_id LIMIT ?"
     )
-    rows = db.execute(sql, (user_id, after, _PAGE)).fetchall()
-    return [_line({"kind": "fact", **asdict(Fact(*row))}) for row in rows], rows[-1]["fact_id"] if rows else after
+    for row in db.execute(sql, (user_id, after, _PAGE_LINES)).fetchall():
+        yield row["fact_id"], _line({"kind": "fact", **asdict(Fact(*row))})
 
 
 def _line(record: dict[str, object]) -> str:

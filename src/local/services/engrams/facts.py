@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from local.errors import NotOnRecord, UntrustedFact
-from local.services.engrams.engram import Fact, Origin, Statement
+from local.services.engrams.engram import Fact, Origin, Statement, slot_key
 from local.services.engrams.masking import masked
 
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
     """A fact that an engram states and that holds no more; `values` are what the user said instead, none if that was
-    deleted."""
+    deleted, or if the user only took the fact back."""
 
     slot: str
     value: str
@@ -45,15 +45,29 @@ def contradict(db: sqlite3.Connection, statement: Statement) -> Fact:
     return fact or current[0]
 
 
+def retract(db: sqlite3.Connection, user_id: str, slot: str, retracted_at: float) -> int:
+    """What a user said about a slot until then holds no more, nothing takes its place; returns how much that was."""
+    sql = (
+        "UPDATE facts SET superseded_at = ?"
+        " WHERE user_id = ? AND slot_key = ? AND superseded_at IS NULL AND stated_at <= ?"
+    )
+    return db.execute(sql, (retracted_at, user_id, slot_key(slot), retracted_at)).rowcount
+
+
+def of_engram(db: sqlite3.Connection, engram_id: str) -> list[Fact]:
+    """What the user stated in one exchange, whether it holds or not."""
+    return _facts(db, "engram_id = ? ORDER BY fact_id", (engram_id,))
+
+
 def current(db: sqlite3.Connection, user_id: str) -> list[Fact]:
     """What holds for a user, by slot; several facts of one slot contradict each other."""
-    where = "facts.user_id = ? AND superseded_at IS NULL ORDER BY slot, stated_at"
+    where = "facts.user_id = ? AND superseded_at IS NULL ORDER BY slot_key, stated_at"
     return _facts(db, where, (user_id,))
 
 
 def history(db: sqlite3.Connection, user_id: str, slot: str) -> list[Fact]:
     """Everything a user stated about a slot, oldest first."""
-    return _facts(db, "facts.user_id = ? AND slot = ? ORDER BY stated_at, fact_id", (user_id, _slot(slot)))
+    return _facts(db, "facts.user_id = ? AND slot_key = ? ORDER BY stated_at, fact_id", (user_id, slot_key(slot)))
 
 
 def outdated(db: sqlite3.Connection, engram_id: str) -> tuple[Outdated, ...]:
@@ -72,12 +86,13 @@ def _store(db: sqlite3.Connection, statement: Statement) -> tuple[Fact | None, l
     engram = db.execute("SELECT number, user_id FROM engrams WHERE engram_id = ?", (statement.engram_id,)).fetchone()
     if engram is None:
         raise NotOnRecord(f"there is no engram {statement.engram_id}; it may have been deleted")
-    slot, value = _slot(statement.slot), masked(statement.value.strip())
-    if known := _facts(db, "facts.number = ? AND slot = ? AND value = ?", (engram["number"], slot, value)):
+    user_id, key, value = engram["user_id"], slot_key(statement.slot), masked(statement.value.strip())
+    if known := _facts(db, "facts.number = ? AND slot_key = ? AND value = ?", (engram["number"], key, value)):
         return None, known
     (fact_id,) = db.execute(
-        "INSERT INTO facts (user_id, number, slot, value, stated_at) VALUES (?, ?, ?, ?, ?) RETURNING fact_id",
-        (engram["user_id"], engram["number"], slot, value, statement.stated_at),
+        "INSERT INTO facts (user_id, number, slot, slot_key, value, stated_at)"
+        " VALUES (?, ?, ?, ?, ?, ?) RETURNING fact_id",
+        (user_id, engram["number"], _spelt(db, user_id, statement.slot), key, value, statement.stated_at),
     ).fetchone()
     fact = _fact(db, fact_id)
     return fact, [other for other in _current_of(db, fact) if other.fact_id != fact_id]
@@ -97,8 +112,8 @@ def _mark(db: sqlite3.Connection, old: Fact, new: Fact) -> None:
 
 
 def _current_of(db: sqlite3.Connection, fact: Fact) -> list[Fact]:
-    where = "facts.user_id = ? AND slot = ? AND superseded_at IS NULL ORDER BY stated_at DESC"
-    return _facts(db, where, (fact.user_id, fact.slot))
+    where = "facts.user_id = ? AND slot_key = ? AND superseded_at IS NULL ORDER BY stated_at DESC"
+    return _facts(db, where, (fact.user_id, slot_key(fact.slot)))
 
 
 def _fact(db: sqlite3.Connection, fact_id: int) -> Fact:
@@ -114,5 +129,8 @@ def _facts(db: sqlite3.Connection, where: str, key: Sequence[object]) -> list[Fa
     ]  # fmt: skip
 
 
-def _slot(slot: str) -> str:
-    return " ".join(slot.casefold().split())
+def _spelt(db: sqlite3.Connection, user_id: str, slot: str) -> str:
+    """A slot as it was first written."""
+    sql = "SELECT slot FROM facts WHERE user_id = ? AND slot_key = ? ORDER BY fact_id LIMIT 1"
+    known = db.execute(sql, (user_id, slot_key(slot))).fetchone()
+    return str(known["slot"]) if known else " ".join(slot.split())

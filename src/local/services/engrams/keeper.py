@@ -36,14 +36,21 @@ class KeeperState(StrEnum):
 class VectorKeeper:
     """The one that writes vectors. `run` is its life; `wake` tells it that there may be work."""
 
-    def __init__(self, store: EngramStore, embedder: Embedder, directory: Path) -> None:
-        self._store, self._embedder, self._directory = store, embedder, directory
+    def __init__(self, store: EngramStore, directory: Path) -> None:
+        self._store, self._directory = store, directory
+        self.embedder: Embedder | None = None
+        self._chosen = asyncio.Event()
         self._index: ChromaIndex | None = None
         self._work, self._settled = asyncio.Event(), asyncio.Event()
         self._work.set()
         self.state = KeeperState.STARTING
         self.trouble = ""
         self._is_broken = False
+
+    def use(self, embedder: Embedder) -> None:
+        """Embed with this model from now on, once and for all."""
+        self.embedder = embedder
+        self._chosen.set()
 
     def wake(self) -> None:
         """There is something to embed or to clean up."""
@@ -70,6 +77,7 @@ class VectorKeeper:
 
     async def run(self) -> None:
         """Work until cancelled. Failures are told in `trouble` and tried again."""
+        await self._chosen.wait()
         try:
             while True:
                 self._work.clear()
@@ -99,7 +107,9 @@ class VectorKeeper:
 
     async def _open(self) -> None:
         """Open the index that SQLite names and bring it up to date, or build a new one."""
-        await self._store.write(lambda db: vectors.use_model(db, self._embedder.name))
+        assert self.embedder is not None, "nothing is kept before it was chosen"
+        name = self.embedder.name
+        await self._store.write(lambda db: vectors.use_model(db, name))
         state = await self._store.read(vectors.state)
         await asyncio.to_thread(self._remove_others, state.generation)
         path = self._directory / state.generation
@@ -156,11 +166,12 @@ class VectorKeeper:
     async def _embedded(self, texts: Sequence[vectors.Pending]) -> vectors.Vectors:
         import numpy as np
 
+        assert self.embedder is not None, "nothing is kept before it was chosen"
         followers = [number for number, text in enumerate(texts) if text.context]
-        made = await self._embedder.embed_documents(
+        made = await self.embedder.embed_documents(
             [*(text.text for text in texts), *(texts[number].context for number in followers)]
         )
-        contexts = np.zeros((len(texts), self._embedder.dimensions), np.float32)
+        contexts = np.zeros((len(texts), self.embedder.dimensions), np.float32)
         contexts[followers] = made[len(texts) :]
         return vectors.in_context(made[: len(texts)], contexts)
 

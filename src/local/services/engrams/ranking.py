@@ -16,6 +16,9 @@ COVERAGE_FLOOR = 0.35  # a text with less of the question's words says nothing o
 MAX_FACTOR = 0.20
 RECENCY, CRITIC, RATING = 0.04, 0.06, 0.10  # how far each factor goes at most; together `MAX_FACTOR`
 HALF_LIFE_SECONDS = 30 * 24 * 3600.0
+# Names and numbers mean nothing to an embedding. What leads by its words so clearly comes second at least: that costs
+# no recall on the generated set, and first would cost 0.6 % of its recall@1 [m].
+LEAD, LEADERS_PLACE = 1.5, 1
 DUPLICATE = 0.9  # share of common words from which two exchanges say the same
 
 
@@ -73,7 +76,7 @@ def rank(candidates: Sequence[Candidate], *, now: float, relevance_floor: float,
     relevant = [candidate for candidate in candidates if _is_relevant(candidate, relevance_floor)]
     hits = [_hit(candidate, lexical, dense, now) for candidate in relevant]
     hits.sort(key=lambda hit: (-hit.score, -hit.engram.asked_at, hit.engram.engram_id))
-    return _folded(_successors_first(hits, candidates, now))[:limit]
+    return _folded(_successors_first(_leader_ahead(hits), candidates, now), limit)
 
 
 def factors(engram: Engram, now: float) -> Factors:
@@ -113,6 +116,16 @@ def _hit(candidate: Candidate, lexical: Mapping[str, int], dense: Mapping[str, i
                dense_rank, candidate.cosine)  # fmt: skip
 
 
+def _leader_ahead(hits: list[Hit]) -> list[Hit]:
+    """The hits, with the one that leads by its words no further down than its place."""
+    first, second = (*sorted((hit.coverage or 0.0 for hit in hits), reverse=True), 0.0, 0.0)[:2]
+    leader = next((number for number, hit in enumerate(hits) if first and hit.coverage == first), 0)
+    if leader <= LEADERS_PLACE or first < LEAD * second:
+        return hits
+    moved = replace(hits[leader], score=hits[LEADERS_PLACE].score)
+    return [*hits[:LEADERS_PLACE], moved, *hits[LEADERS_PLACE:leader], *hits[leader + 1 :]]
+
+
 def _successors_first(hits: Sequence[Hit], candidates: Sequence[Candidate], now: float) -> list[Hit]:
     """What holds now comes right before what it has superseded, found by the question or not."""
     found = {hit.engram.engram_id: hit for hit in hits}
@@ -138,16 +151,16 @@ def _latest(engram_id: str, known: Mapping[str, Candidate]) -> str:
     return seen[-1]
 
 
-def _folded(hits: Iterable[Hit]) -> list[Hit]:
-    """Of exchanges that say the same the latest stands where the best of them stood."""
+def _folded(hits: Iterable[Hit], limit: int) -> list[Hit]:
+    """The best `limit`; of exchanges that say the same the latest stands where the best of them stood."""
     kept: list[tuple[frozenset[str], Hit]] = []
     for hit in hits:
         words = content_words(f"{hit.engram.query} {hit.engram.answer}")
         same = next((number for number, (others, _) in enumerate(kept) if _say_the_same(words, others)), None)
-        if same is None:
-            kept.append((words, hit))
-        else:
+        if same is not None:
             kept[same] = (kept[same][0], _merged(kept[same][1], hit))
+        elif len(kept) < limit:
+            kept.append((words, hit))
     return [hit for _, hit in kept]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 
 from local.services.engrams.engram import Engram, Origin
@@ -9,7 +10,6 @@ from local.services.engrams.engram import Engram, Origin
 FILE_NAME = "engrams.db"  # in the engrams' directory
 MIGRATIONS = (
     """
-    CREATE TABLE owner (token TEXT NOT NULL);
     CREATE TABLE engrams (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         engram_id TEXT NOT NULL UNIQUE,
@@ -31,16 +31,32 @@ MIGRATIONS = (
         rated_at REAL,
         winner INTEGER,
         superseded_by TEXT,
+        recalled TEXT NOT NULL,
+        classified INTEGER NOT NULL DEFAULT 0,
+        intent TEXT,
+        entities TEXT NOT NULL DEFAULT '[]',
         UNIQUE (query_id, respondent_id)
     );
     CREATE INDEX engrams_by_user ON engrams (user_id, asked_at);
     CREATE INDEX engrams_by_session ON engrams (session_id, number);
     CREATE INDEX engrams_not_embedded ON engrams (number) WHERE embedded = 0 AND searchable;
+    CREATE INDEX engrams_not_classified ON engrams (number) WHERE classified = 0 AND searchable;
     CREATE INDEX engrams_by_language ON engrams (language) WHERE searchable;
     CREATE INDEX engrams_pinned ON engrams (user_id) WHERE pinned;
     CREATE TABLE tombstones (
-        engram_id TEXT PRIMARY KEY,
+        query_id TEXT PRIMARY KEY,
         deleted_at REAL NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE session_tombstones (
+        session_id TEXT PRIMARY KEY,
+        deleted_at REAL NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE deletions (
+        engram_id TEXT PRIMARY KEY,
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        redacted INTEGER NOT NULL DEFAULT 0
     ) WITHOUT ROWID;
     CREATE TABLE changes (
         number INTEGER NOT NULL REFERENCES engrams ON DELETE CASCADE,
@@ -54,13 +70,14 @@ MIGRATIONS = (
         user_id TEXT NOT NULL,
         number INTEGER NOT NULL REFERENCES engrams ON DELETE CASCADE,
         slot TEXT NOT NULL,
+        slot_key TEXT NOT NULL,
         value TEXT NOT NULL,
         stated_at REAL NOT NULL,
         superseded_by INTEGER REFERENCES facts ON DELETE SET NULL,
         superseded_at REAL,
-        UNIQUE (number, slot, value)
+        UNIQUE (number, slot_key, value)
     );
-    CREATE INDEX facts_by_slot ON facts (user_id, slot);
+    CREATE INDEX facts_by_slot ON facts (user_id, slot_key);
     CREATE INDEX facts_by_successor ON facts (superseded_by);
     CREATE VIRTUAL TABLE english USING fts5 (exchange, context, tokenize = 'porter unicode61 remove_diacritics 2');
     CREATE VIRTUAL TABLE other USING fts5 (exchange, context, tokenize = 'unicode61 remove_diacritics 2');
@@ -89,5 +106,6 @@ def stored_engram(row: sqlite3.Row) -> Engram:
         session_id=row["session_id"], user_id=row["user_id"], query=row["query"], answer=row["answer"],
         origin=Origin(row["origin"]), asked_at=row["asked_at"], pinned=bool(row["pinned"]), score=row["score"],
         sentiment=row["sentiment"], winner=None if row["winner"] is None else bool(row["winner"]),
-        superseded_by=row["superseded_by"],
+        superseded_by=row["superseded_by"], recalled=tuple(json.loads(row["recalled"])), intent=row["intent"],
+        entities=tuple(json.loads(row["entities"])),
     )  # fmt: skip

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from local.services.engrams import facts, vectors
+from local.services.engrams.engram import Engram
+from local.services.engrams.facts import Outdated
 from local.services.engrams.lexical import LexicalHit
 from local.services.engrams.ranking import Candidate, Hit
 from local.services.engrams.schema import stored_engram
@@ -53,8 +55,13 @@ def candidates(
 
 
 def explained(db: sqlite3.Connection, hits: Iterable[Hit]) -> tuple[Hit, ...]:
-    """The hits, each with what it says that holds no more."""
-    return tuple(replace(hit, outdated=facts.outdated(db, hit.engram.engram_id)) for hit in hits)
+    """The hits, each with what it says, or has from what was recalled for it, that holds no more."""
+    return tuple(replace(hit, outdated=_outdated(db, hit.engram)) for hit in hits)
+
+
+def _outdated(db: sqlite3.Connection, engram: Engram) -> tuple[Outdated, ...]:
+    sources = (engram.engram_id, *engram.recalled)
+    return tuple(dict.fromkeys(old for source in sources for old in facts.outdated(db, source)))
 
 
 def _successors(db: sqlite3.Connection, made: Sequence[Candidate]) -> list[Candidate]:

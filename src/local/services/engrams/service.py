@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import logging
+import math
+import sqlite3
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -14,12 +16,15 @@ from typing import IO, TYPE_CHECKING, Self
 
 from local.errors import AlreadyRunning, IndexBroken, ModelError, StoreFailed
 from local.services.embeddings.embedder import Embedder
-from local.services.engrams import export, facts, record, search, vectors
+from local.services.engrams import classification, deletion, export, facts, pinned, record, search, vectors
+from local.services.engrams.classification import Classified
+from local.services.engrams.deletion import Deletion
 from local.services.engrams.engram import Change, Engram, Exchange, Fact, Ingested, Statement, engram_id
 from local.services.engrams.keeper import KeeperState, VectorKeeper
 from local.services.engrams.lexical import CANDIDATES, LexicalHit, LexicalSearch
 from local.services.engrams.ranking import rank
 from local.services.engrams.search import Found
+from local.services.engrams.status import Status, counts
 from local.services.engrams.store import EngramStore
 
 if TYPE_CHECKING:
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 EMBED_SECONDS = 2.0  # a question's embedding is not waited for any longer; words answer alone then
-EVER = float("inf")
+EVER = math.inf
 
 
 class EngramService:
@@ -40,11 +45,15 @@ class EngramService:
     full, `NotOnRecord` for an engram that the user does not have.
     """
 
-    def __init__(self, directory: Path, embedder: Embedder, clock: Callable[[], float] = time.time) -> None:
-        """`clock` gives seconds since 1970."""
-        self._directory, self._embedder, self._clock = directory, embedder, clock
+    def __init__(
+        self, directory: Path, embedder: Embedder | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        """`clock` gives seconds since 1970. Without an embedder words alone are searched until `use` brings one."""
+        self._directory, self._clock = directory, clock
         self._store = EngramStore(directory)
-        self._keeper = VectorKeeper(self._store, embedder, directory / "vectors")
+        self._keeper = VectorKeeper(self._store, directory / "vectors")
+        if embedder is not None:
+            self.use(embedder)
         self._lexical = LexicalSearch()
 
     async def __aenter__(self) -> Self:
@@ -66,6 +75,14 @@ class EngramService:
         await self._store.__aexit__(kind, error, trace)
         self._lock.close()
 
+    def use(self, embedder: Embedder) -> None:
+        """Search by meaning with this model. Vectors that another one has made are made anew."""
+        self._keeper.use(embedder)
+
+    async def embedded_by(self) -> str:
+        """The name of the model that has made the vectors there are; empty if there are none."""
+        return await self._store.read(vectors.model)
+
     async def ingest(self, exchange: Exchange) -> Ingested:
         """Store an exchange, once; nothing of an incognito session. Its words are found at once, its meaning soon."""
         if exchange.incognito:
@@ -84,7 +101,7 @@ class EngramService:
         lexical = by_words.result()
         keys, vector, degraded = by_meaning.result()
         together = await self._store.read(lambda db: search.candidates(db, user_id, lexical, keys, vector, not_session))
-        floor = self._embedder.relevance_floor
+        floor = math.inf if self._keeper.embedder is None else self._keeper.embedder.relevance_floor
         hits = rank(together, now=self._clock(), relevance_floor=floor, limit=limit)
         return Found(await self._store.read(lambda db: search.explained(db, hits)), degraded)
 
@@ -104,9 +121,12 @@ class EngramService:
         """Everything that was said about an engram, oldest first."""
         return await self._store.read(lambda db: record.changes(db, user_id, engram_id))
 
-    def export(self, user_id: str) -> AsyncGenerator[str, None]:
-        """Everything that is kept of a user, as lines of JSON: engrams with their changes, then facts."""
-        return export.lines(self._store, user_id)
+    async def export(self, user_id: str, cursor: str = "") -> tuple[list[str], str]:
+        """A page of all that is kept of a user, and the cursor of the next one, empty after the last. See `export`.
+
+        Raises `ValueError` for a cursor that is none.
+        """
+        return await self._store.read(lambda db: export.page(db, user_id, cursor))
 
     async def pin(self, user_id: str, engram_id: str) -> None:
         """Pin an engram."""
@@ -126,10 +146,21 @@ class EngramService:
         rated = engram_id(query_id, respondent_id)
         return await self._store.write(lambda db: record.rate(db, rated, sentiment, rated_at))
 
-    async def compare(self, query_id: str, respondents: tuple[str, str], winner: str | None) -> int:
-        """Note which of two respondents' answers won, None for a tie; returns how many of the two are on record."""
-        won_by = [(engram_id(query_id, each), None if winner is None else each == winner) for each in respondents]
-        return await self._store.write(lambda db: record.compare(db, won_by, self._clock()))
+    async def compare(self, query_id: str, respondent_id: str, won: bool | None) -> bool:
+        """Note whether a respondent's answer won against another's, None for a tie; False if it is not on record."""
+        compared = engram_id(query_id, respondent_id)
+        return await self._store.write(lambda db: record.compare(db, compared, won, self._clock()))
+
+    async def unclassified(self) -> Engram | None:
+        """The oldest of the users' exchanges that no model has looked at yet."""
+        return await self._store.read(classification.oldest_pending)
+
+    async def classify(self, classified_id: str, classified: Classified) -> list[Fact]:
+        """Note what a model made of an exchange, once, and the facts in it, which it returns.
+
+        Raises `NotOnRecord` for an engram that has been deleted meanwhile.
+        """
+        return await self._store.write(lambda db: classification.note(db, classified_id, classified))
 
     async def supersede(self, statement: Statement) -> Fact:
         """Store a fact in place of what its slot said before. Raises `UntrustedFact` for another's word."""
@@ -147,43 +178,75 @@ class EngramService:
         """Everything a user stated about a slot, oldest first."""
         return await self._store.read(lambda db: facts.history(db, user_id, slot))
 
+    async def facts_of(self, user_id: str, engram_id: str) -> list[Fact]:
+        """What the user stated in an exchange, whether it holds or not."""
+        await self.get(user_id, engram_id)
+        return await self._store.read(lambda db: facts.of_engram(db, engram_id))
+
+    async def pinned_lines(self, user_id: str) -> tuple[str, ...]:
+        """What the user has pinned, in lines for a prompt; see `pinned`."""
+        return await self._store.read(lambda db: pinned.lines(db, user_id))
+
+    async def pinning_users(self) -> list[str]:
+        """Those who have pinned something."""
+        return await self._store.read(record.pinning_users)
+
     async def delete(self, user_id: str, engram_id: str) -> None:
-        """Remove an engram with its facts from the store and every index. It stays away, whoever brings it again.
+        """Remove the exchange that an engram is of from the store and every index, all respondents' answers and facts
+        with it. It stays away, whoever brings it again, and is among the `deletions` until `finish_deletion`.
 
         Its vector's last trace goes in the background, see `settled`.
         """
-        await self._store.erase(lambda db: record.delete(db, user_id, engram_id, self._clock()))
+
+        def work(db: sqlite3.Connection) -> None:
+            deletion.delete(db, record.row_of(db, user_id, engram_id)["query_id"], self._clock())
+
+        await self._store.erase(work)
         self._keeper.wake()
 
-    async def delete_session(self, user_id: str, session_id: str) -> int:
-        """Remove all engrams of a session as `delete` does; returns how many."""
-        count = await self._store.erase(lambda db: record.delete_session(db, user_id, session_id, self._clock()))
+    async def delete_session(self, session_id: str) -> int:
+        """Remove all exchanges of a session, whoever's, as `delete` does; returns how many engrams that were."""
+        count = await self._store.erase(lambda db: deletion.delete_session(db, session_id, self._clock()))
         self._keeper.wake()
         return count
+
+    async def deletions(self) -> list[Deletion]:
+        """What was deleted here, and others have yet to be told of."""
+        return await self._store.read(deletion.unfinished)
+
+    async def note_redacted(self, engram_id: str) -> None:
+        """The record of the bus has lost what it held of a deleted engram."""
+        await self._store.write(lambda db: deletion.note_redacted(db, engram_id))
+
+    async def finish_deletion(self, engram_id: str) -> None:
+        """Everybody was told that an engram is gone."""
+        await self._store.write(lambda db: deletion.finish(db, engram_id))
 
     async def settled(self) -> None:
         """Wait until all that is stored can be found by its meaning and nothing deleted is in any file."""
         await self._keeper.settled()
 
-    async def status(self) -> dict[str, object]:
-        """State of the vector index, what is wrong with it if anything is, its model and how much it has to embed."""
-        pending = await self._store.read(vectors.count_pending)
+    async def status(self) -> Status:
+        """How it is."""
+        pending, unclassified, unparsed, deletions = await self._store.read(counts)
         keeper = self._keeper
-        return {"index": keeper.state, "trouble": keeper.trouble, "model": self._embedder.name, "pending": pending}
+        model = "" if keeper.embedder is None else keeper.embedder.name
+        return Status(keeper.state, keeper.trouble, model, pending, unclassified, unparsed, deletions)
 
     async def _by_words(self, user_id: str, question: str) -> list[LexicalHit]:
         return await self._store.read(lambda db: self._lexical.search(db, user_id, question))
 
     async def _by_meaning(self, user_id: str, question: str) -> tuple[list[str], Vector | None, tuple[str, ...]]:
         """Keys, the question's vector, and what could not be searched."""
-        if self._keeper.state is not KeeperState.READY:
+        embedder = self._keeper.embedder
+        if embedder is None or self._keeper.state is not KeeperState.READY:
             return [], None, (self._keeper.trouble or "the index of meanings is still being built",)
         try:
             async with asyncio.timeout(EMBED_SECONDS):
-                vector = (await self._embedder.embed_queries([question]))[0]
+                vector = (await embedder.embed_queries([question]))[0]
             return await self._keeper.search(user_id, vector, CANDIDATES), vector, ()
         except TimeoutError:
-            return [], None, (f"{self._embedder.name} did not embed the question within {EMBED_SECONDS:g} s",)
+            return [], None, (f"{embedder.name} did not embed the question within {EMBED_SECONDS:g} s",)
         except (ModelError, IndexBroken) as error:
             return [], None, (str(error),)
 

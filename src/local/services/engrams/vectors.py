@@ -62,6 +62,12 @@ def use_model(db: sqlite3.Connection, name: str) -> None:
     db.execute("UPDATE vector_index SET model = ?, generation = ''", (model,))
 
 
+def model(db: sqlite3.Connection) -> str:
+    """The name of the embedding model that has made the vectors; empty if there are none yet."""
+    (name,) = db.execute("SELECT model FROM vector_index").fetchone()
+    return str(name).removesuffix(f"/{_RECIPE}")
+
+
 def state(db: sqlite3.Connection) -> IndexState:
     """What is known of the vector index."""
     row = db.execute("SELECT * FROM vector_index").fetchone()

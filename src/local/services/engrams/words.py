@@ -70,7 +70,15 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(_words(text.casefold())) - _STOP_WORDS
 
 
+def all_words(text: str) -> frozenset[str]:
+    """Every word of a text, the small ones included."""
+    return frozenset(_words(text.casefold()))
+
+
 def _words(text: str) -> Iterator[str]:
+    if not _UNSPACED.search(text):  # most texts, and twice as fast
+        yield from _WORD.findall(text)
+        return
     for word in _WORD.findall(_UNSPACED.sub(lambda run: f" {run[0]} ", text)):
         if _UNSPACED.match(word) and len(word) > 1:
             yield from (word[start : start + 2] for start in range(len(word) - 1))

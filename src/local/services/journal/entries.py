@@ -37,6 +37,12 @@ def read(db: sqlite3.Connection, where: str, parameters: Sequence[Any]) -> Itera
         yield Stored(number, committed_at, bool(redacted), Entry(subject, envelope_id, *rest))
 
 
+def mentioning(db: sqlite3.Connection, text: str, after: int, up_to: int) -> list[Stored]:
+    """The entries of a range, its end included, whose payload contains a text."""
+    condition = "number > ? AND number <= ? AND redacted = 0 AND instr(frame, ?) ORDER BY number"
+    return list(read(db, condition, (after, up_to, text.encode())))
+
+
 def contiguous(db: sqlite3.Connection, sender: str, instance: str) -> dict[str, int]:
     """For each subject the highest seq up to which nothing of this sender's instance is missing.
 
@@ -54,7 +60,7 @@ def contiguous(db: sqlite3.Connection, sender: str, instance: str) -> dict[str, 
 
 
 def redact(db: sqlite3.Connection, kind: str, identifier: str) -> int:
-    """Take the payloads from what a session or an envelope has left so far; returns how many there were.
+    """Take the payloads from what a session, a query or an envelope has left so far; returns how many there were.
 
     Tombstones stay: a salvage honours them, and what is appended only later of the same queries, or of the envelope,
     comes under them. A session may go on.

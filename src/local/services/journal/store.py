@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -31,6 +32,7 @@ from local.services.journal.state import State, read_state
 from local.services.journal.subjects import of_subjects
 
 FULL_CHECK_BYTES = 16 * 1024 * 1024  # a third of a second
+SLICE = 500  # entries looked through in one transaction
 NO_CHANGES: Mapping[str, ConsumerChanges] = MappingProxyType({})
 
 
@@ -140,10 +142,19 @@ class JournalStore:
         """Remove the payloads of a session from the file for good, headers stay; returns how many there were."""
         return await self._redact(entries.SESSION, [session_id])
 
-    async def mentions(self, text: str) -> bool:
-        """Whether some payload, or header, that is on record contains a text. Reads all of the file if none does."""
-        sql = "SELECT 1 FROM entries WHERE instr(frame, ?) LIMIT 1"
-        return await self._database.run(lambda db: db.execute(sql, (text.encode(),)).fetchone() is not None)
+    async def redact_query(self, query_id: str) -> int:
+        """The same for all that a query has caused, and may cause yet."""
+        return await self._redact(entries.QUERY, [query_id])
+
+    async def mentioning(self, text: str) -> AsyncGenerator[list[Stored], None]:
+        """All entries so far with a payload that contains a text. Reads the whole file, a slice in a transaction, so
+        that appends do not wait for more than that."""
+        after, last = 0, (await self.state()).last_number
+        while after < last:
+            found = await self._database.run(partial(entries.mentioning, text=text, after=after, up_to=after + SLICE))
+            if found:
+                yield found
+            after += SLICE
 
     async def redact_envelopes(self, envelope_ids: Sequence[str]) -> int:
         """The same for single messages. One that comes only later is stored without its payload."""

@@ -13,15 +13,17 @@ from starlette.responses import Response
 from local.apps.api.answers import answer_of, cancelled_unbegun, recorded, state_of
 from local.apps.api.context import ApiContext
 from local.apps.api.errors import Refusal
+from local.apps.api.following import NO_TRAIL, Trail
 from local.apps.api.ids import Id, PathId
 from local.apps.api.json_body import Json, read_body, takes
 from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
 from local.apps.api.sse import EventStream
 from local.apps.exchange import Exchange, QueryRefused
+from local.apps.judgements import CRITIQUE, PAIRWISE
 from local.errors import AttachmentMissing
 
 EVENTS = "text/event-stream"
-CRITIC = "critic"
+CRITIC, SECOND_RESPONDENT = "critic", "generator_b"
 MAX_ATTACHMENTS = 16
 
 FileId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -42,6 +44,7 @@ class Ask(BaseModel):
     query_id: Id | None = None
     session_id: Id | None = None
     user_id: Id | None = None
+    incognito: bool = False
     wait: bool = True
 
 
@@ -75,6 +78,7 @@ class _Queries:
             query_id=asked.query_id,
             session_id=asked.session_id,
             user_id=asked.user_id,
+            incognito=asked.incognito,
         )
         if not asked.wait:
             await exchange.accepted()
@@ -85,13 +89,15 @@ class _Queries:
         return await _whole(exchange)
 
     async def look_up(self, query_id: PathId) -> Response:
-        """A query's answer, or what was said so far."""
+        """A query's answer with its scores, or what was said so far."""
         exchange = self._session.exchange(query_id)
         if exchange is not None and exchange.response is not None:
+            await self._session.judgements(query_id)
             return Json(answer_of(exchange, exchange.response))
         if exchange is not None and not exchange.ended:
             return Json(state_of(exchange))
-        return Json(recorded(await self._session.recall(query_id)))
+        record = await self._session.recall(query_id)
+        return Json(recorded(record, await self._session.judgements(query_id)))
 
     async def follow(self, query_id: PathId, last_event_id: Annotated[str | None, Header()] = None) -> Response:
         """A query's events. 204, which ends an EventSource, for a client that has them all."""
@@ -100,6 +106,7 @@ class _Queries:
             record = await self._session.recall(query_id)
             exchange = self._session.ask(record["query"], query_id=query_id, session_id=record["session_id"])
             await exchange.accepted()
+            await self._session.judgements(query_id)
         if exchange.has_nothing_after(number_after(last_event_id, self._context.instance)):
             return Response(status_code=204)
         return self._stream(exchange, last_event_id)
@@ -125,9 +132,16 @@ class _Queries:
     def _stream(self, exchange: Exchange, last_event_id: str | None) -> Response:
         context = self._context
         after = number_after(last_event_id, context.instance)
-        trail = context.trail_seconds if context.participants.lives(CRITIC, context.clock()) else 0.0
-        settings = StreamSettings(context.instance, trail, context.keep_alive_seconds)
+        settings = StreamSettings(context.instance, self._trail(), context.keep_alive_seconds)
         return EventStream(query_chunks(exchange, after, settings))
+
+    def _trail(self) -> Trail:
+        """What is said of an answer, by those who are there to say it."""
+        context, now = self._context, self._context.clock()
+        if not context.participants.lives(CRITIC, now):
+            return NO_TRAIL
+        compared = {PAIRWISE} if context.participants.lives(SECOND_RESPONDENT, now) else set()
+        return Trail(context.trail_seconds, frozenset({CRITIQUE} | compared))
 
 
 async def _whole(exchange: Exchange) -> Response:

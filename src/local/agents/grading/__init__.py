@@ -1,0 +1,1 @@
+"""What the critic is made of."""

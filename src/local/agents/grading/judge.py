@@ -1,0 +1,172 @@
+"""A model that judges answers: asked in the background or for a user who waits, until a reply can be read."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from local.agents.grading.case_file import shortened
+from local.agents.grading.patience import Patience
+from local.agents.lease import Leases
+from local.errors import ModelError
+from local.models.chat import ChatModel, ContentDelta, Done, TokenScore, TokenScores
+from local.services.judging.case import Case, Pair
+from local.services.judging.comparison import Comparison, Outcome
+from local.services.judging.expectation import Token
+from local.services.judging.grading import Grading, Verdict
+from local.services.judging.prompt import Profile
+from local.services.judging.question import Ask
+from local.services.judging.rubric import Rubric
+
+T = TypeVar("T")
+
+PURPOSE = "critic"
+MOST_CHARACTERS = 16_000  # put before the judge at once; it reads them for each answer, while others wait
+REPLY_TOKENS = 1024  # feedback and verdict; a judge that has not come to it by then never will
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    text: str
+    tokens: tuple[Token, ...]
+    model: str
+
+
+_Calling = Callable[[Ask, bool], Coroutine[Any, Any, _Reply]]
+
+
+class Judge:
+    """The model `name`, asked in the manner of `profile`. `signs_as` is its name for people where that is another.
+
+    What it raises is a `ModelError`, and then there is no verdict.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        name: str,
+        profile: Profile,
+        *,
+        num_ctx: int,
+        leases: Leases | None = None,
+        signs_as: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.leases = leases or Leases()
+        self.patience = Patience()
+        self._model, self._model_name, self._profile = model, name, profile
+        self._signs_as = signs_as
+        self._options = {"num_ctx": num_ctx, "num_predict": REPLY_TOKENS}
+        room = min(MOST_CHARACTERS, 2 * num_ctx)
+        self._rooms = (room, room // 4)  # the second where a script has more tokens than we thought
+        self._clock, self._sleep = clock, sleep
+
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+        return self._signs_as or self._model_name
+
+    async def grade(self, case: Case, rubric: Rubric) -> tuple[str, Verdict]:
+        """The score of one answer, whenever the model has time for it, after the name of the model that gave it."""
+        return await self._fitting(lambda room: self._grade(shortened(case, room), rubric))
+
+    async def compare(self, pair: Pair, rubric: Rubric) -> tuple[str, Outcome]:
+        """Which of two answers is better, in the same way."""
+        return await self._fitting(lambda room: self._compare(shortened(pair, room), rubric, self._in_background))
+
+    async def compare_now(self, pair: Pair, rubric: Rubric) -> tuple[str, Outcome]:
+        """The same for a user whose turn waits for it: as a part of that turn it waits for no other."""
+        with self.leases.users_turn(self._model_name):
+            return await self._fitting(lambda room: self._compare(shortened(pair, room), rubric, self._call))
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._model.close()
+
+    async def _grade(self, case: Case, rubric: Rubric) -> tuple[str, Verdict]:
+        grading, judge = Grading(self._profile, case, rubric), self.name
+        while (ask := grading.ask) is not None:
+            reply = await self._in_background(ask, True)
+            grading.hear(reply.text, reply.tokens)
+            judge = reply.model
+        assert grading.verdict is not None
+        return judge, grading.verdict
+
+    async def _compare(self, pair: Pair, rubric: Rubric, call: _Calling) -> tuple[str, Outcome]:
+        comparison, judge = Comparison(self._profile, pair, rubric), self.name
+        while (ask := comparison.ask) is not None:
+            reply = await call(ask, False)
+            comparison.hear(reply.text)
+            judge = reply.model
+        assert comparison.outcome is not None
+        return judge, comparison.outcome
+
+    async def _fitting(self, judge: Callable[[int], Awaitable[T]]) -> T:
+        room, less = self._rooms
+        try:
+            return await judge(room)
+        except ModelError as error:
+            if error.kind != "context_overflow":
+                raise
+        return await judge(less)
+
+    async def _in_background(self, ask: Ask, logprobs: bool) -> _Reply:
+        failures = 0
+        while True:
+            self.patience.check(self._clock())
+            try:
+                reply = await self.leases.in_background(self._model_name, PURPOSE, lambda: self._call(ask, logprobs))
+            except ModelError as error:
+                failures += 1
+                wait = self.patience.after(error, failures, self._clock())
+                if wait is None:
+                    raise
+                await self._sleep(wait)
+            else:
+                self.patience.answered()
+                return reply
+
+    async def _call(self, ask: Ask, logprobs: bool) -> _Reply:
+        content: list[str] = []
+        scores: list[TokenScore] = []
+        done: Done | None = None
+        stream = self._model.chat(
+            self._model_name,
+            ask.prompt.messages(),
+            options={**self._options, "temperature": ask.temperature},
+            format=_json(ask.prompt.schema),
+            logprobs=logprobs,
+        )
+        async with aclosing(stream):
+            async for delta in stream:
+                match delta:
+                    case ContentDelta(piece):
+                        content.append(piece)
+                    case TokenScores(tokens):
+                        scores += tokens
+                    case Done():
+                        done = delta
+        text = "".join(content)
+        model = self._signs_as or (done.model if done else "") or self._model_name
+        return _Reply(text, tokens_of(text, scores), model)
+
+
+def tokens_of(text: str, scores: Sequence[TokenScore]) -> tuple[Token, ...]:
+    """The tokens of that text, without those of thinking before it and of the end after it."""
+    begin = "".join(score.text for score in scores).rfind(text)
+    end = begin + len(text)
+    tokens, at = [], 0
+    for score in scores:
+        if 0 <= begin <= at < end:
+            tokens.append(Token(score.text, score.alternatives))
+        at += len(score.text)
+    return tuple(tokens)
+
+
+def _json(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if schema is None else dict(schema)

@@ -1,0 +1,255 @@
+"""The agent that remembers: stores every exchange, has it classified, notes what is said of it, and is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Literal, Self
+
+from local import failpoints
+from local.agents.lease import Leases
+from local.agents.remembering.classifier import Classifier
+from local.agents.remembering.config import MemoryConfig
+from local.agents.remembering.deletions import Deletions
+from local.agents.remembering.desk import MemoryDesk
+from local.agents.remembering.embedding import EmbeddingChoice
+from local.agents.remembering.exchange import exchange_of
+from local.errors import ConfigError, StoreFailed
+from local.models.backends import connect
+from local.models.chat import ChatModel
+from local.protocol.envelope import Envelope, Trace, new_id
+from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.protocol.memory_messages import (
+    OWNER,
+    MemoryAnnotated,
+    MemoryIngested,
+    MemoryRequest,
+    MemoryResult,
+    UserFacts,
+)
+from local.protocol.messages import ErrorInfo, Message, ResponseGeneration, SessionDeleted
+from local.runtime.participant import Kind, Participant, Resources, on
+from local.services.engrams.engram import Ingested, engram_id
+from local.services.engrams.service import EngramService
+from local.services.engrams.status import Status
+
+log = logging.getLogger(__name__)
+
+CONSUMER = "memory"
+SESSIONS_AT_ONCE = 32
+REQUESTS_AT_ONCE = 8
+CONTEXT_TOKENS = 32_000  # where nobody says how large the window is
+LOOK_SECONDS = 1.0  # between two looks at how the store is
+_NAMESPACE = uuid.UUID("0c6d2d5c-8f0f-4f1b-9d4e-1f8f6d6f3a0b")
+
+
+class MemoryAgent(Participant):
+    """Owns the engrams. Whatever it is given a second time changes nothing."""
+
+    name = "memory"
+    kind = Kind.AGENT
+    Config = MemoryConfig
+
+    def __init__(
+        self,
+        config: MemoryConfig,
+        model: ChatModel,
+        model_name: str,
+        engrams: EngramService,
+        embedding: EmbeddingChoice,
+        leases: Leases | None = None,
+    ) -> None:
+        super().__init__(config)
+        self._settings, self._model, self._model_name = config, model, model_name
+        self._engrams, self._embedding, self._leases = engrams, embedding, leases or Leases()
+        self._status: Status | None = None
+        self._told: dict[str, tuple[str, ...]] = {}  # what was last said of what users have pinned
+        self._telling = asyncio.Lock()
+
+    @classmethod
+    def build(cls, config: MemoryConfig, resources: Resources) -> Self:
+        """With the models of the roles fast and embed. Raises `ConfigError`."""
+        routing = resources.routing
+        if routing is None:
+            raise ConfigError("the memory needs a model server, and none is known here")
+        model = connect(routing, timeout_seconds=config.timeout_seconds)
+        leases = Leases(lambda name: routing.locate(name)[0])
+        embedding = EmbeddingChoice(
+            model,
+            routing.first("embed", config.embedding_model),
+            leases,
+            is_served=resources.model_backend != "stand_in",
+        )
+        name = routing.first("fast", config.model or routing.first("chat", resources.chat_model))
+        config = config.model_copy(update={"num_ctx": config.num_ctx or resources.chat_num_ctx})
+        return cls(config, model, name, EngramService(resources.data_dir / "engrams"), embedding, leases)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Open the store; choose the embedding model, classify and finish deletions in the background."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._model.close)
+            await stack.enter_async_context(self._engrams)
+            await stack.enter_async_context(self._leases.are_open(self.bus))
+            self._deletions = Deletions(self.bus, self._engrams)
+            self._desk = MemoryDesk(self._engrams, self._deletions, self._tell_pinned)
+            self._classifier = Classifier(
+                self.bus,
+                self._engrams,
+                self._model,
+                self._model_name,
+                self._settings.num_ctx or CONTEXT_TOKENS,
+                self._leases,
+                self._tell_pinned,
+            )
+            works = {
+                "choice of the embedding model": self._embedding.run(self._engrams),
+                "deletions": self._deletions.run(),
+                "figures": self._look(),
+            }
+            if self._settings.classify:
+                works["classification"] = self._classifier.run()
+            tasks = [asyncio.create_task(work, name=name) for name, work in works.items()]
+            stack.push_async_callback(_end, tasks)
+            for task in tasks:
+                task.add_done_callback(_log_end)
+            yield
+
+    async def announce(self) -> None:
+        """Say what users have pinned: whoever missed a change hears it now."""
+        for user_id in await self._engrams.pinning_users():
+            self._told.pop(user_id, None)
+            await self._tell_pinned(user_id)
+
+    @on(ResponseGeneration, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
+    async def ingest(self, response: ResponseGeneration, envelope: Envelope) -> None:
+        """An answer: it is stored at once, and looked at later."""
+        exchange = exchange_of(response, envelope, time.time())
+        if exchange is None or await self._engrams.ingest(exchange) not in (Ingested.NEW, Ingested.KNOWN):
+            return
+        failpoints.reach("memory.stored")
+        self._classifier.wake()
+        ingested = MemoryIngested(
+            engram_id=exchange.engram_id, query_id=exchange.query_id, respondent_id=exchange.respondent_id
+        )
+        await self._publish(ingested, envelope)
+        failpoints.reach("memory.told")
+
+    @on(CritiqueResult, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
+    async def grade(self, result: CritiqueResult, envelope: Envelope) -> None:
+        """A critic's grade; one that gave none leaves the engram as it is."""
+        score = result.score if result.expected is None else result.expected
+        if score is not None and await self._engrams.grade(result.query_id, result.respondent_id, score):
+            await self._tell_annotation(result.query_id, result.respondent_id, "score", score, envelope)
+
+    @on(PairwiseResult, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
+    async def compare(self, result: PairwiseResult, envelope: Envelope) -> None:
+        """Which of two answers a critic holds for the better one."""
+        if result.winner is None:
+            return
+        for respondent_id in ("A", "B"):
+            won = None if result.winner == "tie" else result.winner == respondent_id
+            if await self._engrams.compare(result.query_id, respondent_id, won):
+                await self._tell_annotation(result.query_id, respondent_id, "winner", won, envelope)
+
+    @on(UserFeedback, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
+    async def rate(self, feedback: UserFeedback, envelope: Envelope) -> None:
+        """A user's rating; the latest one counts."""
+        query_id, respondent_id, rating = feedback.query_id, feedback.respondent_id, feedback.rating
+        if await self._engrams.rate(query_id, respondent_id, rating, feedback.rated_at):
+            await self._tell_annotation(query_id, respondent_id, "sentiment", rating, envelope)
+
+    @on(SessionDeleted, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
+    async def forget(self, deleted: SessionDeleted, envelope: Envelope) -> None:
+        """A session is gone, and with it everything that was said in it."""
+        await self._deletions.delete_session(deleted.deleted_session_id)
+        for user_id in list(self._told):
+            await self._tell_pinned(user_id)
+
+    @on(MemoryRequest, concurrency=REQUESTS_AT_ONCE)
+    async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
+        """Somebody wants something of the memory."""
+        return await self._desk.answer(request, envelope.user_id or OWNER)
+
+    def error_reply(self, message: Message, error: Exception) -> Message | None:
+        """What whoever asked is told when the answer could not be made."""
+        if not isinstance(message, MemoryRequest):
+            return None
+        info = ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)
+        return MemoryResult(verb=message.verb, error=info)
+
+    def figures(self) -> dict[str, int]:
+        """What waits to be embedded, classified and deleted elsewhere, and how many replies could not be read."""
+        status = self._status
+        if status is None:
+            return {}
+        return {
+            "embeddings_pending": status.pending,
+            "classifications_pending": status.unclassified,
+            "classifications_unparsed": status.unparsed,
+            "deletions_pending": status.deletions,
+        }
+
+    def details(self) -> dict[str, str]:
+        """Which models it uses, how its index is, and what is wrong with any of them."""
+        told = {
+            "classifier": self._model_name if self._settings.classify else "off",
+            "model_problem": self._classifier.problem,
+            "embedding_problem": self._embedding.problem,
+            "deletion_problem": self._deletions.problem,
+        }
+        if self._status is not None:
+            status = self._status
+            told |= {"embedding_model": status.model, "index": status.index, "index_problem": status.trouble}
+        return {name: text for name, text in told.items() if text}
+
+    async def _look(self) -> None:
+        while True:
+            with suppress(StoreFailed):  # whoever has work to do there says so
+                self._status = await self._engrams.status()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _tell_annotation(
+        self,
+        query_id: str,
+        respondent_id: str,
+        what: Literal["score", "sentiment", "winner"],
+        value: float | None,
+        envelope: Envelope,
+    ) -> None:
+        message = MemoryAnnotated(
+            engram_id=engram_id(query_id, respondent_id),
+            query_id=query_id,
+            respondent_id=respondent_id,
+            what=what,
+            value=value,
+        )
+        await self._publish(message, envelope)
+
+    async def _publish(self, message: MemoryIngested | MemoryAnnotated, cause: Envelope) -> None:
+        """Publish what follows from a message, under an id that is the same when it is delivered again."""
+        envelope_id = uuid.uuid5(_NAMESPACE, f"{cause.id}/{message.engram_id}").hex
+        await self.bus.publish(message, cause.trace(), envelope_id=envelope_id)
+
+    async def _tell_pinned(self, user_id: str) -> None:
+        """Say what a user has pinned, if that has changed."""
+        async with self._telling:
+            lines = await self._engrams.pinned_lines(user_id)
+            if lines != self._told.get(user_id, ()):
+                self._told[user_id] = lines
+                self.bus.post(UserFacts(of_user=user_id, lines=lines), Trace(new_id(), None, None, user_id))
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+def _log_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        log.error("%s: ended with %s: %s", task.get_name(), type(error).__name__, error)

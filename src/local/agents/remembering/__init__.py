@@ -1,0 +1,1 @@
+"""What the memory agent is made of."""

@@ -1,0 +1,98 @@
+"""Answers what others want of the memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+
+from local.agents.remembering.deletions import Deletions
+from local.agents.remembering.records import (
+    SHORT,
+    change_records,
+    engram_record,
+    fact_records,
+    page,
+    recalled,
+)
+from local.errors import LocalError
+from local.protocol.memory_messages import MemoryRequest, MemoryResult
+from local.protocol.messages import ErrorInfo
+from local.services.engrams.service import EngramService
+
+
+class MemoryDesk:
+    """Everything is asked on behalf of one user, who sees nothing of the others'. `told(user_id)` is called when what a
+    user has pinned may have changed."""
+
+    def __init__(self, engrams: EngramService, deletions: Deletions, told: Callable[[str], Awaitable[None]]) -> None:
+        self._engrams, self._deletions, self._told = engrams, deletions, told
+
+    async def answer(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        """What was asked for, or an error that says why there is none."""
+        work = {
+            "search": self._search,
+            "list": self._list,
+            "get": self._get,
+            "delete": self._delete,
+            "pin": self._pin,
+            "unpin": self._unpin,
+            "facts": self._facts,
+            "export": self._export,
+        }[request.verb]
+        try:
+            return await work(request, user_id)
+        except LocalError as error:
+            info = ErrorInfo(kind=error.kind, message=str(error))
+        except ValueError as error:
+            info = ErrorInfo(kind="invalid", message=str(error))
+        return MemoryResult(verb=request.verb, error=info)
+
+    async def _search(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        found = await self._engrams.search(user_id, request.query, limit=request.limit, not_session=request.not_session)
+        hits = page([recalled(hit) for hit in found.hits])
+        return MemoryResult(verb=request.verb, hits=hits, degraded=found.degraded)
+
+    async def _list(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        before = math.inf if request.before is None else request.before
+        engrams = await self._engrams.recent(user_id, limit=request.limit, before=before)
+        return MemoryResult(verb=request.verb, engrams=page([engram_record(engram, SHORT) for engram in engrams]))
+
+    async def _get(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        engram = await self._engrams.get(user_id, request.engram_id)
+        return MemoryResult(
+            verb=request.verb,
+            engrams=(engram_record(engram),),
+            changes=change_records(await self._engrams.changes(user_id, request.engram_id)),
+            facts=fact_records(await self._engrams.facts_of(user_id, request.engram_id)),
+        )
+
+    async def _delete(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        try:
+            record = await self._deletions.delete(user_id, request.engram_id)
+        finally:
+            await self._told(user_id)
+        return MemoryResult(verb=request.verb, engrams=(record,))
+
+    async def _pin(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        await self._engrams.pin(user_id, request.engram_id)
+        return await self._pinned(request, user_id)
+
+    async def _unpin(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        await self._engrams.unpin(user_id, request.engram_id)
+        return await self._pinned(request, user_id)
+
+    async def _pinned(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        await self._told(user_id)
+        return MemoryResult(
+            verb=request.verb, engrams=(engram_record(await self._engrams.get(user_id, request.engram_id)),)
+        )
+
+    async def _facts(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        lines = await self._engrams.pinned_lines(user_id)
+        latest_first = sorted(await self._engrams.facts(user_id), key=lambda fact: -fact.stated_at)
+        facts = sorted(page(fact_records(latest_first)), key=lambda fact: (fact.slot, fact.stated_at))
+        return MemoryResult(verb=request.verb, facts=tuple(facts), lines=lines)
+
+    async def _export(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        lines, cursor = await self._engrams.export(user_id, request.cursor)
+        return MemoryResult(verb=request.verb, lines=tuple(lines), cursor=cursor)

@@ -1,0 +1,47 @@
+"""What users think of answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from starlette.requests import Request
+from starlette.responses import Response
+
+from local.apps.api.context import ApiContext
+from local.apps.api.ids import Id
+from local.apps.api.json_body import Json, read_body, takes
+from local.apps.judgements import MAIN_RESPONDENT
+
+MAX_COMMENT = 2_000
+
+
+def _no_boolean(value: object) -> object:
+    if isinstance(value, bool):  # which Python takes for a number
+        raise ValueError("expected 1, -1 or null")
+    return value
+
+
+class Feedback(BaseModel):
+    """The body of POST /feedback. The latest rating of an answer counts; null withdraws it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    query_id: Id
+    rating: Annotated[Literal[-1, 1] | None, BeforeValidator(_no_boolean)]
+    comment: Annotated[str, StringConstraints(max_length=MAX_COMMENT)] = ""
+    respondent_id: Id = MAIN_RESPONDENT
+
+
+def router(context: ApiContext) -> APIRouter:
+    """POST /feedback."""
+    routes = APIRouter()
+
+    @routes.post("/feedback", openapi_extra=takes(Feedback))
+    async def rate(request: Request) -> Response:
+        """Rate an answer. 202 when that is on record; whoever learns of it may do so later."""
+        given = await read_body(request, Feedback)
+        await context.session.rate(given.query_id, given.rating, given.comment, given.respondent_id)
+        return Json(given.model_dump(include={"query_id", "respondent_id", "rating"}), 202)
+
+    return routes

@@ -1,0 +1,98 @@
+"""What is remembered: search it, look at it, pin, delete and take it along."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from local.apps.api.context import ApiContext
+from local.apps.api.errors import Refusal
+from local.apps.api.ids import PATTERN, PathId
+from local.apps.api.json_body import Json
+from local.apps.api.streamed import Chunks, Download
+from local.protocol.memory_messages import OWNER, EngramRecord
+
+MAX_QUERY = 2_000
+END_OF_TIME = 1e11  # seconds since 1970
+
+UserId = Annotated[str, Query(pattern=PATTERN)]
+Question = Annotated[str, Query(max_length=MAX_QUERY)]
+Limit = Annotated[int, Query(ge=1, le=100)]
+Before = Annotated[float | None, Query(ge=0, le=END_OF_TIME, allow_inf_nan=False)]
+
+
+def router(context: ApiContext) -> APIRouter:
+    """The routes under /memory. Those of one engram come last: their path matches every name."""
+    routes = APIRouter()
+    memory = _Memory(context)
+    routes.add_api_route("/memory", memory.listing, methods=["GET"])
+    routes.add_api_route("/memory/facts", memory.facts, methods=["GET"])
+    routes.add_api_route("/memory/export", memory.export, methods=["GET"])
+    routes.add_api_route("/memory/{engram_id}", memory.show, methods=["GET"])
+    routes.add_api_route("/memory/{engram_id}", memory.delete, methods=["DELETE"])
+    routes.add_api_route("/memory/{engram_id}/pin", memory.pin, methods=["POST"])
+    routes.add_api_route("/memory/{engram_id}/pin", memory.unpin, methods=["DELETE"])
+    return routes
+
+
+class _Memory:
+    def __init__(self, context: ApiContext) -> None:
+        self._context = context
+
+    async def listing(
+        self, query: Question = "", limit: Limit = 10, before: Before = None, user_id: UserId = OWNER
+    ) -> Response:
+        """With `query`, what has to do with it, best first; without, the latest exchanges, those asked `before`."""
+        memories = self._context.memories
+        if not query.strip():
+            page = await memories.ask("list", user_id, limit=limit, before=before)
+            # One that is full, of texts rather than of engrams, is no sign of the end: only an empty one is.
+            more_before = page.engrams[-1].asked_at if page.engrams else None
+            return Json({"engrams": _aged(page.engrams), "more_before": more_before})
+        if before is not None:
+            raise Refusal("invalid", "before: a search has no pages; leave it out, or leave out the query", "before")
+        found = await memories.ask("search", user_id, query=query, limit=limit)
+        return Json({"hits": _aged(found.hits), "degraded": found.degraded})
+
+    async def show(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
+        """One engram, with the facts that it is the source of and what was said about it since."""
+        engram, result = await self._context.memories.engram("get", user_id, engram_id)
+        return Json({"engram": _aged([engram])[0], "facts": result.facts, "changes": result.changes})
+
+    async def delete(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
+        """Remove an engram for good, and the exchange that it remembers."""
+        engram, _ = await self._context.memories.engram("delete", user_id, engram_id)
+        self._context.session.forget(engram.query_id)
+        return Json({"engram_id": engram_id, "query_id": engram.query_id, "deleted": True})
+
+    async def pin(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
+        """Have what the user said there in every conversation."""
+        await self._context.memories.engram("pin", user_id, engram_id)
+        return Json({"engram_id": engram_id, "pinned": True})
+
+    async def unpin(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
+        """Undo that."""
+        await self._context.memories.engram("unpin", user_id, engram_id)
+        return Json({"engram_id": engram_id, "pinned": False})
+
+    async def facts(self, user_id: UserId = OWNER) -> Response:
+        """What the user has stated and still holds, and the pinned lines as the model reads them."""
+        result = await self._context.memories.ask("facts", user_id)
+        return Json({"facts": result.facts, "pinned": result.lines})
+
+    async def export(self, user_id: UserId = OWNER) -> Response:
+        """Everything that is kept of a user, one JSON object on each line."""
+        return Download(self._lines(user_id), "memory.ndjson")
+
+    async def _lines(self, user_id: str) -> Chunks:
+        async for page in self._context.memories.export(user_id):
+            yield page.encode()
+
+
+def _aged(engrams: Sequence[EngramRecord]) -> list[dict[str, Any]]:
+    now = time.time()
+    return [{**engram.model_dump(mode="json"), "age_seconds": max(0.0, now - engram.asked_at)} for engram in engrams]

@@ -1,0 +1,47 @@
+"""The queries that a door knows."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+
+from local.apps.exchange import Exchange
+
+KEPT_ENDED = 128
+
+
+class Exchanges:
+    """Those that are open, and the last ones that ended, by query_id."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Exchange] = {}
+        self._ended: OrderedDict[str, Exchange] = OrderedDict()
+
+    def get(self, query_id: str) -> Exchange | None:
+        """The exchange of a query, if it is known here."""
+        return self._open.get(query_id) or self._ended.get(query_id)
+
+    @property
+    def open(self) -> Collection[Exchange]:
+        """Those that were added and not put away yet."""
+        return self._open.values()
+
+    def add(self, exchange: Exchange) -> None:
+        """One more is open."""
+        self._open[exchange.query_id] = exchange
+
+    def put_away(self, exchange: Exchange) -> None:
+        """It has ended; the oldest ones beyond what is kept are dropped."""
+        if self._open.get(exchange.query_id) is exchange:  # one that was refused may have been asked again already
+            del self._open[exchange.query_id]
+            self._ended[exchange.query_id] = exchange
+            self._ended.move_to_end(exchange.query_id)
+            while len(self._ended) > KEPT_ENDED:
+                self._ended.popitem(last=False)
+
+    def forget(self, is_deleted: Callable[[Exchange], bool]) -> None:
+        """Drop those that have ended and were deleted."""
+        for known in (self._open, self._ended):
+            for query_id, exchange in list(known.items()):
+                if exchange.ended and is_deleted(exchange):
+                    del known[query_id]

@@ -1,0 +1,33 @@
+"""What flags and system.yaml say of who takes part, and with which settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from local.config import BUILT_IN, ParticipantEntry, SystemConfig
+
+GENERATOR, SECOND_RESPONDENT = BUILT_IN["generator"], BUILT_IN["generator_b"]
+
+
+def with_second_respondent(system: SystemConfig) -> SystemConfig:
+    """The same system, in which a second respondent takes part."""
+    if any(entry.target == SECOND_RESPONDENT for entry in system.participants):
+        return system
+    second = ParticipantEntry(target=SECOND_RESPONDENT)
+    return system.model_copy(update={"participants": (*system.participants, second)})
+
+
+def overrides_for(
+    target: str, system: SystemConfig, generator: Mapping[str, Any], second: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A participant's settings beside its own file. `generator` and `second` are the flags for the two respondents.
+
+    The second respondent has the generator's, and what is said of itself above these.
+    """
+    own = next((entry.config for entry in system.participants if entry.target == target), {})
+    if target == GENERATOR:
+        return {**own, **generator}
+    if target == SECOND_RESPONDENT:
+        return {**overrides_for(GENERATOR, system, generator, {}), **own, **second}
+    return dict(own)

@@ -1,0 +1,64 @@
+"""What the journal has on record: for whoever was not there, needs more than it was given, or has it deleted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import TypeVar
+
+from local.bus.bus import Bus
+from local.errors import RecordNotRedacted, RecordUnreadable, RequestTimeout
+from local.protocol.envelope import Envelope, decode
+from local.protocol.journal_messages import JournalEntries, JournalRead, JournalRedact, JournalRedacted
+from local.protocol.message import Message
+
+M = TypeVar("M", bound=Message)
+
+PAGE = 10  # messages at a time: each may be long
+
+
+async def read_on_record(
+    bus: Bus, query_id: str, subjects: Iterable[str], seconds: float
+) -> AsyncIterator[tuple[Envelope, bool]]:
+    """Every message on these subjects that belongs to a query, oldest first, and whether its payload was removed.
+
+    `seconds` are for each page. Raises `RequestTimeout` while there is no journal, and `RecordUnreadable`.
+    """
+    request = JournalRead(subjects=tuple(subjects), correlation_id=query_id, limit=PAGE)
+    while True:
+        page = await bus.request(request, JournalEntries, seconds)
+        if page.error is not None:
+            raise RecordUnreadable(page.error.message)
+        for entry in page.entries:
+            yield decode(entry.frame.encode()), entry.redacted
+        if not page.more or not page.entries:
+            return
+        request = request.model_copy(update={"after": page.entries[-1].number})
+
+
+async def messages_on_record(
+    bus: Bus, query_id: str, kinds: Iterable[type[M]], seconds: float
+) -> list[tuple[M, Envelope]]:
+    """The messages of these kinds that belong to a query, oldest first; what was removed is left out.
+
+    Raises `RecordUnreadable`, which puts a durable handler's work off, also where no journal answers.
+    """
+    by_subject = {kind.subject: kind for kind in kinds}
+    found: list[tuple[M, Envelope]] = []
+    try:
+        async for envelope, is_redacted in read_on_record(bus, query_id, by_subject, seconds):
+            if not is_redacted:
+                found.append((await bus.decode(by_subject[envelope.subject], envelope), envelope))
+    except RequestTimeout as error:
+        raise RecordUnreadable(str(error)) from None
+    return found
+
+
+async def redact_on_record(bus: Bus, what: JournalRedact, seconds: float) -> int:
+    """Have the journal remove payloads for good; returns how many. Can be repeated when it has failed.
+
+    Raises `RequestTimeout` while there is no journal, and `RecordNotRedacted`, which puts a durable handler's work off.
+    """
+    answer = await bus.request(what, JournalRedacted, seconds)
+    if answer.error is not None:
+        raise RecordNotRedacted(answer.error.message)
+    return answer.count

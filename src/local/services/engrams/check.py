@@ -1,0 +1,54 @@
+"""Is a store of engrams sound, and what is in it? Reads only; its owner may be at work meanwhile."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.errors import StoreDamaged
+from local.services.database import store_failure
+from local.services.engrams import vectors
+from local.services.engrams.schema import FILE_NAME, MIGRATIONS
+from local.services.journal.check import connect_read_only, naming_damage
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """How many engrams there are, how many of them wait for a vector, and whether the vector index has its files."""
+
+    engrams: int
+    pending: int
+    is_indexed: bool
+
+
+def examine(directory: Path) -> Condition | None:
+    """The condition of a sound store; None where none was begun.
+
+    Reads every page. Raises `StoreDamaged`, and `StoreFailed` for a file that cannot be read for another reason.
+    """
+    path = directory / FILE_NAME
+    if not path.exists():
+        return None
+    try:
+        with connect_read_only(path) as db, naming_damage():
+            db.row_factory = sqlite3.Row
+            db.execute("BEGIN")  # one snapshot for all that follows
+            return _condition(db, directory)
+    except StoreDamaged as error:
+        raise StoreDamaged(f"{path} is damaged: {error}") from error
+    except (sqlite3.Error, OSError) as error:
+        raise store_failure(path, error) from error
+
+
+def _condition(db: sqlite3.Connection, directory: Path) -> Condition:
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if not 1 <= version <= len(MIGRATIONS):
+        raise StoreDamaged(f"its schema version is {version}; this program knows 1 to {len(MIGRATIONS)}")
+    (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise StoreDamaged(f"SQLite's check says: {verdict}")
+    state = vectors.state(db)
+    is_indexed = bool(state.generation) and (directory / "vectors" / state.generation).is_dir()
+    (engrams,) = db.execute("SELECT count(*) FROM engrams").fetchone()
+    return Condition(engrams, vectors.count_pending(db), is_indexed and not state.is_opening)

@@ -1,0 +1,66 @@
+"""A database file that belongs to whoever opened it last, and from which deleted things are gone for good."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self, TypeVar
+
+from local.errors import StoreFenced
+from local.services.database import Database
+
+T = TypeVar("T")
+_OWNERS = "CREATE TABLE IF NOT EXISTS ownership (role TEXT PRIMARY KEY, token TEXT NOT NULL) WITHOUT ROWID"
+
+
+class OwnedDatabase(Database):
+    """The owner alone may `write` and `erase`; others, whose place it has taken because they were taken for dead, get
+    `StoreFenced`. `run` is open to all who have the file open. Roles are owned apart from each other."""
+
+    def __init__(self, path: Path, migrations: Sequence[str], role: str = "owner") -> None:
+        super().__init__(path, migrations, self._wipe_log)
+        self._role, self._token = role, uuid.uuid4().hex
+        self._is_log_to_be_wiped = True  # what a killed process had deleted may still be in it
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        try:
+            await self.run(self._take_over)
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return `work(connection)` after its commit."""
+
+        def owned(db: sqlite3.Connection) -> T:
+            self._check_owner(db)
+            return work(db)
+
+        return await self.run(owned)
+
+    async def erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """As `write`, and afterwards what `work` has deleted is in no file, the write-ahead log included."""
+
+        def wiped(db: sqlite3.Connection) -> T:
+            self._is_log_to_be_wiped = True
+            return work(db)
+
+        return await self.write(wiped)
+
+    def _wipe_log(self, db: sqlite3.Connection) -> None:
+        if self._is_log_to_be_wiped:
+            busy, *_ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._is_log_to_be_wiped = bool(busy)  # by a reader that is slow: the next commit tries again
+
+    def _take_over(self, db: sqlite3.Connection) -> None:
+        db.execute(_OWNERS)
+        db.execute("INSERT OR REPLACE INTO ownership VALUES (?, ?)", (self._role, self._token))
+
+    def _check_owner(self, db: sqlite3.Connection) -> None:
+        sql = "SELECT 1 FROM ownership WHERE role = ? AND token = ?"
+        if db.execute(sql, (self._role, self._token)).fetchone() is None:
+            raise StoreFenced(f"{self._path}: a newer process has opened it; this one may write nothing any more")

@@ -1,0 +1,132 @@
+"""What users and the critic think of each answer, and which rewards are still to be told, in one SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from local.services.agreement import Agreement, agreement
+from local.services.database import Database
+
+_MIGRATIONS = (
+    """
+    CREATE TABLE answers (
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        score INTEGER,
+        rating INTEGER,
+        rated_at REAL,
+        feedback_id TEXT,
+        user_id TEXT,
+        is_due INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (query_id, respondent_id)
+    ) WITHOUT ROWID;
+    CREATE INDEX answers_by_session ON answers (session_id);
+    CREATE INDEX answers_rated ON answers (rating, score) WHERE rating IS NOT NULL;
+    CREATE INDEX answers_due ON answers (is_due) WHERE is_due;
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """A user's rating of an answer: 1, -1, or None for one withdrawn. `rated_at` is in seconds since 1970,
+    `feedback_id` the envelope that said it."""
+
+    query_id: str
+    respondent_id: str
+    session_id: str
+    user_id: str | None
+    feedback_id: str
+    rating: int | None
+    rated_at: float
+
+
+class RatingStore:
+    """Use as `async with`. Every coroutine returns after its commit; raises `StoreFailed`.
+
+    The rating of an answer is the one with the latest `rated_at`, in whatever order they come. One that changes it is
+    due until `told`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path, _MIGRATIONS)
+
+    async def __aenter__(self) -> Self:
+        await self._database.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._database.__aexit__(kind, error, trace)
+
+    async def rate(self, rating: Rating) -> Rating | None:
+        """Note a rating; returns the answer's rating if it is due."""
+        sql = (
+            "INSERT INTO answers (query_id, respondent_id, session_id, user_id, feedback_id, rating, rated_at, is_due)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET rating = excluded.rating,"
+            " rated_at = excluded.rated_at, feedback_id = excluded.feedback_id, user_id = excluded.user_id,"
+            " is_due = is_due OR rating IS NOT excluded.rating WHERE rated_at IS NULL OR excluded.rated_at > rated_at"
+        )
+        key = (rating.query_id, rating.respondent_id)
+        values = (
+            *key, rating.session_id, rating.user_id, rating.feedback_id, rating.rating, rating.rated_at,
+            rating.rating is not None,
+        )  # fmt: skip
+
+        def work(db: sqlite3.Connection) -> Rating | None:
+            db.execute(sql, values)
+            return next(iter(_due(db, "query_id = ? AND respondent_id = ?", *key)), None)
+
+        return await self._database.run(work)
+
+    async def grade(self, query_id: str, respondent_id: str, session_id: str, score: int | None) -> None:
+        """Note the critic's score of an answer; None where it has none."""
+        sql = (
+            "INSERT INTO answers (query_id, respondent_id, session_id, score) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET score = excluded.score"
+        )
+        await self._database.run(lambda db: db.execute(sql, (query_id, respondent_id, session_id, score)))
+
+    async def due(self) -> list[Rating]:
+        """Every rating that its respondent has not been told of."""
+        return await self._database.run(lambda db: _due(db, "true"))
+
+    async def told(self, rating: Rating) -> None:
+        """A rating is not due any more, unless there is a later one."""
+        sql = "UPDATE answers SET is_due = 0 WHERE query_id = ? AND respondent_id = ? AND rated_at = ?"
+        key = (rating.query_id, rating.respondent_id, rating.rated_at)
+        await self._database.run(lambda db: db.execute(sql, key))
+
+    async def forget_session(self, session_id: str) -> None:
+        """Remove all answers of a session."""
+        sql = "DELETE FROM answers WHERE session_id = ?"
+        await self._database.run(lambda db: db.execute(sql, (session_id,)))
+
+    async def forget_answer(self, query_id: str, respondent_id: str) -> None:
+        """Remove one answer."""
+        sql = "DELETE FROM answers WHERE query_id = ? AND respondent_id = ?"
+        await self._database.run(lambda db: db.execute(sql, (query_id, respondent_id)))
+
+    async def agreement(self) -> Agreement:
+        """Between the critic and the users, over the answers that have a score and a rating."""
+        sql = "SELECT score, count(*) FROM answers WHERE rating = ? AND score IS NOT NULL GROUP BY score"
+
+        def work(db: sqlite3.Connection) -> Agreement:
+            liked, disliked = (dict(map(tuple, db.execute(sql, (rating,)))) for rating in (1, -1))
+            return agreement(liked, disliked)
+
+        return await self._database.run(work)
+
+
+def _due(db: sqlite3.Connection, condition: str, *values: str) -> list[Rating]:
+    sql = (
+        "SELECT query_id, respondent_id, session_id, user_id, feedback_id, rating, rated_at FROM answers"
+        f" WHERE is_due AND {condition}"
+    )
+    return [Rating(*row) for row in db.execute(sql, values)]

@@ -1,0 +1,78 @@
+"""What is removed from a respondent's turns when users delete something. In the caller's transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+FORGOTTEN = "[a memory that was deleted]"
+SESSION, QUERY = "session_id", "query_id"  # what may be deleted
+_HOLDERS = (("turns", "outcome", "position"), ("steps", "body", "number"), ("results", "body", "call_id"))
+
+
+def source_of(engram_id: str) -> str:
+    """What stands among the sources of a tool's result that has recalled an engram."""
+    return f"engram:{engram_id}"
+
+
+def delete_turns(db: sqlite3.Connection, respondent_id: str, what: str, key: str, *, spare: str = "") -> int:
+    """Remove the turns of a session or a query, with all that hangs on them; returns how many.
+
+    Those of the status `spare` stay. The summary of their session goes, as nobody can tell what of them is in it.
+    """
+    sql = f"SELECT query_id, session_id FROM turns WHERE {what} = ? AND respondent_id = ? AND status != ?"
+    doomed = db.execute(sql, (key, respondent_id, spare)).fetchall()
+    sessions = {row["session_id"] for row in doomed} | ({key} if what == SESSION else set())
+    for session_id in sessions:
+        db.execute("DELETE FROM summaries WHERE session_id = ? AND respondent_id = ?", (session_id, respondent_id))
+    for table in ("steps", "results", "cancels", "turns"):
+        keys = [(row["query_id"], respondent_id) for row in doomed]
+        db.executemany(f"DELETE FROM {table} WHERE query_id = ? AND respondent_id = ?", keys)
+    return len(doomed)
+
+
+def attachments_of(db: sqlite3.Connection, what: str, key: str) -> set[str]:
+    """The attachments that the queries of a session, or one query, name and no other stored query does."""
+    named: set[str] = set()
+    for row in db.execute(f"SELECT body FROM turns WHERE {what} = ?", (key,)).fetchall():
+        named.update(json.loads(row["body"]).get("attachments", ()))
+    elsewhere = f"SELECT 1 FROM turns WHERE instr(body, ?) AND {what} != ?"
+    return {each for each in named if db.execute(elsewhere, (each, key)).fetchone() is None}
+
+
+def is_recalled_by_open_turn(db: sqlite3.Connection, respondent_id: str, engram_id: str) -> bool:
+    """Whether a turn that still runs has an engram among its results."""
+    sql = " UNION ".join(
+        f"SELECT 1 FROM turns JOIN {table} USING (query_id, respondent_id)"
+        f" WHERE respondent_id = :respondent AND status = 'open' AND instr({table}.body, :source)"
+        for table in ("steps", "results")
+    )
+    found = db.execute(sql, {"respondent": respondent_id, "source": source_of(engram_id)}).fetchone()
+    return found is not None
+
+
+def forget_recalled(db: sqlite3.Connection, respondent_id: str, engram_id: str) -> int:
+    """Take the text from the results of tools that have recalled an engram; returns how many turns, steps and single
+    results were changed."""
+    source, changed = source_of(engram_id), 0
+    for table, column, number in _HOLDERS:
+        found = f"SELECT query_id, {number}, {column} FROM {table} WHERE respondent_id = ? AND instr({column}, ?)"
+        change = f"UPDATE {table} SET {column} = ? WHERE query_id = ? AND {number} = ? AND respondent_id = ?"
+        for query_id, which, body in db.execute(found, (respondent_id, source)).fetchall():
+            without = json.dumps(_without(json.loads(body), source), ensure_ascii=False)
+            db.execute(change, (without, query_id, which, respondent_id))
+            changed += 1
+    return changed
+
+
+def _without(value: Any, source: str) -> Any:
+    """JSON in which every result with this source has lost its text."""
+    if isinstance(value, list):
+        return [_without(each, source) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if source in value.get("sources", ()):
+        sources = [each for each in value["sources"] if each != source]
+        return {**value, "result": FORGOTTEN, "sources": sources}
+    return {key: _without(each, source) for key, each in value.items()}

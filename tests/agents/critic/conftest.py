@@ -1,0 +1,67 @@
+"""A critic on the stage, whose judge plays a script."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local import config
+from local.agents.arbiter import Arbiter, ArbiterConfig
+from local.agents.critic import CriticAgent
+from local.agents.grading.config import CriticConfig
+from local.agents.grading.judge import Judge
+from local.protocol.envelope import Trace
+from local.protocol.journal_messages import JournalAck
+from local.protocol.judgement_messages import CritiqueResult
+from local.protocol.messages import ResponseGeneration
+from local.services.judging.profiles import PROFILES
+
+SHIPPED = Path(__file__).parents[3] / "config"
+
+
+class Critics:
+    """Serves critics, one in the place of the other, and gives them answers to judge."""
+
+    def __init__(self, stage: Any) -> None:
+        self.stage, self.door, self.model = stage, stage.door, stage.model
+        self.waits: list[float] = []
+
+    async def serve(self, profile: str = "prometheus2", **settings: Any) -> Any:
+        """A critic whose model is `judge`, ready."""
+        found = config.load("critic", CriticConfig, [SHIPPED], settings)
+        judge = Judge(self.model, "judge", PROFILES[profile], num_ctx=found.num_ctx or 32_000, sleep=self._sleep)  # type: ignore[index]
+        return await self.stage.serve(CriticAgent(found, judge))
+
+    async def answered(self, answer: str = "1308 metres.", query_id: str = "q", **fields: Any) -> ResponseGeneration:
+        """Somebody has answered a query."""
+        told = {"query_id": query_id, "query": "How deep is it?", "answer": answer, "status": "answered"}
+        response = ResponseGeneration(**{**told, "model": "gemma", **fields})
+        await self.door.bus.publish(response, Trace(query_id, None, f"session of {query_id}", "user"))
+        return response
+
+    async def critique(self, query_id: str = "q", **fields: Any) -> CritiqueResult:
+        found: CritiqueResult = await self.door.hears(CritiqueResult, query_id=query_id, **fields)
+        return found
+
+    async def done(self, answers: int) -> None:
+        """The critic is through with so many answers."""
+        await self.door.until(
+            lambda: answers == sum(len(ack.numbers) for ack in self.door.of(JournalAck, consumer="critic"))
+        )
+
+    def _sleep(self, seconds: float) -> Awaitable[None]:
+        self.waits.append(seconds)
+        return _nothing()
+
+
+async def _nothing() -> None:
+    pass
+
+
+@pytest.fixture
+async def critics(stage: Any) -> Critics:
+    await stage.serve(Arbiter(ArbiterConfig(slots=1)))
+    return Critics(stage)

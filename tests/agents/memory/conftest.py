@@ -1,0 +1,76 @@
+"""A memory on the stage, with a journal, a door, and a model that plays a script."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from agent_stage.door import SECONDS
+from agent_stage.served import Served
+from agent_stage.stage import Stage
+
+from local.agents import lease
+from local.agents.memory import MemoryAgent
+from local.agents.outcome import response_id
+from local.agents.remembering.config import MemoryConfig
+from local.agents.remembering.embedding import EmbeddingChoice
+from local.protocol.envelope import Envelope, Trace
+from local.protocol.memory_messages import MemoryRequest, MemoryResult
+from local.protocol.message import Message
+from local.protocol.messages import ResponseGeneration
+from local.services.engrams.service import EngramService
+
+
+class NoEmbedding(EmbeddingChoice):
+    """Leaves the search to the words."""
+
+    def __init__(self) -> None:
+        self.problem = ""
+
+    async def run(self, engrams: EngramService) -> None:
+        pass
+
+
+class Remembering:
+    """What a test says to a memory and asks of it."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage, self.door = stage, stage.door
+        self._directory = stage.database.parent / "engrams"
+
+    async def serve(self, *, classify: bool = False) -> Served:
+        """A process of the memory on the stage's one store."""
+        config = MemoryConfig(classify=classify)
+        agent = MemoryAgent(config, self.stage.model, "gemma", EngramService(self._directory), NoEmbedding())
+        return await self.stage.serve(agent)
+
+    async def publish(self, message: Message, trace: Trace, envelope_id: str | None = None) -> Envelope:
+        return await self.door.bus.publish(message, trace, envelope_id=envelope_id)
+
+    async def answered(
+        self, query_id: str, query: str, answer: str = "Noted.", *, session: str = "s", user: str | None = None,
+        **fields: Any,
+    ) -> Envelope:  # fmt: skip
+        """A turn has ended."""
+        told: dict[str, Any] = {"status": "answered", "respondent_id": "A"} | fields
+        response = ResponseGeneration(query_id=query_id, query=query, answer=answer, **told)
+        trace = Trace(query_id, None, session, user)
+        return await self.publish(response, trace, response_id(query_id, told["respondent_id"]))
+
+    async def ask(self, verb: Any, *, user: str | None = None, **fields: Any) -> MemoryResult:
+        request = MemoryRequest(verb=verb, **fields)
+        trace = Trace("asked", None, "asking", user)
+        return await self.door.bus.request(request, MemoryResult, SECONDS, trace)
+
+    def classification(self, *facts: dict[str, Any], intent: str = "statement") -> str:
+        """What a model replies that obeys the form."""
+        whole = [{"certain": True, "retracts": False} | fact for fact in facts]
+        return json.dumps({"intent": intent, "entities": [], "facts": whole})
+
+
+@pytest.fixture
+def remembering(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Remembering:
+    monkeypatch.setattr(lease, "ALONE_SECONDS", 0.0)  # there is no arbiter to wait for
+    monkeypatch.setattr(lease, "BEAT_SECONDS", 0.001)
+    return Remembering(stage)

@@ -1,0 +1,149 @@
+"""The memory over the bus: every answer stored once, annotated, found, pinned and exported, each user's apart."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from local.protocol.envelope import Trace
+from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.protocol.memory_messages import MemoryAnnotated, MemoryIngested, UserFacts
+from local.services.engrams.engram import engram_id
+
+pytestmark = pytest.mark.usefixtures("stage")
+IN_S = Trace("q", None, "s", None)
+
+
+async def test_an_answer_is_stored_at_once_and_found(remembering: Any) -> None:
+    await remembering.serve()
+    await remembering.answered("q", "I like zebras", "So do I.")
+    ingested = await remembering.door.hears(MemoryIngested)
+    assert (ingested.engram_id, ingested.query_id) == (engram_id("q", "A"), "q")
+    result = await remembering.ask("search", query="zebras")
+    (hit,) = result.hits
+    assert (hit.query, hit.answer, hit.origin, hit.parts["lexical_rank"]) == (
+        "I like zebras", "So do I.", "assistant", 1,
+    )  # fmt: skip
+    assert result.degraded  # only the words were searched
+    assert (await remembering.ask("search", query="zebras", not_session="s")).hits == ()
+    assert (await remembering.ask("search", query="zebras", user="bob")).hits == ()
+
+
+async def test_each_answer_is_stored_once_however_often_it_is_delivered(remembering: Any) -> None:
+    served = await remembering.serve()
+    for number in range(20):
+        await remembering.answered(f"q{number}", f"Number {number}", session=f"s{number % 3}")
+    await remembering.door.hears(MemoryIngested, 5)
+    await served.kill()  # what it had in hand is given to the next one again
+    await remembering.serve()
+    await remembering.door.until(lambda: len({each.query_id for each in remembering.door.of(MemoryIngested)}) == 20)
+    await remembering.answered("q3", "Number 3")  # the same envelope again
+    engrams = (await remembering.ask("list", limit=200)).engrams
+    assert sorted(engram.query_id for engram in engrams) == sorted(f"q{number}" for number in range(20))
+
+
+async def test_another_respondents_answer_is_stored_and_not_shown(remembering: Any) -> None:
+    await remembering.serve()
+    await remembering.answered("q", "I like zebras", respondent_id="B")
+    ingested = await remembering.door.hears(MemoryIngested, respondent_id="B")
+    assert (await remembering.ask("search", query="zebras")).hits == ()
+    assert (await remembering.ask("list")).engrams == ()
+    assert (await remembering.ask("get", engram_id=ingested.engram_id)).engrams[0].respondent_id == "B"
+
+
+async def test_judgements_are_noted_with_their_history(remembering: Any) -> None:
+    await remembering.serve()
+    for respondent_id in "AB":
+        await remembering.answered("q", "Tea?", respondent_id=respondent_id)
+    for judgement in (
+        CritiqueResult(query_id="q", score=4, expected=4.25, status="graded"),
+        CritiqueResult(query_id="q", respondent_id="B", score=2, status="graded"),
+        PairwiseResult(query_id="q", winner="A", status="graded"),
+        UserFeedback(query_id="q", rating=1, rated_at=20.0),
+        UserFeedback(query_id="q", rating=-1, rated_at=10.0),
+    ):
+        await remembering.publish(judgement, IN_S)
+    await remembering.door.hears(MemoryAnnotated, what="sentiment")
+    await remembering.answered("last", "Coffee?")
+    await remembering.door.hears(MemoryIngested, query_id="last")  # so all of them have been dealt with
+    said = [(each.respondent_id, each.what, each.value) for each in remembering.door.of(MemoryAnnotated)]
+    assert said == [
+        ("A", "score", 4.25), ("B", "score", 2.0), ("A", "winner", 1.0), ("B", "winner", 0.0), ("A", "sentiment", 1.0),
+    ]  # fmt: skip
+    result = await remembering.ask("get", engram_id=engram_id("q", "A"))
+    (engram,) = result.engrams
+    assert (engram.score, engram.sentiment, engram.winner) == (4.25, 1, True)
+    assert [change.what for change in result.changes] == ["score", "winner", "sentiment"]
+
+
+async def test_a_judgement_without_a_result_and_one_of_an_unknown_answer_change_nothing(remembering: Any) -> None:
+    await remembering.serve()
+    await remembering.answered("q", "Tea?")
+    for judgement in (
+        CritiqueResult(query_id="q", score=None, status="unparsed"),
+        PairwiseResult(query_id="q", winner=None, status="failed"),
+        UserFeedback(query_id="unknown", rating=1, rated_at=20.0),
+    ):
+        await remembering.publish(judgement, IN_S)
+    await remembering.publish(UserFeedback(query_id="q", rating=1, rated_at=20.0), IN_S)
+    await remembering.publish(UserFeedback(query_id="q", rating=None, rated_at=30.0), IN_S)
+    await remembering.door.hears(MemoryAnnotated, 2)
+    assert [each.value for each in remembering.door.of(MemoryAnnotated)] == [1.0, None]
+
+
+async def test_pins_become_lines_and_everybody_hears_of_each_change(remembering: Any) -> None:
+    served = await remembering.serve()
+    await remembering.answered("q", "I like zebras", user="ann")
+    ingested = await remembering.door.hears(MemoryIngested)
+    pinned = await remembering.ask("pin", user="ann", engram_id=ingested.engram_id)
+    assert pinned.engrams[0].pinned
+    facts = await remembering.door.hears(UserFacts)
+    assert (facts.of_user, facts.lines) == ("ann", ("I like zebras",))
+    assert (await remembering.ask("facts", user="ann")).lines == ("I like zebras",)
+    assert (await remembering.ask("facts")).lines == ()
+    await served.stop()
+    await remembering.serve()
+    await remembering.door.hears(UserFacts, 2, lines=("I like zebras",))  # as it announces itself
+    await remembering.ask("unpin", user="ann", engram_id=ingested.engram_id)
+    await remembering.door.hears(UserFacts, lines=())
+
+
+async def test_an_export_is_everything_in_pages(remembering: Any) -> None:
+    await remembering.serve()
+    for number in range(30):
+        await remembering.answered(f"q{number}", f"Number {number}", "x" * 4_000, session=f"s{number}")
+    await remembering.door.hears(MemoryIngested, 30)
+    lines, cursor, pages = list[str](), "", 0
+    while cursor or not pages:
+        page = await remembering.ask("export", cursor=cursor)
+        lines, cursor, pages = [*lines, *page.lines], page.cursor, pages + 1
+        assert sum(map(len, page.lines)) < 60_000
+    assert len({json.loads(line)["query_id"] for line in lines}) == len(lines) == 30
+    assert pages > 2
+
+
+async def test_long_texts_are_cut_so_that_a_result_travels_in_a_frame(remembering: Any) -> None:
+    await remembering.serve()
+    for number in range(40):
+        await remembering.answered(f"q{number}", f"Zebra {number}", "ö" * 40_000, session=f"s{number}")
+    await remembering.door.hears(MemoryIngested, 40)
+    listed = (await remembering.ask("list", limit=100)).engrams
+    assert 10 < len(listed) < 40
+    assert listed[0].answer.endswith("ö … (cut)")
+    (whole,) = (await remembering.ask("get", engram_id=listed[0].engram_id)).engrams
+    assert len(listed[0].answer) < len(whole.answer) < 20_000
+
+
+async def test_what_cannot_be_answered_is_an_error_that_says_why(remembering: Any) -> None:
+    await remembering.serve()
+    await remembering.answered("q", "I like zebras", user="ann")
+    ingested = await remembering.door.hears(MemoryIngested)
+    for verb in ("get", "pin", "unpin", "delete"):
+        error = (await remembering.ask(verb, engram_id=ingested.engram_id, user="bob")).error
+        assert error is not None
+        assert (error.kind, error.message) == ("not_found", f"there is no engram {ingested.engram_id}")
+    error = (await remembering.ask("export", cursor="nonsense")).error
+    assert error is not None
+    assert error.kind == "invalid"

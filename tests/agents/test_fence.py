@@ -1,0 +1,50 @@
+"""Which calls a second respondent does not make."""
+
+from __future__ import annotations
+
+import pytest
+
+from local.agents.fence import Fence
+from local.agents.steps import PlannedCall
+from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
+
+READS = ToolSchema(tool="look", description="", parameters={})
+WRITES = ToolSchema(tool="look", description="", parameters={}, effect="write")
+
+
+def made(result: str | None = None, kind: str = "", **args: object) -> ToolCallRecord:
+    error = ErrorInfo(kind=kind, message="why not") if kind else None
+    return ToolCallRecord(call_id="q:0:0", tool="look", args=args, result=result, error=error, duration_ms=9.0)
+
+
+def call(**args: object) -> PlannedCall:
+    return PlannedCall(call_id="q:2:0", tool="look", args=args)
+
+
+def test_an_equal_call_takes_the_result_under_its_own_id_and_costs_no_time() -> None:
+    settled = Fence([made("there", a=1, b=2)]).settle(call(b=2, a=1), READS)
+    assert settled == ToolCallRecord(call_id="q:2:0", tool="look", args={"a": 1, "b": 2}, result="there")
+
+
+def test_a_call_with_other_arguments_is_made() -> None:
+    assert Fence([made("there", a=1)]).settle(call(a=2), READS) is None
+    assert Fence().settle(call(a=1), READS) is None
+
+
+def test_of_equal_calls_the_first_with_a_result_counts_and_else_the_error() -> None:
+    late = made(kind="timeout", a=1)
+    settled = Fence([late, made("one", a=1), made("two", a=1)]).settle(call(a=1), READS)
+    assert settled is not None and settled.result == "one"
+    settled = Fence([late]).settle(call(a=1), READS)
+    assert settled is not None and settled.error == late.error
+
+
+@pytest.mark.parametrize("kind", ["too_many_calls", "unknown_tool", "repeated_call"])
+def test_a_call_that_reached_no_tool_is_made(kind: str) -> None:
+    assert Fence([made(kind=kind, a=1)]).settle(call(a=1), READS) is None
+
+
+def test_a_call_with_effects_is_refused_even_if_the_first_has_made_it() -> None:
+    settled = Fence([made("sent", a=1)]).settle(call(a=1), WRITES)
+    assert settled is not None and settled.error is not None
+    assert (settled.result, settled.error.kind) == (None, "fenced")

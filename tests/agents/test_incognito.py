@@ -1,0 +1,120 @@
+"""Incognito sessions: nothing of them is left when they have ended."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.agents import session_deletion
+from local.agents.incognito import IncognitoSessions
+from local.agents.outcome import Outcomes
+from local.agents.session_deletion import SessionDeletion
+from local.protocol.messages import (
+    ConversationRequest,
+    ConversationResult,
+    QueryAccepted,
+    QueryFailed,
+    QueryReceived,
+    ResponseGeneration,
+    SessionDeleted,
+)
+from local.services.conversation import Asked, ConversationService
+
+Stage = Any  # of conftest.py
+SECRET = "Mau is my cat"
+
+
+def contents(folder: Path, files: str = "*") -> bytes:
+    return b"".join(file.read_bytes() for file in folder.rglob(files) if file.is_file())
+
+
+async def answered(stage: Stage, query_id: str = "q", session: str = "s", *, incognito: bool = True) -> None:
+    stage.model.will_say(f"Noted: {SECRET}", to=f"{SECRET} {query_id}")
+    await stage.door.ask(f"{SECRET} {query_id}", query_id, session=session, incognito=incognito)
+    response = await stage.door.hears(ResponseGeneration, query_id=query_id)
+    assert response.incognito is incognito
+
+
+async def sessions(stage: Stage) -> dict[str, bool]:
+    request = ConversationRequest(verb="sessions")
+    listed = (await stage.door.bus.request(request, ConversationResult, 10)).value["sessions"]
+    return {session["session_id"]: session["incognito"] for session in listed}
+
+
+async def test_a_session_is_incognito_as_its_first_query_was_and_says_so(stage: Stage) -> None:
+    await stage.generator()
+    await answered(stage, "q1", "hidden")
+    await answered(stage, "q2", "kept", incognito=False)
+    assert await sessions(stage) == {"hidden": True, "kept": False}
+
+
+@pytest.mark.parametrize("incognito", [True, False])
+async def test_a_query_that_does_not_go_with_its_session_is_refused_in_words(stage: Stage, incognito: bool) -> None:
+    await stage.generator()
+    await answered(stage, incognito=incognito)
+    await stage.door.ask("And this?", "other", incognito=not incognito)
+    failed = await stage.door.hears(QueryFailed, query_id="other")
+    assert failed.error.kind == "conflict"
+    assert "incognito" in failed.error.message
+    await answered(stage, "again", incognito=incognito)
+
+
+async def test_it_ends_with_the_process_and_leaves_nothing(stage: Stage, tmp_path: Path) -> None:
+    generator = await stage.generator()
+    await answered(stage)
+    await answered(stage, "q2", "kept", incognito=False)
+    assert contents(tmp_path).count(SECRET.encode()) > 1
+    await generator.stop()
+    assert f"{SECRET} q2".encode() in contents(tmp_path)
+    assert f"{SECRET} q".encode() + b'"' not in contents(tmp_path)
+    assert [notice.deleted_session_id for notice in stage.door.of(SessionDeleted)] == ["s"]
+    await stage.generator()
+    assert await sessions(stage) == {"kept": False}
+
+
+async def test_what_a_killed_process_has_left_is_gone_before_the_next_one_serves(stage: Stage, tmp_path: Path) -> None:
+    generator = await stage.generator()
+    await answered(stage)
+    stage.model.will_say(asyncio.Event())
+    await stage.door.ask(f"{SECRET}, still", "open", incognito=True)
+    await stage.door.hears(QueryAccepted, query_id="open")
+    await generator.kill()
+    assert SECRET.encode() in contents(tmp_path)
+    await stage.generator()
+    assert SECRET.encode() not in contents(tmp_path)
+    assert await sessions(stage) == {}
+    assert [entry.redacted for entry in await stage.on_record("open", QueryReceived)] == [True]
+
+
+async def test_what_could_not_be_deleted_at_the_start_is_deleted_as_soon_as_possible(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_deletion, "JOURNAL_SECONDS", 0.1)
+    generator = await stage.generator()
+    await answered(stage)
+    await generator.kill()
+    await stage.no_journal()
+    await stage.generator(incognito_minutes=0.005)
+    await stage.journal()
+    await stage.door.hears(SessionDeleted)
+    assert SECRET.encode() not in contents(tmp_path, "journal.db*")
+
+
+async def test_it_ends_when_nothing_was_asked_for_long(stage: Stage) -> None:
+    await stage.generator(incognito_minutes=0.002)
+    await answered(stage)
+    await answered(stage, "q2", "kept", incognito=False)
+    assert (await stage.door.hears(SessionDeleted)).deleted_session_id == "s"
+    assert "kept" in await sessions(stage)
+
+
+async def test_one_that_waits_for_an_answer_is_not_idle(stage: Stage) -> None:
+    async with ConversationService(stage.database) as record:
+        await record.accept(Asked("q", "s", None, "e", "?", "{}", incognito=True))
+        deletion = SessionDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
+        await IncognitoSessions(record, deletion, 60.0).end_idle_since(math.inf)
+        assert [turn.query_id for turn in await record.session("s")] == ["q"]

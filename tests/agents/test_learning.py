@@ -1,0 +1,203 @@
+"""What a respondent learns from users: the rewards of its answers, and what they have pinned."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from local.agents import learning
+from local.agents.generator import CONSUMER
+from local.agents.prompt import FACTS_HEADING
+from local.protocol.envelope import Envelope, Trace
+from local.protocol.journal_messages import JournalAck
+from local.protocol.judgement_messages import RewardEvent
+from local.protocol.memory_messages import MemoryRequest, MemoryResult, UserFacts
+from local.protocol.messages import (
+    ConversationRequest,
+    ConversationResult,
+    ErrorInfo,
+    GenerationToken,
+    QueryReceived,
+    ResponseGeneration,
+)
+from local.runtime.participant import Participant, Settingless, on
+
+Until = Callable[[Callable[[], object]], Awaitable[None]]
+Ask = Callable[..., Awaitable[list[str]]]
+
+
+class Memory(Participant):
+    """Has a line for each user, once it may answer."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        super().__init__(Settingless())
+        self.asked: list[str | None] = []
+        self.fails = False
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    @on(MemoryRequest, concurrency=8)
+    async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
+        self.asked.append(envelope.user_id)
+        await self.may_answer.wait()
+        error = ErrorInfo(kind="store_failed", message="no") if self.fails else None
+        return MemoryResult(verb=request.verb, lines=(f"I am {envelope.user_id}.",), error=error)
+
+
+@pytest.fixture
+def memory() -> Memory:
+    return Memory()
+
+
+@pytest.fixture
+def ask(stage: Any) -> Ask:
+    """Ask something; returns what the system prompt that the model got lists."""
+
+    async def ask(query_id: str, user: str | None = "ann", **fields: Any) -> list[str]:
+        stage.model.will_say("Well.")
+        query = QueryReceived(query_id=query_id, query="Well?", **fields)
+        await stage.door.bus.publish(query, Trace(query_id, None, "s", user))
+        await stage.door.hears(ResponseGeneration, query_id=query_id)
+        return listed(stage.model.asked[-1].messages)
+
+    return ask
+
+
+def listed(messages: list[dict[str, Any]]) -> list[str]:
+    lines = str(messages[0]["content"]).splitlines()
+    facts = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+    assert (FACTS_HEADING in lines) == bool(facts)
+    return facts
+
+
+@pytest.fixture
+def serve(stage: Any, until: Until) -> Callable[[Memory], Awaitable[Any]]:
+    """A generator that has heard that this memory lives."""
+
+    async def serve(memory: Memory) -> Any:
+        served = await stage.generator()
+        await stage.serve(memory)
+        await until(lambda: served.participant._facts._presence.lives)
+        return served
+
+    return serve
+
+
+async def test_what_users_have_pinned_stands_in_their_system_prompts(serve: Any, memory: Memory, ask: Ask) -> None:
+    await serve(memory)
+    assert await ask("q1") == ["I am ann."]
+    assert await ask("q2", "bob") == ["I am bob."]
+    assert await ask("q3") == ["I am ann."]
+    assert await ask("q4", None) == ["I am owner."]
+    assert memory.asked == ["ann", "bob", "owner"]
+
+
+async def test_without_a_memory_nobody_is_asked(stage: Any, ask: Ask) -> None:
+    await stage.generator()
+    assert await ask("q1") == []
+    assert stage.door.of(MemoryRequest) == []
+
+
+async def test_what_is_pinned_later_stands_in_the_next_prompt(
+    stage: Any, serve: Any, memory: Memory, ask: Ask, until: Until
+) -> None:
+    served = await serve(memory)
+    await ask("q1")
+    await stage.door.bus.publish(UserFacts(of_user="ann", lines=("## I like tea.",)))
+    await until(lambda: served.participant._facts.known("ann") == ("I like tea.",))
+    assert await ask("q2") == ["I like tea."]
+
+
+async def test_a_conversation_that_a_caller_brings_along_gets_none(serve: Any, memory: Memory, ask: Ask) -> None:
+    await serve(memory)
+    assert await ask("q1", history=({"role": "user", "content": "Hello."},)) == []
+    assert memory.asked == []
+
+
+@pytest.mark.parametrize("way", ["silent", "failing"])
+async def test_a_memory_that_does_not_say_delays_one_turn_by_a_moment_and_fails_none(
+    serve: Any, memory: Memory, ask: Ask, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(learning, "FACTS_SECONDS", 0.1)
+    if way == "silent":
+        memory.may_answer.clear()
+    memory.fails = True
+    await serve(memory)
+    assert await ask("q1") == []
+    assert await ask("q2") == []
+    assert memory.asked == ["ann"]
+    memory.may_answer.set()
+
+
+async def test_a_turn_that_goes_on_in_the_next_process_is_told_what_is_pinned_by_then(
+    stage: Any, serve: Any, memory: Memory, until: Until
+) -> None:
+    first = await serve(memory)
+    stage.model.will_say("The", asyncio.Event())
+    await stage.door.ask("Well?", "q1")
+    await stage.door.hears(GenerationToken)
+    await first.kill()
+    stage.model.will_say("Yes.")
+    await stage.generator()
+    assert (await stage.door.hears(ResponseGeneration)).answer == "Yes."
+    assert listed(stage.model.asked[0].messages) == ["I am user."]
+    assert listed(stage.model.asked[1].messages) in (["I am user."], [])  # the memory has not been heard of yet
+
+
+async def test_a_session_shows_what_is_pinned_as_the_model_gets_it(
+    stage: Any, serve: Any, memory: Memory, ask: Ask
+) -> None:
+    await serve(memory)
+    await ask("q1")
+    request = ConversationRequest(verb="session", key="s")
+    result = await stage.door.bus.request(request, ConversationResult, 20)
+    assert listed(result.value["messages"]) == ["I am ann."]
+
+
+async def reward(stage: Any, reward: float, rated_at: float, query_id: str = "q1", respondent_id: str = "A") -> None:
+    """Until the generator has dealt with it."""
+    event = RewardEvent(query_id=query_id, respondent_id=respondent_id, reward=reward, rated_at=rated_at)
+    await stage.door.bus.publish(event, Trace(query_id, None, "s", "user"))
+    number = (await stage.on_record(query_id, RewardEvent))[-1].number
+    await stage.door.until(lambda: any(number in ack.numbers for ack in stage.door.of(JournalAck, consumer=CONSUMER)))
+
+
+async def test_the_running_reward_of_each_prompt_is_shown(stage: Any, ask: Ask) -> None:
+    served = await stage.generator(prompts={"terse": "Be terse."}, prompt="terse")
+    await ask("q1")
+    await served.stop()
+    served = await stage.generator()
+    details = served.participant.details
+    assert "reward" not in details()
+    await ask("q2")
+    await reward(stage, 1, 1.0, "q1")
+    await reward(stage, -1, 1.0, "q2")
+    assert details()["reward"] == "default -1.00 (1 rating), terse +1.00 (1 rating)"
+    await ask("q3")
+    await reward(stage, 1, 1.0, "q3")
+    assert details()["reward"] == "default +0.00 (2 ratings), terse +1.00 (1 rating)"
+    await served.kill()
+    assert (await stage.generator()).participant.details()["reward"] == details()["reward"]
+
+
+async def test_a_rating_that_changes_or_is_withdrawn_changes_the_running_reward(stage: Any, ask: Ask) -> None:
+    details = (await stage.generator()).participant.details
+    await ask("q1")
+    await reward(stage, 1, 1.0)
+    await reward(stage, -1, 2.0)
+    assert details()["reward"] == "default -1.00 (1 rating)"
+    await reward(stage, 0, 3.0)
+    assert "reward" not in details()
+
+
+async def test_the_other_respondents_rewards_and_those_of_unknown_answers_are_not_counted(stage: Any, ask: Ask) -> None:
+    details = (await stage.generator()).participant.details
+    await ask("q1")
+    await reward(stage, 1, 1.0, respondent_id="B")
+    await reward(stage, 1, 1.0, "unknown")
+    assert "reward" not in details()

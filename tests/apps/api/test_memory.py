@@ -1,0 +1,226 @@
+"""The routes under /memory, with a memory that is played by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from local.apps import memories
+from local.config import Settings
+from local.errors import RequestTimeout
+from local.protocol.envelope import Envelope
+from local.protocol.memory_messages import (
+    ChangeRecord,
+    EngramRecord,
+    FactRecord,
+    MemoryDeleted,
+    MemoryRequest,
+    MemoryResult,
+    RecalledEngram,
+)
+from local.protocol.messages import ErrorInfo, SessionDeleted
+from local.runtime.participant import Participant, on
+
+System = Any  # of conftest.py
+ENGRAM: dict[str, Any] = {
+    "engram_id": "e1", "query_id": "q", "respondent_id": "A", "session_id": "s", "query": "Tea?", "answer": "Green.",
+    "origin": "assistant", "asked_at": 1000.0, "pinned": False, "score": 4.0, "sentiment": 1, "winner": True,
+    "superseded_by": None, "intent": None, "entities": [],
+}  # fmt: skip
+FOUND: dict[str, Any] = {
+    "relevance": 0.8, "similarity": 0.7, "parts": {"recency": 0.9}, "folded": ["e0"], "successor_of": None,
+    "outdated": [{"slot": "tea", "value": "black", "superseded_at": 2.0, "values": ["green"]}],
+}  # fmt: skip
+FACT = {"slot": "tea", "value": "green", "stated_at": 1.0, "engram_id": "e1", "superseded_at": None}
+CHANGE = {"at": 3.0, "what": "score", "value": "4"}
+
+
+class Memory(Participant):
+    """Knows one engram, until it is deleted, and remembers what it was asked."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        super().__init__(Settings())
+        self.asked: list[tuple[MemoryRequest, str | None]] = []
+        self.pages = [(("{1}", "{2}"), "2"), (("{3}",), "")]
+        self.engrams = {"e1": EngramRecord.model_validate(ENGRAM)}
+
+    @on(MemoryRequest)
+    async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
+        self.asked.append((request, envelope.user_id))
+        return MemoryResult.model_validate({"verb": request.verb, **self._answer(request)})
+
+    def _answer(self, request: MemoryRequest) -> dict[str, Any]:
+        match request.verb:
+            case "search":
+                return {"hits": [RecalledEngram.model_validate(ENGRAM | FOUND)], "degraded": ["words alone"]}
+            case "list":
+                return {"engrams": [one for one in self.engrams.values() if one.asked_at < (request.before or 1e10)]}
+            case "facts":
+                return {"facts": [FactRecord.model_validate(FACT)], "lines": ["tea: green"]}
+            case "export":
+                lines, cursor = self.pages[int(request.cursor or 0) // 2]
+                if not lines:
+                    return {"error": ErrorInfo(kind="store_failed", message="the disk is broken")}
+                return {"lines": lines, "cursor": cursor}
+        if request.engram_id not in self.engrams:
+            return {"error": ErrorInfo(kind="not_found", message=f"there is no engram {request.engram_id}")}
+        engram = self.engrams[request.engram_id]
+        if request.verb == "delete":
+            del self.engrams[request.engram_id]
+        return {
+            "engrams": [engram],
+            "facts": [FactRecord.model_validate(FACT)],
+            "changes": [ChangeRecord.model_validate(CHANGE)],
+        }
+
+
+@pytest.fixture
+async def memory(system: System) -> AsyncIterator[Memory]:
+    memory = Memory()
+    async with system.host(memory):
+        yield memory
+
+
+async def test_a_search_shows_each_hit_with_all_that_it_is_made_of(client: httpx.AsyncClient, memory: Memory) -> None:
+    answer = await client.get("/memory", params={"query": "tea", "limit": 3})
+    assert answer.status_code == 200
+    [hit] = answer.json()["hits"]
+    assert hit.pop("age_seconds") > 1_000_000
+    assert hit == ENGRAM | FOUND
+    assert answer.json()["degraded"] == ["words alone"]
+    [(request, user_id)] = memory.asked
+    assert (request.verb, request.query, request.limit, user_id) == ("search", "tea", 3, "owner")
+
+
+async def test_without_a_query_the_latest_come_page_by_page(client: httpx.AsyncClient, memory: Memory) -> None:
+    body = (await client.get("/memory", params={"limit": 1})).json()
+    assert [engram["engram_id"] for engram in body["engrams"]] == ["e1"]
+    assert body["more_before"] == 1000.0
+    assert (await client.get("/memory", params={"before": 1000.0})).json() == {"engrams": [], "more_before": None}
+    assert [(request.verb, request.before) for request, _ in memory.asked] == [("list", None), ("list", 1000.0)]
+
+
+async def test_each_user_has_a_memory_of_their_own(client: httpx.AsyncClient, memory: Memory) -> None:
+    for path in ("/memory?query=x&", "/memory?", "/memory/e1?", "/memory/facts?", "/memory/export?"):
+        assert (await client.get(f"{path}user_id=ann")).status_code == 200
+    assert {user_id for _, user_id in memory.asked} == {"ann"}
+
+
+async def test_an_engram_has_its_facts_and_its_changes(client: httpx.AsyncClient, memory: Memory) -> None:
+    body = (await client.get("/memory/e1")).json()
+    assert body["engram"].pop("age_seconds") > 0
+    assert body == {"engram": ENGRAM, "facts": [FACT], "changes": [CHANGE]}
+
+
+async def test_an_engram_is_pinned_and_unpinned(client: httpx.AsyncClient, memory: Memory) -> None:
+    assert (await client.post("/memory/e1/pin")).json() == {"engram_id": "e1", "pinned": True}
+    assert (await client.delete("/memory/e1/pin")).json() == {"engram_id": "e1", "pinned": False}
+    assert [request.verb for request, _ in memory.asked] == ["pin", "unpin"]
+
+
+async def test_facts_come_with_the_lines_that_are_pinned(client: httpx.AsyncClient, memory: Memory) -> None:
+    assert (await client.get("/memory/facts")).json() == {"facts": [FACT], "pinned": ["tea: green"]}
+
+
+async def test_deleting_removes_the_exchange_here_too_and_a_second_time_there_is_none(
+    client: httpx.AsyncClient, memory: Memory
+) -> None:
+    await client.post("/query", json={"query": "hello", "query_id": "q"})
+    assert (await client.delete("/memory/e1")).json() == {"engram_id": "e1", "query_id": "q", "deleted": True}
+    again = await client.delete("/memory/e1")
+    assert (again.status_code, again.json()["error"]["kind"]) == (404, "not_found")
+    assert (await client.get("/query/q")).json()["event_log"] == []  # found on record, not here
+
+
+@pytest.mark.parametrize("message", [
+    MemoryDeleted(engram_id="e1", query_id="q"), SessionDeleted(deleted_session_id="s")
+], ids=["memory.deleted", "session.deleted"])  # fmt: skip
+async def test_what_was_deleted_elsewhere_is_not_kept_here(
+    client: httpx.AsyncClient, system: System, message: Any
+) -> None:
+    await client.post("/query", json={"query": "hello", "query_id": "q", "session_id": "s"})
+    assert (await client.get("/query/q")).json()["event_log"]
+    async with system.bus("memory") as bus:
+        await bus.ready()
+        await bus.publish(message)
+    async with asyncio.timeout(5):
+        while (await client.get("/query/q")).json()["event_log"]:
+            pass  # until the door has heard it
+
+
+async def test_an_export_is_a_file_with_the_lines_of_every_page(client: httpx.AsyncClient, memory: Memory) -> None:
+    answer = await client.get("/memory/export")
+    assert answer.text == "{1}\n{2}\n{3}\n"
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    assert answer.headers["content-disposition"] == 'attachment; filename="memory.ndjson"'
+
+
+async def test_an_export_that_fails_at_once_has_a_status_and_one_that_fails_later_is_cut(
+    client: httpx.AsyncClient, memory: Memory
+) -> None:
+    memory.pages[1] = ((), "")
+    with pytest.raises(httpx.RemoteProtocolError):
+        await client.get("/memory/export")
+    memory.pages[0] = ((), "")
+    assert (await client.get("/memory/export")).status_code == 500
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/memory?limit=0", "limit"),
+        ("/memory?limit=101", "limit"),
+        ("/memory?limit=x", "limit"),
+        ("/memory?query=" + "x" * 2001, "query"),
+        ("/memory?before=-1", "before"),
+        ("/memory?before=nan", "before"),
+        ("/memory?before=inf", "before"),
+        ("/memory?query=x&before=5", "before"),
+        ("/memory?user_id=a%20b", "user_id"),
+        ("/memory?user_id=", "user_id"),
+        ("/memory/facts?user_id=a%2Fb", "user_id"),
+        ("/memory/a%20b", "engram_id"),
+    ],
+)
+async def test_a_wrong_parameter_is_422_and_named(client: httpx.AsyncClient, path: str, field: str) -> None:
+    refused = await client.get(path)
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "invalid")
+    assert refused.json()["error"]["message"].startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/memory"),
+        ("GET", "/memory?query=tea"),
+        ("GET", "/memory/e1"),
+        ("DELETE", "/memory/e1"),
+        ("POST", "/memory/e1/pin"),
+        ("GET", "/memory/facts"),
+        ("GET", "/memory/export"),
+    ],
+)
+async def test_without_a_memory_it_says_how_there_would_be_one(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, method: str, path: str
+) -> None:
+    monkeypatch.setattr(memories, "UNSEEN_SECONDS", 0.05)
+    refused = await client.request(method, path)
+    error = refused.json()["error"]
+    assert (refused.status_code, error["kind"]) == (503, "unavailable")
+    assert "`participants` in system.yaml" in error["message"]
+
+
+async def test_a_memory_that_is_there_and_does_not_answer_is_a_timeout(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memories, "ANSWER_SECONDS", 0.05)
+    async with system.bus("door") as bus:
+        await bus.ready()
+        with pytest.raises(RequestTimeout):
+            await memories.Memories(bus, lambda: True).ask("list", "owner")

@@ -1,0 +1,117 @@
+"""The doctor on the memory: its store, the bundled model, and the models that observers ask for."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from local.apps.doctor.finding import Status
+from local.apps.doctor.memory import check_bundled_model, check_memory, check_store
+from local.apps.doctor.observers import Observers, check_embeddings, check_observers
+from local.apps.doctor.situation import Situation
+from local.config import Settings
+from local.config_models import Chains, ModelsConfig
+from local.services.embeddings.minilm import MiniLmEmbedder
+from local.services.engrams.engram import Exchange
+from local.services.engrams.schema import FILE_NAME
+from local.services.engrams.service import EngramService
+
+OK, WARN, FAIL = Status
+TEA = Exchange("q1", "s1", "owner", "I like tea", "Noted.", 1.0)
+
+
+class ObserverConfig(Settings):
+    model: str | None = None
+    embedding_model: str = "nomic-embed-text"
+
+
+class Unready(MiniLmEmbedder):
+    """Embeds for ever."""
+
+    async def embed_documents(self, texts: object) -> None:  # type: ignore[override]  # it never returns
+        await asyncio.Event().wait()
+
+
+async def test_a_memory_says_how_much_it_holds_and_whether_all_of_it_is_indexed(tmp_path: Path) -> None:
+    assert check_store(tmp_path).text == "nothing is remembered yet"
+    async with EngramService(tmp_path, Unready()) as service:
+        await service.ingest(TEA)
+        waiting = await asyncio.to_thread(check_store, tmp_path)  # beside the process that has it open
+    async with EngramService(tmp_path, MiniLmEmbedder()) as service:
+        await service.settled()
+    done = check_store(tmp_path)
+    assert (waiting.status, done.status) == (OK, OK)
+    assert "exchanges: 1;" in waiting.text
+    assert "still to be embedded" in waiting.text or "built at the next start" in waiting.text
+    assert done.text.endswith("all of them are embedded")
+
+
+async def test_a_vector_index_that_is_gone_is_no_loss_because_it_is_built_again(tmp_path: Path) -> None:
+    async with EngramService(tmp_path, MiniLmEmbedder()) as service:
+        await service.ingest(TEA)
+        await service.settled()
+    (tmp_path / "vectors").rename(tmp_path / "elsewhere")
+    found = check_store(tmp_path)
+    assert (found.status, found.text.endswith("is built at the next start")) == (OK, True)
+
+
+async def test_a_damaged_memory_is_a_failure_that_names_the_file(tmp_path: Path) -> None:
+    async with EngramService(tmp_path, MiniLmEmbedder()) as service:
+        await service.ingest(TEA)
+    path = tmp_path / FILE_NAME
+    content = path.read_bytes()
+    for damaged in (b"This is no database. " * 500, content[:8192] + b"\xff" * (len(content) - 8192)):
+        path.write_bytes(damaged)
+        found = check_store(tmp_path)
+        assert (found.status, str(path) in found.text, "move" in found.fix) == (FAIL, True, True)
+
+
+def test_a_memory_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).mkdir()
+    found = check_store(tmp_path)
+    assert (found.status, "damaged" in found.text) == (FAIL, False)
+
+
+async def test_the_bundled_model_is_there_and_works_or_words_alone_are_searched(tmp_path: Path) -> None:
+    assert (await check_bundled_model()).status is OK
+    missing = await check_bundled_model(tmp_path)
+    assert (missing.status, "by their words alone" in missing.text) == (WARN, True)
+
+
+async def test_a_memory_that_does_not_take_part_is_not_examined(tmp_path: Path) -> None:
+    assert [finding.text for finding in await check_memory(Situation(tmp_path))] == ["memory does not take part"]
+    found = await check_memory(Situation(tmp_path, configs={"memory": Settings()}))
+    assert [finding.name for finding in found] == ["memory", "bundled model"]
+
+
+def test_an_observers_own_model_is_looked_for_unless_a_chain_names_another(tmp_path: Path) -> None:
+    configs = {"generator": ObserverConfig(model="gemma4:12b"), "critic": ObserverConfig(model="prometheus"),
+               "memory": ObserverConfig(embedding_model="mxbai-embed-large")}  # fmt: skip
+    assert Situation(tmp_path, configs=configs).observers == Observers({"critic": "prometheus"}, "mxbai-embed-large")
+    chained = ModelsConfig(roles=Chains(critic=("ollama/selene",)))
+    assert Situation(tmp_path, models=chained, configs=configs).observers.models == {}
+    assert Situation(tmp_path).observers == Observers()
+
+
+@pytest.mark.parametrize(
+    ("provider", "is_default", "expected"),
+    [
+        ("ollama", True, {"critic": "prometheus", "memory": "hf.co/tiny"}),
+        ("ollama", False, {}),
+        ("openai", False, {"generator_b": "gpt-x"}),
+    ],
+)
+def test_each_server_is_asked_for_its_own_models(provider: str, is_default: bool, expected: dict[str, str]) -> None:
+    observers = Observers({"critic": "prometheus", "memory": "hf.co/tiny", "generator_b": "openai/gpt-x"})
+    assert observers.at(provider, ModelsConfig(), is_default=is_default).models == expected
+
+
+def test_an_observer_without_its_model_is_a_warning_with_the_command_that_gets_it() -> None:
+    observers = Observers({"critic": "prometheus", "memory": "tiny:1b"})
+    missing, there = check_observers(observers, ["tiny:1b", "nomic-embed-text:latest"])
+    assert (missing.name, missing.status, there.status) == ("critic", WARN, OK)
+    assert "ollama pull prometheus" in missing.fix and "critic.yaml" in missing.fix
+    assert check_embeddings(observers, ["nomic-embed-text:latest"]).text == "nomic-embed-text is pulled"
+    assert "optional" in check_embeddings(observers, ["nomic-embed-text:v1.5"]).text

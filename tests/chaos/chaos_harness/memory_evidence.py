@@ -1,0 +1,30 @@
+"""Collects what the judge of the memory needs, from the files of a system that has ended."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from chaos_harness.memory_judge import Evidence, Kept, Search
+from chaos_harness.remembered import Remembered
+from local.protocol.memory_messages import MemoryIngested
+from local.services.engrams.chroma_index import ChromaIndex
+from local.services.engrams.schema import FILE_NAME
+from local.services.journal.view import JournalView
+
+
+def gather(data_dir: Path, published: Sequence[Remembered], searches: Sequence[Search]) -> Evidence:
+    """Everything about these answers."""
+    with JournalView(data_dir / "journal.db") as journal:
+        told = [each.entry.correlation_id for each in journal.read_all(subjects=[MemoryIngested.subject])]
+    directory = data_dir / "engrams"
+    with closing(sqlite3.connect(directory / FILE_NAME)) as db:
+        kept = db.execute("SELECT query_id, session_id, user_id, query, answer FROM engrams").fetchall()
+        facts = db.execute("SELECT query_id, slot FROM facts JOIN engrams USING (number)").fetchall()
+        vectors = dict(db.execute("SELECT query_id, key FROM vectors JOIN engrams USING (number)").fetchall())
+        ((generation,),) = db.execute("SELECT generation FROM vector_index").fetchall()
+    with closing(ChromaIndex(directory / "vectors" / generation)) as index:
+        keys = frozenset(index.keys())
+    return Evidence(published, [Kept(*row) for row in kept], told, facts, vectors, keys, searches)

@@ -1,0 +1,53 @@
+"""Whether another participant lives, on a clock of our own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from local.protocol.messages import ParticipantStatus
+from local.runtime.presence import SILENT_SECONDS, Presence
+
+
+def status(name: str = "memory", state: str = "ready") -> ParticipantStatus:
+    return ParticipantStatus.model_validate({"name": name, "kind": "agent", "pid": 1, "instance": "i", "state": state})
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_participant_lives_until_it_is_silent_too_long_or_says_goodbye() -> None:
+    clock = Clock()
+    presence = Presence("memory", clock)
+    assert not presence.lives
+    assert not presence.heard(status("critic"))
+    assert not presence.lives
+    assert presence.heard(status())
+    clock.now += SILENT_SECONDS
+    assert presence.lives
+    clock.now += 0.1
+    assert not presence.lives
+    presence.heard(status())
+    presence.heard(status(state="stopping"))
+    assert not presence.lives
+
+
+async def test_who_waits_goes_on_as_soon_as_it_is_heard_and_not_for_a_goodbye() -> None:
+    presence = Presence("memory")
+    waiting = asyncio.create_task(presence.lives_within(30))
+    presence.heard(status(state="stopping"))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    presence.heard(status())
+    async with asyncio.timeout(5):
+        assert await waiting
+
+
+@pytest.mark.parametrize("seconds", [0, 0.01])
+async def test_who_waits_in_vain_is_told_so(seconds: float) -> None:
+    assert not await Presence("memory").lives_within(seconds)

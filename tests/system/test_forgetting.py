@@ -1,0 +1,109 @@
+"""What users delete is in no file any more, and nothing brings it back: not a restart, not a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.apps.temporary_system import TemporarySystem, write_settings
+
+Live = Any  # of conftest.py
+PARTICIPANTS = ["arbiter", "generator", "memory", "search_memory", "critic", "reward"]
+RARE = "quokkaberry"
+TOLD, ASKED = f"I take my coffee with {RARE} syrup.", "How do I take my coffee?"
+
+
+@pytest.fixture
+def run(tmp_path: Path, watching: Callable[..., Live]) -> Callable[[], Any]:
+    """Starts the system on the test's data directory, for as long as a `with` block lasts."""
+    config_dir = write_settings(tmp_path / "config", {"system": {"participants": PARTICIPANTS}})
+
+    @contextmanager
+    def run() -> Iterator[Live]:
+        flags = ["--backend", "stand_in", "--respondent-b"]
+        with TemporarySystem(tmp_path / "data", config_dir=config_dir, flags=flags) as system:
+            live = watching(system, config_dir)
+            with live.http:
+                yield live
+
+    return run
+
+
+def files_with_it(data_dir: Path) -> list[str]:
+    """The files that the rare word is in, as text in whatever case."""
+    found: list[str] = []
+    for file in filter(Path.is_file, data_dir.rglob("*")):
+        with suppress(FileNotFoundError):  # the system is at work
+            found += [str(file.relative_to(data_dir))] * (RARE.encode() in file.read_bytes().lower())
+    return found
+
+
+def memories(live: Live) -> list[dict[str, Any]]:
+    engrams: list[dict[str, Any]] = live.http.get("/memory").json()["engrams"]
+    return engrams
+
+
+def tell_and_recall(live: Live) -> None:
+    """A preference is told in one session and recalled in another; everybody has looked at both answers."""
+    live.ask(TOLD, session_id="told")
+    live.wait_until(lambda: bool(memories(live)))
+    answer = live.ask(ASKED, session_id="asked")
+    assert RARE in answer["answer"]
+    assert [call["tool"] for call in answer["tool_calls"]] == ["search_memory"]
+    live.wait_until(lambda: all(engram["score"] for engram in memories(live)) and len(memories(live)) == 2)
+    live.wait_until(lambda: is_at_rest(live))
+    assert files_with_it(live.system.data_dir)
+
+
+def is_at_rest(live: Live) -> bool:
+    """Whether the memory has done, here and elsewhere, what it was given."""
+    counters = live.participant("memory").get("counters", {})
+    return not any(counters.get(name, 1) for name in ("classifications_pending", "deletions_pending"))
+
+
+def is_forgotten(live: Live) -> bool:
+    """Everybody has done their part, the second respondent, too."""
+    sessions = live.http.get("/sessions").json()["sessions"]
+    return not (sessions or memories(live) or files_with_it(live.system.data_dir)) and is_at_rest(live)
+
+
+def check_that_nothing_brings_it_back(run: Callable[[], Any], data_dir: Path) -> None:
+    assert files_with_it(data_dir) == []
+    with run() as live:
+        live.wait_until(lambda: is_forgotten(live))
+        assert live.http.get("/memory", params={"query": "coffee syrup"}).json()["hits"] == []
+        assert live.http.get("/memory/facts").json()["facts"] == []
+        live.http.get("/memory", params={"query": RARE})
+    assert files_with_it(data_dir) == []
+
+
+def test_deleted_memories_are_in_no_file_and_nothing_brings_them_back(run: Callable[[], Any], tmp_path: Path) -> None:
+    with run() as live:
+        tell_and_recall(live)
+        for engram in memories(live):
+            live.http.delete(f"/memory/{engram['engram_id']}").raise_for_status()
+        live.wait_until(lambda: is_forgotten(live))
+    check_that_nothing_brings_it_back(run, tmp_path / "data")
+
+
+def test_deleted_sessions_are_in_no_file_and_nothing_brings_them_back(run: Callable[[], Any], tmp_path: Path) -> None:
+    with run() as live:
+        tell_and_recall(live)
+        for session_id in ("told", "asked"):
+            live.http.delete(f"/sessions/{session_id}").raise_for_status()
+        live.wait_until(lambda: is_forgotten(live))
+    check_that_nothing_brings_it_back(run, tmp_path / "data")
+
+
+def test_an_incognito_session_leaves_nothing_when_the_system_ends(run: Callable[[], Any], tmp_path: Path) -> None:
+    with run() as live:
+        answer = live.http.post("/query", json={"query": TOLD, "session_id": "told", "incognito": True})
+        assert answer.status_code == 200
+        live.http.post("/query", json={"query": "Hello?", "session_id": "kept"})
+        live.wait_until(lambda: [engram["session_id"] for engram in memories(live)] == ["kept"])
+        assert files_with_it(live.system.data_dir)
+    assert files_with_it(tmp_path / "data") == []

@@ -20,8 +20,9 @@ from local.errors import (
     StoreFailed,
 )
 from local.protocol.envelope import Trace, new_id
-from local.protocol.journal_messages import JournalRedact, JournalRedacted
+from local.protocol.journal_messages import JournalRedact
 from local.protocol.memory_messages import EngramRecord, MemoryDeleted
+from local.runtime.on_record import redact_on_record
 from local.services.engrams.deletion import Deletion
 from local.services.engrams.service import EngramService
 
@@ -97,7 +98,8 @@ class Deletions:
 
     async def _finish(self, deletion: Deletion) -> None:
         if not deletion.redacted:
-            await self._redact(deletion)
+            what = JournalRedact(query_id=deletion.query_id, mentioned=deletion.engram_id)
+            await redact_on_record(self._bus, what, JOURNAL_SECONDS)
             # From here on nothing is redacted any more: that would take the message below, which names the engram,
             # from those who have not got it yet.
             await self._engrams.note_redacted(deletion.engram_id)
@@ -108,9 +110,3 @@ class Deletions:
         trace = Trace(new_id(), None, None, deletion.user_id)  # not the query's: its record is closed
         await self._bus.publish(message, trace, envelope_id=envelope_id, seconds=JOURNAL_SECONDS)
         await self._engrams.finish_deletion(deletion.engram_id)
-
-    async def _redact(self, deletion: Deletion) -> None:
-        request = JournalRedact(query_id=deletion.query_id, mentioned=deletion.engram_id)
-        answer = await self._bus.request(request, JournalRedacted, JOURNAL_SECONDS)
-        if answer.error is not None:
-            raise RecordNotRedacted(answer.error.message)

@@ -15,6 +15,8 @@ SUITE = Path(__file__).resolve().parents[2] / "tests" / "chaos"
 async def run(options: Namespace) -> list[Figure]:
     """`cells`: the matrix. Else the random run of `seed`: so many `queries` in `sessions`, a fault `every` seconds.
 
+    With `observers` those take part, are hit and are judged, too.
+
     What was found in detail is logged.
     """
     sys.path.insert(0, str(SUITE))
@@ -23,7 +25,6 @@ async def run(options: Namespace) -> list[Figure]:
         measured = await suite.full_matrix()
     else:
         print(f"chaos: seed {options.seed}", file=sys.stderr)
-        measured = await suite.long_run(
-            seed=options.seed, sessions=options.sessions, queries=options.queries, every=options.every
-        )
+        run = suite.observers_run if options.observers else suite.long_run
+        measured = await run(seed=options.seed, sessions=options.sessions, queries=options.queries, every=options.every)
     return [Figure(name, value, unit, limit=limit) for name, value, unit, limit in measured]

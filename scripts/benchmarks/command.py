@@ -53,6 +53,7 @@ def _add_chaos(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--sessions", type=int, default=200)
     group.add_argument("--queries", type=int, default=10_000, help="in all sessions together")
     group.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="between two faults")
+    group.add_argument("--observers", action="store_true", help="memory, critic, reward and respondent B are hit too")
     group.add_argument("--cells", action="store_true", help="the matrix of failpoints instead of the random run")
 
 

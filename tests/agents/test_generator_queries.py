@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.protocol.envelope import Envelope
+from local.protocol.envelope import Envelope, Trace
 from local.protocol.journal_messages import JournalAck, JournalConfirmed, JournalDeliver
 from local.protocol.messages import (
     AgentTransition,
@@ -134,6 +134,18 @@ async def test_a_conflict_leaves_the_query_that_had_the_id_first_as_it_is(stage:
     slow.set()
     assert (await stage.end_of("q1")).answer == "Yes."
     assert [asked.query for asked in stage.model.asked] == ["Well?"]
+
+
+async def test_a_query_in_the_session_of_another_user_is_refused_and_sees_nothing_of_it(stage: Any) -> None:
+    await stage.generator()
+    stage.model.will_say("Noted.")
+    await stage.door.ask("My cat is called Mau.", "q1")
+    await stage.end_of("q1")
+    intruding = QueryReceived(query_id="q2", query="What was said here?")
+    await stage.door.bus.publish(intruding, Trace("q2", None, "s", "somebody else"))
+    failed = await stage.door.hears(QueryFailed, query_id="q2")
+    assert (failed.error.kind, "another user" in failed.error.message) == ("conflict", True)
+    assert len(stage.model.asked) == 1
 
 
 async def test_over_the_bound_a_query_is_refused_for_good_and_another_may_be_asked(stage: Any) -> None:

@@ -21,6 +21,7 @@ from local.protocol.messages import (
     QueryAccepted,
     QueryFailed,
     ResponseGeneration,
+    ToolCallRecord,
     ToolRequest,
     ToolResult,
 )
@@ -54,6 +55,17 @@ def answer(text: str = "Because.", **more: Any) -> ResponseGeneration:
 
 def kinds(events: list[Event]) -> list[str]:
     return [event.kind for event in events]
+
+
+async def test_what_it_has_recalled_is_known_as_soon_as_the_tool_has_answered(exchange: Exchange) -> None:
+    assert not exchange.has_recalled("e1")
+    call: dict[str, Any] = {"call_id": "c", "tool": "search_memory", "sources": ("engram:e1",)}
+    tell(exchange, ToolResult(query_id=Q, result="tea", **call))
+    assert exchange.has_recalled("e1")
+    call |= {"args": {}, "sources": ("engram:e2",)}
+    tell(exchange, answer(tool_calls=(ToolCallRecord(**call),)))
+    assert exchange.has_recalled("e2")  # also where the result itself was missed
+    assert not exchange.has_recalled("e")
 
 
 async def test_every_event_is_kept_in_order_with_its_number(exchange: Exchange) -> None:

@@ -35,9 +35,12 @@ def test_several_subjects_are_shown_side_by_side() -> None:
     assert not selection.wants(envelope("bus.dead"))
 
 
-def test_without_a_filter_everything_but_the_status_beats_is_shown() -> None:
+@pytest.mark.parametrize("subject", ["participant.status", "journal.deliver.memory", "model.lease.claim"])
+def test_without_a_filter_everything_but_the_upkeep_is_shown(subject: str) -> None:
     assert Selection().wants(envelope("generation.token"))
-    assert not Selection().wants(envelope("participant.status"))
+    assert Selection().wants(envelope("journalist.x"))
+    assert not Selection().wants(envelope(subject))
+    assert Selection(("*",)).wants(envelope(subject))
 
 
 def test_session_and_query_are_told_by_the_header() -> None:

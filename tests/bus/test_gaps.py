@@ -54,6 +54,12 @@ def test_a_listener_that_comes_late_has_missed_nothing(listener: Listener) -> No
     assert not listener.missed
 
 
+def test_a_listener_that_comes_late_to_what_no_beat_tells_of_has_missed_nothing(listener: Listener) -> None:
+    listener.beat(s=1)
+    assert listener.tracker.observe("i", "journal.attach", 167)
+    assert not listener.missed
+
+
 def test_a_loss_at_the_very_end_shows_with_the_next_beat(listener: Listener) -> None:
     listener.hear(1, 2)
     listener.beat(s=5)

@@ -12,7 +12,7 @@ from chaos_harness.system import ChaosSystem
 LONG_HANG, NAP_SECONDS = 30.0, 1.0
 pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
 
-KILLED = [cell for cell in matrix() if cell.treatment is Treatment.KILL]
+KILLED = [cell for cell in matrix() if cell.treatment is Treatment.KILL and not cell.is_of_an_observer]
 ENDED = [Cell(name, Treatment.END) for name in ("journal.committed", "turn.step_stored", "tool.after_run")]
 BESIDE_THE_PROXY = [Cell(name, Treatment.PROXY) for name in ("journal.confirmed", "turn.end_stored", "tool.recorded")]
 THAWED = [

@@ -51,7 +51,7 @@ TABLE: dict[str, tuple[Delivery, set[str]]] = {
     "pairwise.result": (CONFIRMED, {"query_id", "winner", "order_consistent"}),
     "user.feedback": (CONFIRMED, {"query_id", "rating", "comment"}),
     "reward.event": (CONFIRMED, {"query_id", "respondent_id", "reward", "source"}),
-    "memory.ingested": (RECORDED, {"engram_id"}),
+    "memory.ingested": (CONFIRMED, {"engram_id"}),
     "memory.request.": (EPHEMERAL, {"verb"}),
     "agent.transition": (RECORDED, {"agent", "query_id", "from", "action", "to"}),
     "participant.status": (EPHEMERAL, {"pid", "instance", "state", "inflight", "counters", "last_seq"}),

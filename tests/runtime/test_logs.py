@@ -51,3 +51,29 @@ def test_configured_logging_goes_to_stderr_from_the_level_on(
 
     assert root_logger.handlers[0].stream is sys.stderr  # type: ignore[attr-defined]
     assert [text.split(" ", 1)[1] for text in capsys.readouterr().err.splitlines()] == ["info dice - thrown"]
+
+
+@pytest.fixture
+def chatty() -> Iterator[logging.Logger]:
+    logger = logging.getLogger("httpx")
+    before = logger.level
+    yield logger
+    logger.setLevel(before)
+
+
+def test_a_level_that_is_set_already_is_left_alone_as_setting_it_writes_to_every_logger(
+    root_logger: logging.Logger, chatty: logging.Logger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure_logging("template", "info")
+    written: list[object] = []
+    monkeypatch.setattr(logging.Logger, "setLevel", lambda logger, level: written.append(level))
+    configure_logging("dice", "info")
+    assert written == []
+
+
+def test_a_child_that_debugs_hears_what_its_template_did_not_want_to(
+    root_logger: logging.Logger, chatty: logging.Logger
+) -> None:
+    configure_logging("template", "info")
+    configure_logging("dice", "debug")
+    assert chatty.isEnabledFor(logging.DEBUG)

@@ -331,6 +331,18 @@ async def test_the_first_query_decides_whether_its_session_is_incognito(conversa
     assert await conversation.incognito_sessions() == ["s"]
 
 
+async def test_a_session_is_of_the_user_who_began_it(conversation: ConversationService) -> None:
+    for query_id, user, intrudes in (
+        ("q1", "ann", False),
+        ("q2", "ben", True),
+        ("q3", None, True),
+        ("q4", "ann", False),
+    ):
+        for is_new in (True, False):
+            turn, was_new = await conversation.accept(Asked(query_id, "s", user, "e", "?", "{}"))
+            assert (turn.intrudes, was_new) == (intrudes, is_new)
+
+
 async def test_a_session_is_idle_from_its_last_answer_on(conversation: ConversationService) -> None:
     await conversation.accept(Asked("q1", "s", None, "e", "?", "{}", incognito=True))
     await end(conversation, "q1", "answer")

@@ -14,6 +14,7 @@ from local.apps.temporary_system import TemporarySystem, write_settings
 Live = Any  # of conftest.py
 PARTICIPANTS = ["arbiter", "generator", "memory", "search_memory", "critic", "reward"]
 RARE = "quokkaberry"
+FORGOTTEN = ["[a memory that was deleted]"]
 TOLD, ASKED = f"I take my coffee with {RARE} syrup.", "How do I take my coffee?"
 
 
@@ -40,6 +41,10 @@ def files_with_it(data_dir: Path) -> list[str]:
         with suppress(FileNotFoundError):  # the system is at work
             found += [str(file.relative_to(data_dir))] * (RARE.encode() in file.read_bytes().lower())
     return found
+
+
+def what_it_recalled(answer: dict[str, Any]) -> list[str]:
+    return [call["result"] for call in answer["tool_calls"]]
 
 
 def memories(live: Live) -> list[dict[str, Any]]:
@@ -87,6 +92,29 @@ def test_deleted_memories_are_in_no_file_and_nothing_brings_them_back(run: Calla
         for engram in memories(live):
             live.http.delete(f"/memory/{engram['engram_id']}").raise_for_status()
         live.wait_until(lambda: is_forgotten(live))
+    check_that_nothing_brings_it_back(run, tmp_path / "data")
+
+
+def test_an_answer_that_rests_on_a_deleted_memory_is_still_given_until_it_is_deleted_too(
+    run: Callable[[], Any], tmp_path: Path
+) -> None:
+    with run() as live:
+        tell_and_recall(live)
+        asked, told = memories(live)
+        deleted = live.http.delete(f"/memory/{told['engram_id']}").json()
+        assert deleted["repeated_in"] == [asked["engram_id"]]
+        path = f"/query/{asked['query_id']}"
+        live.wait_until(lambda: what_it_recalled(live.http.get(path).json()) == FORGOTTEN)
+        live.wait_until(lambda: is_at_rest(live))
+    with run() as live:
+        answer = live.http.get(path).json()
+        assert (answer["status"], what_it_recalled(answer)) == ("answered", FORGOTTEN)
+        assert live.ask(ASKED, query_id=asked["query_id"])["answer"] == answer["answer"]
+        with live.stream("GET", f"{path}/events") as events:
+            assert next(data["answer"] for kind, data in events if kind == "response") == answer["answer"]
+        live.http.delete(f"/memory/{deleted['repeated_in'][0]}").raise_for_status()
+        live.wait_until(lambda: is_forgotten(live))
+        assert live.http.get(path).status_code == 410
     check_that_nothing_brings_it_back(run, tmp_path / "data")
 
 

@@ -155,9 +155,13 @@ def test_what_could_not_be_searched_is_told_at_the_end() -> None:
 
 
 def test_an_outdated_memory_says_first_that_it_no_longer_holds_and_what_holds_now() -> None:
-    changed = OutdatedFact(slot=COFFEE, value="with milk", superseded_at=at("2026-11-19"), values=("black",))
+    changed = OutdatedFact(
+        slot=COFFEE, value="with milk", superseded_at=at("2026-11-19"), values=("black",), engram_ids=("e1", "e7")
+    )
     withdrawn = OutdatedFact(slot="my dog", value="Rex", superseded_at=at("2026-11-19"))
-    text = told(hit("With milk, and my dog is Rex.", outdated=(changed, withdrawn), superseded_by="e2")).text
+    output = told(hit("With milk, and my dog is Rex.", outdated=(changed, withdrawn), superseded_by="e2"))
+    assert output.sources == ("engram:e1", "engram:e7")
+    text = output.text
     assert (
         "[1] 3 days ago, 2026-11-18\n"
         f"This no longer holds since 2 days ago, 2026-11-19: {COFFEE} “with milk”; now it is “black”.\n"

@@ -241,3 +241,17 @@ async def test_a_newcomers_tool_is_one_file_and_a_name(serve: Serve, folder: Pat
     caller = await serve(kind(kind.Config()))
     assert (await caller.schema()).description == "Roll dice."
     assert (await caller(sides=1, count=3)).result == "1, 1, 1"
+
+
+def test_what_run_takes_is_worked_out_once_for_a_class_and_apart_for_another(folder: Path) -> None:
+    kind = find_class("newcomers_tools.dice:DiceTool", (folder,))
+    assert issubclass(kind, Tool)
+
+    class Coin(kind):  # type: ignore[misc,valid-type]  # the class was found by its name
+        """Toss a coin."""
+
+        async def run(self) -> str:
+            return "tails"
+
+    assert kind.arguments() is kind.arguments()
+    assert (list(kind.arguments().schema["properties"]), Coin.arguments().validate({})) == (["sides", "count"], {})

@@ -24,6 +24,7 @@ MIXED = {
     True: "this session is incognito, and this query is not; ask it in another session, or incognito",
     False: "this session is kept, so nothing in it can be incognito; ask in a session of its own",
 }
+ANOTHERS = "this session is another user's; ask in one of your own"
 CANCELLED_EARLY = "the query was cancelled before its turn came"
 
 
@@ -71,6 +72,8 @@ class Acceptance:
         stored, is_new = await self._conversation.accept(asked)
         if stored.outcome is not None or stored.query != asked.query:
             return stored
+        if stored.intrudes:
+            return await self._outcomes.store(stored, TurnStatus.FAILED, "conflict", ANOTHERS)
         if stored.incognito != asked.incognito:
             return await self._outcomes.store(stored, TurnStatus.FAILED, "conflict", MIXED[stored.incognito])
         if not has_room and is_new:

@@ -62,13 +62,16 @@ class MemoryAgent(Participant):
         engrams: EngramService,
         embedding: EmbeddingChoice,
         leases: Leases | None = None,
+        signs_as: str | None = None,
     ) -> None:
         super().__init__(config)
         self._settings, self._model, self._model_name = config, model, model_name
+        self._signs_as = signs_as or model_name  # its name for people
         self._engrams, self._embedding, self._leases = engrams, embedding, leases or Leases()
         self._status: Status | None = None
         self._told: dict[str, tuple[str, ...]] = {}  # what was last said of what users have pinned
         self._telling = asyncio.Lock()
+        self._is_announced = asyncio.Event()
 
     @classmethod
     def build(cls, config: MemoryConfig, resources: Resources) -> Self:
@@ -86,7 +89,9 @@ class MemoryAgent(Participant):
         )
         name = routing.first("fast", config.model or routing.first("chat", resources.chat_model))
         config = config.model_copy(update={"num_ctx": config.num_ctx or resources.chat_num_ctx})
-        return cls(config, model, name, EngramService(resources.data_dir / "engrams"), embedding, leases)
+        # It goes by any model's name, but users shall know it.
+        signs_as = "stand-in" if resources.model_backend == "stand_in" else None
+        return cls(config, model, name, EngramService(resources.data_dir / "engrams"), embedding, leases, signs_as)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -105,9 +110,10 @@ class MemoryAgent(Participant):
                 self._settings.num_ctx or CONTEXT_TOKENS,
                 self._leases,
                 self._tell_pinned,
+                signs_as=self._signs_as,
             )
             works = {
-                "choice of the embedding model": self._embedding.run(self._engrams),
+                "choice of the embedding model": self._search_by_meaning(),
                 "deletions": self._deletions.run(),
                 "figures": self._look(),
             }
@@ -121,9 +127,12 @@ class MemoryAgent(Participant):
 
     async def announce(self) -> None:
         """Say what users have pinned: whoever missed a change hears it now."""
-        for user_id in await self._engrams.pinning_users():
-            self._told.pop(user_id, None)
-            await self._tell_pinned(user_id)
+        try:
+            for user_id in await self._engrams.pinning_users():
+                self._told.pop(user_id, None)
+                await self._tell_pinned(user_id)
+        finally:
+            self._is_announced.set()
 
     @on(ResponseGeneration, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def ingest(self, response: ResponseGeneration, envelope: Envelope) -> None:
@@ -197,7 +206,7 @@ class MemoryAgent(Participant):
     def details(self) -> dict[str, str]:
         """Which models it uses, how its index is, and what is wrong with any of them."""
         told = {
-            "classifier": self._model_name if self._settings.classify else "off",
+            "classifier": self._signs_as if self._settings.classify else "off",
             "model_problem": self._classifier.problem,
             "embedding_problem": self._embedding.problem,
             "deletion_problem": self._deletions.problem,
@@ -206,6 +215,10 @@ class MemoryAgent(Participant):
             status = self._status
             told |= {"embedding_model": status.model, "index": status.index, "index_problem": status.trouble}
         return {name: text for name, text in told.items() if text}
+
+    async def _search_by_meaning(self) -> None:
+        await self._is_announced.wait()  # what is loaded now costs a second of a core: the others' start comes first
+        await self._embedding.run(self._engrams)
 
     async def _look(self) -> None:
         while True:

@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
 from local.apps.judgements import CRITIQUE, FEEDBACK, MAIN_RESPONDENT, PAIRWISE, Judgement, Judgements
 from local.errors import LocalError
-from local.protocol.envelope import Envelope
+from local.protocol.envelope import Envelope, Trace
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.protocol.memory_messages import RECALLED
 from local.protocol.messages import (
     AgentTransition,
     GenerationThinking,
@@ -86,6 +88,7 @@ class Exchange:
         self.query_id, self.session_id, self.query = query_id, session_id, query
         self.log: list[LogLine] = []
         self.judgements = Judgements()
+        self.answer_trace: Trace | None = None  # for what follows from an answer, as soon as there is one
         self._clock, self._started = clock, clock()
         self.heard_at = self._started
         self._accepted = asyncio.Event()
@@ -160,6 +163,7 @@ class Exchange:
             self.refuse(id_of_another(self.query_id))
         elif isinstance(message, ResponseGeneration):
             self.session_id = envelope.session_id or self.session_id
+            self.answer_trace = envelope.trace() if message.status == "answered" else None
             self._end("response", message.encode(), lambda: self._outcome.set_result(message))
         elif isinstance(message, QueryFailed):
             self.refuse(QueryRefused(message.error.kind, message.error.message))
@@ -203,6 +207,12 @@ class Exchange:
         response = self.response
         is_judged = response is not None and response.status == "answered" and not response.incognito
         return is_judged and not self.judgements.kinds.issuperset(judgements)
+
+    def has_recalled(self, engram_id: str) -> bool:
+        """Whether a tool's result is made of that engram."""
+        calls = () if self.response is None else self.response.tool_calls
+        sources = chain(*(call.sources for call in calls), *(call.get("sources", ()) for call in self._calls.values()))
+        return RECALLED + engram_id in sources
 
     def said_so_far(self) -> dict[str, Any]:
         """What was thought, said and called; `complete` if this door is sure to have heard all of it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection
+from weakref import WeakSet
 
 from local.apps.exchange import Exchange
 
@@ -16,6 +17,7 @@ class Exchanges:
     def __init__(self) -> None:
         self._open: dict[str, Exchange] = {}
         self._ended: OrderedDict[str, Exchange] = OrderedDict()
+        self._doomed: WeakSet[Exchange] = WeakSet()  # open ones of which nothing is to be kept
 
     def get(self, query_id: str) -> Exchange | None:
         """The exchange of a query, if it is known here."""
@@ -34,14 +36,20 @@ class Exchanges:
         """It has ended; the oldest ones beyond what is kept are dropped."""
         if self._open.get(exchange.query_id) is exchange:  # one that was refused may have been asked again already
             del self._open[exchange.query_id]
+            if exchange in self._doomed:
+                return
             self._ended[exchange.query_id] = exchange
             self._ended.move_to_end(exchange.query_id)
             while len(self._ended) > KEPT_ENDED:
                 self._ended.popitem(last=False)
 
     def forget(self, is_deleted: Callable[[Exchange], bool]) -> None:
-        """Drop those that have ended and were deleted."""
+        """Drop those that have ended and were deleted, and the open ones when they have ended."""
         for known in (self._open, self._ended):
             for query_id, exchange in list(known.items()):
-                if exchange.ended and is_deleted(exchange):
+                if not is_deleted(exchange):
+                    continue
+                if exchange.ended:
                     del known[query_id]
+                else:
+                    self._doomed.add(exchange)

@@ -1,6 +1,12 @@
-"""What the template process imports once for all children. No context and no event loop may come of it."""
+"""What the template process imports and makes once for all children. No context and no event loop may come of it."""
 
 from __future__ import annotations
+
+import encodings.utf_8_sig  # noqa: F401 - as all these, imported for the pages it shares
+
+import anyio._backends._asyncio  # noqa: F401 - httpx does so with the first connection
+import httpx
+import pydantic.v1  # noqa: F401 - FastAPI does so with the first route
 
 import local.agents.arbiter
 import local.agents.critic
@@ -10,7 +16,12 @@ import local.agents.reward
 import local.apps.api.door
 import local.apps.participant
 import local.apps.processes
-import local.tools.compare_answers
-import local.tools.search_memory
-import local.tools.web_fetch
-import local.tools.web_search  # noqa: F401 - imported for the pages it shares
+import local.runtime.journal  # noqa: F401 - as all these
+from local.tools.compare_answers import CompareAnswersTool
+from local.tools.search_memory import SearchMemoryTool
+from local.tools.web_fetch import WebFetchTool
+from local.tools.web_search import WebSearchTool
+
+for tool in (WebSearchTool, WebFetchTool, SearchMemoryTool, CompareAnswersTool):
+    tool.arguments()
+httpx.AsyncHTTPTransport(verify=False)  # imports what httpx puts off; OpenSSL sets itself up, which is a megabyte

@@ -1,4 +1,4 @@
-"""What the journal has of a query: for whoever missed it on the live bus."""
+"""What is on record of a query: for whoever missed it on the live bus."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from typing import Any
 
 from local.apps.judgements import JUDGEMENTS, MAIN_RESPONDENT, Judgement
 from local.bus.bus import Bus
-from local.errors import LocalError, MalformedFrame
+from local.errors import LocalError, MalformedFrame, RecordUnreadable
 from local.protocol.envelope import Envelope
-from local.protocol.messages import QueryFailed, QueryReceived, ResponseGeneration
+from local.protocol.messages import (
+    ConversationRequest,
+    ConversationResult,
+    QueryFailed,
+    QueryReceived,
+    ResponseGeneration,
+)
 from local.runtime.on_record import read_on_record
 
 _NAMESPACE = uuid.UUID("a2f8d1a6-0f4e-4a52-9a2e-6f4a3f0f7c11")
@@ -22,7 +28,7 @@ _JUDGEMENTS: dict[str, type[Judgement]] = {kind.subject: kind for kind in JUDGEM
 
 
 class QueryDeleted(LocalError):
-    """A query of this id was asked once, and was deleted with its session."""
+    """A query of this id was asked once, and it, or how it ended, was deleted."""
 
     kind = "deleted"
 
@@ -70,16 +76,23 @@ class RecordedQuery:
 async def read_query(bus: Bus, query_id: str, seconds: float) -> RecordedQuery | None:
     """A query on record; None if there is none.
 
-    Raises `QueryDeleted`, `RequestTimeout` while there is no journal, and `RecordUnreadable`.
+    The journal loses the answers that rest on a deleted memory, and the generator only what they have recalled of it.
+    So these are the generator's to tell. Raises `QueryDeleted`, `RequestTimeout` while one of the two is away, and
+    `RecordUnreadable`.
     """
     found: RecordedQuery | None = None
+    removed: Envelope | None = None
     subjects = (QueryReceived.subject, *_OUTCOMES)
     async for envelope, is_redacted in read_on_record(bus, query_id, subjects, seconds):
         if not is_redacted:
             found = await _with(bus, found, envelope)
         elif envelope.subject == QueryReceived.subject:
             raise QueryDeleted(query_id)
-    return found
+        else:
+            removed = envelope
+    if found is None or found.outcome is not None or removed is None:
+        return found
+    return await _as_the_generator_has_it(bus, found, removed, seconds)
 
 
 async def read_judgements(bus: Bus, query_id: str, seconds: float) -> list[tuple[Judgement, Envelope]]:
@@ -103,6 +116,20 @@ async def _with(bus: Bus, found: RecordedQuery | None, envelope: Envelope) -> Re
     except MalformedFrame:
         return found
     return None if found is None else found.ended(outcome, envelope)
+
+
+async def _as_the_generator_has_it(bus: Bus, found: RecordedQuery, removed: Envelope, seconds: float) -> RecordedQuery:
+    """With the outcome that has left the journal; without, if it is open, and what has left is another respondent's."""
+    request = ConversationRequest(verb="query", key=found.asked.query_id)
+    result = await bus.request(request, ConversationResult, seconds)
+    if result.error is not None:
+        if result.error.kind == "not_found":
+            raise QueryDeleted(found.asked.query_id)
+        raise RecordUnreadable(result.error.message)
+    record = result.value or {}
+    if record.get("outcome") is None:
+        return found
+    return found.ended(_OUTCOMES[record["outcome_subject"]].model_validate(record["outcome"]), removed)
 
 
 def _status(outcome: QueryFailed | ResponseGeneration | None) -> str:

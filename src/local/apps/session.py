@@ -149,9 +149,9 @@ class LoCALSession:
         self._exchanges.forget(lambda exchange: exchange.session_id == session_id)
         return deleted
 
-    def forget(self, query_id: str) -> None:
-        """A query was deleted: keep nothing of it here."""
-        self._exchanges.forget(lambda exchange: exchange.query_id == query_id)
+    def forget(self, engram_id: str, query_id: str) -> None:
+        """A memory was deleted: keep nothing of its query here, nor what others have recalled of it."""
+        self._exchanges.forget(lambda exchange: exchange.query_id == query_id or exchange.has_recalled(engram_id))
 
     async def rate(
         self, query_id: str, rating: Literal[-1, 1] | None, comment: str = "", respondent_id: str = MAIN_RESPONDENT
@@ -161,15 +161,11 @@ class LoCALSession:
         Raises `QueryRefused` (not_found; conflict where there is no such answer), `QueryDeleted`, `RecordUnreadable`,
         `RequestTimeout`, and as `Bus.publish` does.
         """
-        recorded = await read_query(self._bus, query_id, self._patience.last_look)
-        if recorded is None:
-            raise QueryRefused("not_found", f"there is no query {query_id}")
-        if respondent_id not in recorded.answers:
-            raise QueryRefused("conflict", f"query {query_id} has no answer of {respondent_id} that could be rated")
+        trace = await self._trace_of_answer(query_id, respondent_id)
         feedback = UserFeedback(
             query_id=query_id, respondent_id=respondent_id, rating=rating, comment=comment, rated_at=time.time()
         )
-        await self._bus.publish(feedback, recorded.answers[respondent_id].trace())
+        await self._bus.publish(feedback, trace)
 
     async def judgements(self, query_id: str, seconds: float = 1.0) -> Judgements:
         """What was said of a query's answer, as this door and the journal know it; the door alone if that is away."""
@@ -193,6 +189,18 @@ class LoCALSession:
         except (RequestTimeout, RecordUnreadable):
             recorded = None
         return recorded.as_json() if recorded is not None else await self.look_up("query", query_id, seconds)
+
+    async def _trace_of_answer(self, query_id: str, respondent_id: str) -> Trace:
+        """For what follows from an answer; one that this door has given may be on its way to the record yet."""
+        exchange = self.exchange(query_id)
+        if respondent_id == MAIN_RESPONDENT and exchange is not None and exchange.answer_trace is not None:
+            return exchange.answer_trace
+        recorded = await read_query(self._bus, query_id, self._patience.last_look)
+        if recorded is None:
+            raise QueryRefused("not_found", f"there is no query {query_id}")
+        if respondent_id not in recorded.answers:
+            raise QueryRefused("conflict", f"query {query_id} has no answer of {respondent_id} that could be rated")
+        return recorded.answers[respondent_id].trace()
 
     async def _see_through(
         self, exchange: Exchange, message: QueryReceived, trace: Trace, *, may_be_known: bool
@@ -261,7 +269,8 @@ class LoCALSession:
         self._exchanges.forget(lambda exchange: exchange.session_id == session_id)
 
     def _memory_deleted(self, envelope: Envelope) -> None:
-        self.forget(MemoryDeleted.decode(envelope.payload).query_id)
+        deleted = MemoryDeleted.decode(envelope.payload)
+        self.forget(deleted.engram_id, deleted.query_id)
 
     async def _read(self) -> None:
         async for envelope in self._inbox:

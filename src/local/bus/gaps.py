@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
+from local.protocol.subjects import is_said_again
+
 MAX_STREAMS = 20_000
 MAX_HOLES = 64
 
@@ -28,7 +30,7 @@ class GapTracker:
         key = (instance, subject)
         last = self._last.get(key)
         if last is None:
-            last = 0 if instance in self._beaten else seq - 1
+            last = 0 if instance in self._beaten and not is_said_again(subject) else seq - 1
             self._bound()
         elif seq <= last:
             return self._fills_a_hole(key, seq)

@@ -11,6 +11,7 @@ from local.protocol.message import Data, Delivery, Message
 from local.protocol.messages import ErrorInfo
 
 OWNER = "owner"
+RECALLED = "engram:"  # begins the source of a tool's result that is made of engrams; the engram's id follows
 MemoryVerb = Literal["search", "list", "get", "delete", "pin", "unpin", "facts", "export"]
 
 
@@ -25,12 +26,14 @@ class FactRecord(Data):
 
 
 class OutdatedFact(Data):
-    """What an engram says that holds no more; `values` are what the user said instead, none if that was deleted."""
+    """What an engram says that holds no more; `values` are what the user said instead, none if that was deleted.
+    `engram_ids` are the engrams that all of this is from."""
 
     slot: str
     value: str
     superseded_at: float
     values: tuple[str, ...] = ()
+    engram_ids: tuple[str, ...] = ()
 
 
 class ChangeRecord(Data):
@@ -43,7 +46,8 @@ class ChangeRecord(Data):
 
 class EngramRecord(Data):
     """A remembered exchange. `origin` is where its content comes from: user, assistant, web, tool. `score` is the
-    critic's, `sentiment` the user's rating, `winner` whether it won against the other respondent's answer."""
+    critic's, `sentiment` the user's rating, `winner` whether it won against the other respondent's answer; `recalled`
+    are the engrams that the answer rests on. `cut` says that `query` or `answer` is not whole; an export has both."""
 
     engram_id: str
     query_id: str
@@ -58,8 +62,10 @@ class EngramRecord(Data):
     sentiment: int | None = None
     winner: bool | None = None
     superseded_by: str | None = None
+    recalled: tuple[str, ...] = ()
     intent: str | None = None
     entities: tuple[str, ...] = ()
+    cut: bool = False
 
 
 class RecalledEngram(EngramRecord):
@@ -103,8 +109,10 @@ class MemoryResult(Message):
     engrams: tuple[EngramRecord, ...] = ()
     facts: tuple[FactRecord, ...] = ()
     changes: tuple[ChangeRecord, ...] = ()
+    repeated_in: tuple[str, ...] = ()  # engrams that had recalled the deleted one, and may say the same
     lines: tuple[str, ...] = ()  # of an export, each JSON
     cursor: str = ""  # of the next page, empty after the last
+    more_before: float | None = None  # of a list: where the next page begins, null after the last
     degraded: tuple[str, ...] = ()  # what could not be searched, in sentences
     error: ErrorInfo | None = None
 
@@ -113,6 +121,7 @@ class MemoryIngested(Message):
     """The memory, when an exchange is safely in its store; its words can be found."""
 
     subject = subjects.MEMORY_INGESTED
+    delivery = Delivery.CONFIRMED  # said again by nobody once the answer is acknowledged
     engram_id: str
     query_id: str
     respondent_id: str = "A"
@@ -137,6 +146,7 @@ class MemoryAnnotated(Message):
     """The memory, when a judgement of an answer is noted at its engram: score, sentiment or winner."""
 
     subject = subjects.MEMORY_ANNOTATED
+    delivery = Delivery.CONFIRMED
     engram_id: str
     query_id: str
     respondent_id: str = "A"

@@ -70,6 +70,11 @@ def is_family(text: str) -> bool:
     return text == "" or text.endswith(".")
 
 
+def is_said_again(subject: str) -> bool:
+    """Whether what is lost on a subject is said again, so that status beats do not tell of it."""
+    return subject.startswith("journal.")
+
+
 def subscription(subject: str) -> bytes:
     """The byte prefix that subscribes to exactly this subject, or to every subject of a family.
 

@@ -25,6 +25,7 @@ from local.errors import (
 )
 from local.protocol.envelope import Envelope
 from local.protocol.messages import BusDead, ErrorInfo, Message, ParticipantStatus
+from local.protocol.subjects import is_said_again
 from local.runtime.intake import DurableIntakes, Intake, LiveIntake
 from local.runtime.logs import query_id_var
 from local.runtime.participant import Kind, Participant
@@ -34,7 +35,6 @@ log = logging.getLogger(__name__)
 
 STATUS_SECONDS = 1.0
 STOP_SECONDS = 10.0
-RESAID = "journal."  # subjects on which nothing is missed for good: what is lost there is said again
 YIELD_EVERY = 128  # messages handled without a pause before the socket's reader gets its turn
 # What a durable handler may raise when its work cannot be done now: it is given the message again.
 NOT_NOW = (BlobNotStored, StoreFailed, NotConfirmed, PublishTimeout, BusClosed, HandedBack)
@@ -238,5 +238,5 @@ class Host:
             inflight=self._inflight,
             counters={**self._bus.counters, **self._counters, "expired": expired, **self._participant.figures()},
             details=self._participant.details(),
-            last_seq={s: n for s, n in self._bus.last_seq.items() if not s.startswith(RESAID)},
+            last_seq={s: n for s, n in self._bus.last_seq.items() if not is_said_again(s)},
         )

@@ -37,7 +37,13 @@ def configure_logging(name: str, level: str) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter(name))
-    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
-    if level.upper() != "DEBUG":
-        for chatty in _CHATTY:
-            logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.basicConfig(handlers=[handler], force=True)
+    _set_level(logging.getLogger(), level.upper())
+    for chatty in _CHATTY:
+        _set_level(logging.getLogger(chatty), "NOTSET" if level.upper() == "DEBUG" else "WARNING")
+
+
+def _set_level(logger: logging.Logger, level: str) -> None:
+    # Setting one writes to every logger there is: half a megabyte that a child shared with its template until then.
+    if logging.getLevelName(logger.level) != level:
+        logger.setLevel(level)

@@ -33,7 +33,9 @@ def prepare_template(preload: Sequence[str]) -> ForkServerContext | SpawnContext
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*preload, "local.runtime.child", "local.runtime.preloaded"])
+    context.set_forkserver_preload(
+        ["local.runtime.preloading", *preload, "local.runtime.child", "local.runtime.preloaded"]
+    )
     forkserver.ensure_running()
     return context
 

@@ -52,10 +52,10 @@ class ConversationService:
         incognito the first query of its session has decided."""
 
         def work(db: sqlite3.Connection) -> tuple[StoredTurn, bool]:
-            is_cancelled = self._is_cancelled(db, asked.query_id)
+            is_cancelled, intrudes = self._is_cancelled(db, asked.query_id), self._intrudes(db, asked)
             known = self._find(db, asked.query_id)
             if known is not None:
-                return replace(known, cancelled=is_cancelled), False
+                return replace(known, cancelled=is_cancelled, intrudes=intrudes), False
             db.execute(
                 "INSERT INTO turns (query_id, respondent_id, session_id, user_id, envelope_id, query, body, in_history,"
                 " status, tools, created_at, incognito) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -65,7 +65,8 @@ class ConversationService:
             )  # fmt: skip
             stored = self._find(db, asked.query_id)
             assert stored is not None
-            return replace(stored, cancelled=is_cancelled, beginning=self._settled_past(db, stored)), True
+            past = self._settled_past(db, stored)
+            return replace(stored, cancelled=is_cancelled, intrudes=intrudes, beginning=past), True
 
         return await self.write(work)
 
@@ -234,6 +235,11 @@ class ConversationService:
         sql = "SELECT incognito FROM turns WHERE session_id = ? AND respondent_id = ? LIMIT 1"
         row = db.execute(sql, (asked.session_id, self._respondent_id)).fetchone()
         return asked.incognito if row is None else bool(row["incognito"])
+
+    def _intrudes(self, db: sqlite3.Connection, asked: Asked) -> bool:
+        sql = "SELECT user_id FROM turns WHERE session_id = ? AND respondent_id = ? ORDER BY position LIMIT 1"
+        row = db.execute(sql, (asked.session_id, self._respondent_id)).fetchone()
+        return row is not None and row["user_id"] != asked.user_id
 
     def _is_cancelled(self, db: sqlite3.Connection, query_id: str) -> bool:
         sql = "SELECT 1 FROM cancels WHERE query_id = ? AND respondent_id = ?"

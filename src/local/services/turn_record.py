@@ -107,8 +107,8 @@ class TurnStatus(StrEnum):
 class StoredTurn:
     """One row. `body` is the query's message as JSON; `tools` the names of the tools there were when it was accepted;
     `outcome` the message that ended it, on `outcome_subject`; `incognito` is its session's. No columns, but looked up
-    on the way by `accept`, are `cancelled`, whether somebody wants it to end, and `beginning`, the past of the turn
-    where nothing can still be added to it."""
+    on the way by `accept`, are `cancelled`, whether somebody wants it to end, `intrudes`, whether its session is
+    another user's, and `beginning`, the past of the turn where nothing can still be added to it."""
 
     position: int
     query_id: str
@@ -130,6 +130,7 @@ class StoredTurn:
     finished_at: float | None
     incognito: bool = False
     cancelled: bool = field(default=False, compare=False)
+    intrudes: bool = field(default=False, compare=False)
     beginning: Past | None = field(default=None, compare=False)
 
 

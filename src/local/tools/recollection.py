@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 
-from local.protocol.memory_messages import FactRecord, MemoryResult, OutdatedFact, RecalledEngram
+from local.protocol.memory_messages import RECALLED, FactRecord, MemoryResult, OutdatedFact, RecalledEngram
 from local.services.engrams.words import content_words
 from local.services.judging.neutral import MARGIN, quoted
 from local.tools.tool import ToolOutput
@@ -43,14 +43,19 @@ def recollect(query: str, found: MemoryResult, facts: Iterable[FactRecord], now:
     `engram:<id>`.
     """
     parts = _facts_part(_relevant(query, facts), now)
-    parts += [_Part(_entry(number, hit, now), (hit.engram_id,)) for number, hit in enumerate(found.hits, start=1)]
+    parts += [_Part(_entry(number, hit, now), _engrams_of(hit)) for number, hit in enumerate(found.hits, start=1)]
     kept = parts[: _fitting((part.text for part in parts), LONGEST - _ROOM_AROUND)]
     texts = [HEADING if parts else NOTHING, *(part.text for part in kept)]
     if left_out := len(parts) - len(kept):
         texts.append(f"({left_out} more found, left out to save room)")
     texts += [f"Note: {_inline(note)}" for note in found.degraded[:MOST_NOTES]]
     ids = dict.fromkeys(engram_id for part in kept for engram_id in part.engram_ids)
-    return ToolOutput("\n\n".join(texts), tuple(f"engram:{engram_id}" for engram_id in ids))
+    return ToolOutput("\n\n".join(texts), tuple(f"{RECALLED}{engram_id}" for engram_id in ids))
+
+
+def _engrams_of(hit: RecalledEngram) -> tuple[str, ...]:
+    """Itself, and those that say what it says that holds no more."""
+    return (hit.engram_id, *(engram_id for fact in hit.outdated for engram_id in fact.engram_ids))
 
 
 def _fitting(texts: Iterable[str], room: int) -> int:

@@ -10,7 +10,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from types import MethodType
 from typing import Any, ClassVar, Literal, Self
 
 from local import failpoints
@@ -68,7 +70,7 @@ class Tool(Participant):
     def __init__(self, config: Settings) -> None:
         super().__init__(config)
         try:
-            self._arguments = Arguments(self.run)
+            self._arguments = self.arguments()
         except TypeError as error:
             raise ConfigError(f"the tool {self.name} cannot be offered: {error}") from None
         self._running: defaultdict[str, set[asyncio.Task[str | ToolOutput]]] = defaultdict(set)
@@ -103,6 +105,15 @@ class Tool(Participant):
         async with EffectStore(self._record_path) as store:
             self._effects = AtMostOnce(store)
             yield
+
+    @classmethod
+    @cache
+    def arguments(cls) -> Arguments:
+        """What `run` takes, worked out once: a process that has is a megabyte or three ahead of those forked from it.
+
+        Raises `TypeError` for a `run` that no schema can describe.
+        """
+        return Arguments(MethodType(cls.run, cls))  # bound to anything: `self` is no argument
 
     def schema(self) -> ToolSchema:
         """What the model and the generator are told."""

@@ -39,10 +39,11 @@ class Remembering:
         self.stage, self.door = stage, stage.door
         self._directory = stage.database.parent / "engrams"
 
-    async def serve(self, *, classify: bool = False) -> Served:
+    async def serve(self, *, classify: bool = False, signs_as: str | None = None) -> Served:
         """A process of the memory on the stage's one store."""
         config = MemoryConfig(classify=classify)
-        agent = MemoryAgent(config, self.stage.model, "gemma", EngramService(self._directory), NoEmbedding())
+        engrams = EngramService(self._directory)
+        agent = MemoryAgent(config, self.stage.model, "gemma", engrams, NoEmbedding(), signs_as=signs_as)
         return await self.stage.serve(agent)
 
     async def publish(self, message: Message, trace: Trace, envelope_id: str | None = None) -> Envelope:

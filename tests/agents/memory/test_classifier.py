@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 from agent_stage.stage import Stage
 
+from local.agents.memory import MemoryAgent
 from local.agents.remembering import classifier
+from local.agents.remembering.config import MemoryConfig
+from local.config_models import Endpoint, ModelsConfig, Routing
 from local.errors import ModelError
 from local.protocol.memory_messages import MemoryClassified, MemoryIngested, UserFacts
 from local.protocol.messages import AgentTransition, ToolCallRecord
+from local.runtime.participant import Resources
 
 SAID = "I take my coffee black"
 BLACK = {"slot": "how I take my coffee", "value": "black"}
@@ -156,3 +161,23 @@ async def test_what_is_pinned_follows_the_facts(remembering: Any, stage: Stage) 
     assert (await remembering.door.hears(UserFacts)).lines[0].startswith("how I take my coffee: black (said 2")
     await remembering.answered("q2", "I take it white now")
     assert (await remembering.door.hears(UserFacts, 2)).lines[0].startswith("how I take my coffee: white (said 2")
+
+
+async def test_a_model_that_goes_by_another_name_signs_by_its_own(remembering: Any, stage: Stage) -> None:
+    stage.model.will_say(remembering.classification())
+    served = await remembering.serve(classify=True, signs_as="stand-in")
+    await remembering.answered("q", SAID)
+    assert (await remembering.door.hears(MemoryClassified)).model == "stand-in"
+    assert served.participant.details()["classifier"] == "stand-in"
+
+
+@pytest.mark.parametrize(("backend", "name"), [("stand_in", "stand-in"), ("ollama", "gemma4:12b")])
+async def test_the_stand_in_classifies_under_its_own_name(
+    stage: Stage, tmp_path: Path, backend: str, name: str
+) -> None:
+    endpoint = Endpoint(kind="ollama", url="http://127.0.0.1:1")
+    config = ModelsConfig.model_validate({"providers": {"ollama": {"kind": "ollama"}}})
+    routing = Routing(config=config, endpoints={"ollama": endpoint}, default="ollama")
+    agent = MemoryAgent.build(MemoryConfig(), Resources(tmp_path, routing, backend, "gemma4:12b"))
+    await stage.serve(agent)
+    assert agent.details()["classifier"] == name

@@ -10,7 +10,7 @@ from local.agents.remembering import deletions
 from local.errors import NotConfirmed
 from local.protocol.envelope import Trace, new_id
 from local.protocol.memory_messages import MemoryDeleted, MemoryIngested, MemoryRequest, MemoryResult
-from local.protocol.messages import ErrorInfo, ResponseGeneration, SessionDeleted
+from local.protocol.messages import ErrorInfo, ResponseGeneration, SessionDeleted, ToolCallRecord
 from local.services.engrams.engram import engram_id
 
 ENGRAM = engram_id("q", "A")
@@ -41,6 +41,22 @@ async def test_an_exchange_is_deleted_with_its_record_and_everybody_is_told(reme
     await remembering.answered("other", "I like tea")
     await remembering.door.hears(MemoryIngested, query_id="other")
     assert [each.query_id for each in (await remembering.ask("list")).engrams] == ["other"]
+
+
+async def test_a_deletion_names_the_engrams_of_answers_that_had_recalled_it(remembering: Any) -> None:
+    await remembering.serve()
+    await stored(remembering)
+    recalled = ToolCallRecord(
+        call_id="c", tool="search_memory", args={}, result="zebras", sources=(f"engram:{ENGRAM}",)
+    )
+    for query_id, respondent_id, calls in (("asked", "A", [recalled]), ("other", "A", []), ("other", "B", [recalled])):
+        said = {"respondent_id": respondent_id, "tool_calls": calls}
+        await remembering.answered(query_id, "What do I like?", "Zebras.", session=query_id, **said)
+    await remembering.door.hears(MemoryIngested, 5)
+    asked, other = engram_id("asked", "A"), engram_id("other", "A")
+    assert (await remembering.ask("get", engram_id=asked)).engrams[0].recalled == (ENGRAM,)
+    assert (await remembering.ask("delete", engram_id=ENGRAM)).repeated_in == (asked, other)
+    assert (await remembering.ask("delete", engram_id=asked)).repeated_in == ()
 
 
 async def test_without_a_journal_the_rest_waits_and_the_asker_is_told(

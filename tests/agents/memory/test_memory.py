@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
+from agent_stage.served import Wire
 
 from local.protocol.envelope import Trace
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
@@ -29,6 +31,21 @@ async def test_an_answer_is_stored_at_once_and_found(remembering: Any) -> None:
     assert result.degraded  # only the words were searched
     assert (await remembering.ask("search", query="zebras", not_session="s")).hits == ()
     assert (await remembering.ask("search", query="zebras", user="bob")).hits == ()
+
+
+async def test_what_is_stored_is_told_though_the_process_dies_before_anybody_has_heard_it(
+    remembering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = await remembering.serve()
+    with monkeypatch.context() as patch:
+        send = Wire.send
+        patch.setattr(Wire, "send", lambda wire, frame: frame.startswith(b"memory.ingested") or send(wire, frame))
+        await remembering.answered("q", "I like zebras")
+        while not (await remembering.ask("list")).engrams:
+            pass
+        await served.kill()
+    await remembering.serve()
+    await remembering.door.hears(MemoryIngested, query_id="q")
 
 
 async def test_each_answer_is_stored_once_however_often_it_is_delivered(remembering: Any) -> None:
@@ -129,11 +146,29 @@ async def test_long_texts_are_cut_so_that_a_result_travels_in_a_frame(rememberin
     for number in range(40):
         await remembering.answered(f"q{number}", f"Zebra {number}", "ö" * 40_000, session=f"s{number}")
     await remembering.door.hears(MemoryIngested, 40)
-    listed = (await remembering.ask("list", limit=100)).engrams
+    page = await remembering.ask("list", limit=100)
+    listed = page.engrams
     assert 10 < len(listed) < 40
+    assert page.more_before == listed[-1].asked_at
     assert listed[0].answer.endswith("ö … (cut)")
     (whole,) = (await remembering.ask("get", engram_id=listed[0].engram_id)).engrams
-    assert len(listed[0].answer) < len(whole.answer) < 20_000
+    assert len(listed[0].answer) < len(whole.answer) < 32_000
+    assert (listed[0].cut, whole.cut) == (True, True)
+    exported = json.loads((await remembering.ask("export")).lines[0])
+    assert exported["answer"] == "ö" * 40_000
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 10])
+async def test_the_last_page_says_that_it_is_the_last(remembering: Any, limit: int) -> None:
+    await remembering.serve()
+    for number in range(3):
+        await remembering.answered(f"q{number}", f"Zebra {number}")
+        await remembering.door.hears(MemoryIngested, number + 1)
+    pages = [await remembering.ask("list", limit=limit)]
+    while (before := pages[-1].more_before) is not None:
+        pages.append(await remembering.ask("list", limit=limit, before=before))
+    assert [engram.query for page in pages for engram in page.engrams] == ["Zebra 2", "Zebra 1", "Zebra 0"]
+    assert len(pages) == math.ceil(3 / limit)
 
 
 async def test_what_cannot_be_answered_is_an_error_that_says_why(remembering: Any) -> None:

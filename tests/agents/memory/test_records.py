@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from local.agents.remembering.records import PAGE_BYTES, SHORT, engram_record, page
-from local.protocol.memory_messages import FactRecord
+from local.agents.remembering.records import PAGE_BYTES, SHORT, WHOLE, engram_record, page
+from local.bus.blobs import FIELD_LIMIT
+from local.protocol.memory_messages import FactRecord, MemoryResult
 from local.services.engrams.engram import Engram, Origin
+
+
+def engram(query: str, answer: str) -> Engram:
+    return Engram("e", "q", "A", "s", "u", query, answer, Origin.USER, 1.0)
 
 
 def fact(value: str) -> FactRecord:
@@ -23,7 +28,24 @@ def test_a_page_ends_before_it_is_too_large_but_never_without_anything() -> None
 
 @pytest.mark.parametrize("text", ["ö" * 5_000, "😀" * 3_000, "\ud800" * 5_000])
 def test_a_text_is_cut_between_characters(text: str) -> None:
-    record = engram_record(Engram("e", "q", "A", "s", "u", "short", text, Origin.USER, 1.0), SHORT)
-    assert record.query == "short"
+    record = engram_record(engram("short", text), SHORT)
+    assert (record.query, record.cut) == ("short", True)
     assert record.answer.endswith(" … (cut)")
-    assert len(record.answer.encode()) <= SHORT + 20
+    assert SHORT - 20 < len(f"{record.query}{record.answer}".encode(errors="replace")) <= SHORT
+
+
+@pytest.mark.parametrize("query", ["short", "x" * 90_000])
+@pytest.mark.parametrize("answer", ["short", "ö\n" * 30_000, "\x01" * 90_000])
+def test_an_engram_alone_is_whole_or_says_that_it_is_cut_and_travels_within_a_frame(query: str, answer: str) -> None:
+    record = engram_record(engram(query, answer))
+    assert record.cut == ((record.query, record.answer) != (query, answer)) == (len(query + answer) > 10)
+    assert len(MemoryResult(verb="get", engrams=(record,)).encode()) < FIELD_LIMIT
+    for text, whole in ((record.query, query), (record.answer, answer)):
+        assert text == whole or text.endswith(" … (cut)")
+    if record.cut:
+        assert len(record.model_dump_json(include={"query", "answer"})) > 0.7 * WHOLE
+
+
+def test_a_text_takes_the_room_that_the_other_one_leaves() -> None:
+    record = engram_record(engram("x" * 50_000, "y" * 9_000))
+    assert not record.cut

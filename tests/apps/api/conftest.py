@@ -44,8 +44,9 @@ from local.services.journal.store import JournalStore
 
 
 class ScriptedGenerator(Participant):
-    """Answers by the first word of a query: hello, tool, fail, hold (until `release` or a cancel), queued (until a
-    cancel), busy, deaf. Keeps its turns, as the real one does; it is given each query once, by the journal."""
+    """Answers by the first word of a query: hello, tool, recall (a memory), fail, hold (until `release` or a cancel),
+    queued (until a cancel), busy, deaf. Keeps its turns, as the real one does; it is given each query once, by the
+    journal."""
 
     name = "generator"
     kind = Kind.AGENT
@@ -131,7 +132,8 @@ class ScriptedGenerator(Participant):
             trace,
         )
         self.bus.post(GenerationThinking(query_id=query_id, index=0, text="Let me see."), trace)
-        calls = (await self._call_tool(query_id, trace),) if word == "tool" else ()
+        sources = {"tool": (), "recall": ("engram:e1",)}
+        calls = (await self._call_tool(query_id, trace, sources[word]),) if word in sources else ()
         self.bus.post(GenerationToken(query_id=query_id, index=1, text="Hi "), trace)
         if word == "hold":
             waits = {asyncio.create_task(event.wait()) for event in (cancelled, self.release)}
@@ -154,11 +156,12 @@ class ScriptedGenerator(Participant):
             error=ErrorInfo(kind="model_error", message="the model server went away") if word == "fail" else None,
         )
 
-    async def _call_tool(self, query_id: str, trace: Trace) -> ToolCallRecord:
+    async def _call_tool(self, query_id: str, trace: Trace, sources: tuple[str, ...]) -> ToolCallRecord:
         call: dict[str, Any] = {"call_id": f"{query_id}:0:0", "tool": "dice"}
+        settled: dict[str, Any] = {**call, "result": "4", "sources": sources}
         await self.bus.publish(ToolRequest(query_id=query_id, args={"sides": 6}, **call), trace)
-        await self.bus.publish(ToolResult(query_id=query_id, result="4", **call), trace)
-        return ToolCallRecord(args={"sides": 6}, result="4", **call)
+        await self.bus.publish(ToolResult(query_id=query_id, **settled), trace)
+        return ToolCallRecord(args={"sides": 6}, **settled)
 
 
 def _failed(query_id: str, kind: str, message: str) -> QueryFailed:

@@ -29,7 +29,7 @@ System = Any  # of conftest.py
 ENGRAM: dict[str, Any] = {
     "engram_id": "e1", "query_id": "q", "respondent_id": "A", "session_id": "s", "query": "Tea?", "answer": "Green.",
     "origin": "assistant", "asked_at": 1000.0, "pinned": False, "score": 4.0, "sentiment": 1, "winner": True,
-    "superseded_by": None, "intent": None, "entities": [],
+    "superseded_by": None, "recalled": ["e0"], "intent": None, "entities": [], "cut": False,
 }  # fmt: skip
 FOUND: dict[str, Any] = {
     "relevance": 0.8, "similarity": 0.7, "parts": {"recency": 0.9}, "folded": ["e0"], "successor_of": None,
@@ -60,7 +60,8 @@ class Memory(Participant):
             case "search":
                 return {"hits": [RecalledEngram.model_validate(ENGRAM | FOUND)], "degraded": ["words alone"]}
             case "list":
-                return {"engrams": [one for one in self.engrams.values() if one.asked_at < (request.before or 1e10)]}
+                found = [one for one in self.engrams.values() if one.asked_at < (request.before or 1e10)]
+                return {"engrams": found, "more_before": 1000.0 if found else None}
             case "facts":
                 return {"facts": [FactRecord.model_validate(FACT)], "lines": ["tea: green"]}
             case "export":
@@ -77,6 +78,7 @@ class Memory(Participant):
             "engrams": [engram],
             "facts": [FactRecord.model_validate(FACT)],
             "changes": [ChangeRecord.model_validate(CHANGE)],
+            "repeated_in": ["e2"] if request.verb == "delete" else [],
         }
 
 
@@ -132,19 +134,31 @@ async def test_deleting_removes_the_exchange_here_too_and_a_second_time_there_is
     client: httpx.AsyncClient, memory: Memory
 ) -> None:
     await client.post("/query", json={"query": "hello", "query_id": "q"})
-    assert (await client.delete("/memory/e1")).json() == {"engram_id": "e1", "query_id": "q", "deleted": True}
+    told = {"engram_id": "e1", "query_id": "q", "deleted": True, "repeated_in": ["e2"]}
+    assert (await client.delete("/memory/e1")).json() == told
     again = await client.delete("/memory/e1")
     assert (again.status_code, again.json()["error"]["kind"]) == (404, "not_found")
     assert (await client.get("/query/q")).json()["event_log"] == []  # found on record, not here
 
 
+async def test_deleting_removes_what_another_query_had_recalled_of_it(
+    client: httpx.AsyncClient, memory: Memory
+) -> None:
+    for query in ("recall it", "tool please"):
+        await client.post("/query", json={"query": query, "query_id": query.split()[0]})
+    await client.delete("/memory/e1")
+    assert (await client.get("/query/recall")).json()["event_log"] == []
+    assert (await client.get("/query/tool")).json()["event_log"]
+
+
 @pytest.mark.parametrize("message", [
-    MemoryDeleted(engram_id="e1", query_id="q"), SessionDeleted(deleted_session_id="s")
-], ids=["memory.deleted", "session.deleted"])  # fmt: skip
+    MemoryDeleted(engram_id="e0", query_id="q"), MemoryDeleted(engram_id="e1", query_id="another"),
+    SessionDeleted(deleted_session_id="s"),
+], ids=["its memory", "a memory that it had recalled", "its session"])  # fmt: skip
 async def test_what_was_deleted_elsewhere_is_not_kept_here(
     client: httpx.AsyncClient, system: System, message: Any
 ) -> None:
-    await client.post("/query", json={"query": "hello", "query_id": "q", "session_id": "s"})
+    await client.post("/query", json={"query": "recall it", "query_id": "q", "session_id": "s"})
     assert (await client.get("/query/q")).json()["event_log"]
     async with system.bus("memory") as bus:
         await bus.ready()

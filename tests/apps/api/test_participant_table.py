@@ -108,9 +108,10 @@ def test_health_needs_a_supervisor_that_speaks(table: ParticipantTable) -> None:
     assert (table.health(10), table.health(11)) == ("ok", "degraded")
 
 
-def test_health_is_degraded_while_somebody_tells_of_a_problem(table: ParticipantTable) -> None:
+@pytest.mark.parametrize("name", ["problem", "index_problem"])
+def test_health_is_degraded_while_somebody_tells_of_a_problem(table: ParticipantTable, name: str) -> None:
     table.heard(supervisor(child("journal", 11)), 0)
-    table.heard(beat("journal", 11, details={"problem": "messages 3 to 5 are in doubt"}), 0)
+    table.heard(beat("journal", 11, details={name: "messages 3 to 5 are in doubt"}), 0)
     assert table.health(0) == "degraded"
     table.heard(beat("journal", 11), 1)
     assert table.health(1) == "ok"

@@ -115,6 +115,68 @@ async def test_an_event_id_of_an_earlier_door_gets_the_answer_that_was_given_mea
     assert list(system.generator.turns) == ["q"]
 
 
+ANSWERED = "Hi there."
+
+
+async def redact(system: System, answer: str = ANSWERED) -> None:
+    """Have the journal remove an answer, as when a memory is deleted that it rests on."""
+    async with system.bus("memory") as bus:
+        await bus.ready()
+        assert (await bus.request(JournalRedact(mentioned=f'"answer":"{answer}"'), JournalRedacted, 5)).count
+
+
+async def all_doors(client: httpx.AsyncClient) -> list[httpx.Response]:
+    """Everything that can be asked of the query "hello" with the id q."""
+    return [
+        await client.get("/query/q"),
+        await client.post("/query", json={"query": "hello", "query_id": "q"}),
+        await client.get("/query/q/events"),
+        await client.post("/query/q/cancel"),
+        await client.post("/feedback", json={"query_id": "q", "rating": 1}),
+    ]
+
+
+async def test_an_answer_that_the_journal_has_lost_with_a_memory_is_given_as_the_generator_has_it(
+    system: System,
+) -> None:
+    async with system.door() as client:
+        await client.post("/query", json={"query": "hello", "query_id": "q", "session_id": "s"})
+    await redact(system)
+    async with system.door() as client:
+        answer, again, events, cancelled, rated = await all_doors(client)
+    assert (answer.json()["answer"], answer.json()["session_id"]) == (ANSWERED, "s")
+    assert (again.json()["answer"], again.json()["session_id"]) == (ANSWERED, "s")
+    assert ANSWERED in events.text
+    assert cancelled.json()["status"] == "answered"
+    assert rated.status_code == 202
+
+
+async def test_one_that_the_generator_has_lost_too_is_deleted(system: System) -> None:
+    async with system.door() as client:
+        await client.post("/query", json={"query": "hello", "query_id": "q"})
+    await redact(system)
+    system.generator.turns.clear()
+    async with system.door() as client:
+        for response in await all_doors(client):
+            assert (response.status_code, response.json()["error"]["kind"]) == (410, "deleted")
+
+
+async def test_a_query_is_open_also_where_another_respondents_answer_was_removed(system: System) -> None:
+    async with system.door() as client, system.bus("generator_b") as bus:
+        await client.post("/query", json={"query": "hold on", "query_id": "q", "wait": False})
+        theirs = ResponseGeneration(
+            query_id="q", respondent_id="B", status="answered", query="hold on", answer="Oh, hello."
+        )
+        await bus.ready()
+        await bus.publish(theirs, Trace("q"))
+    await redact(system, "Oh, hello.")
+    async with system.door() as client:
+        assert (await client.get("/query/q")).json()["status"] == "open"
+        system.generator.release.set()
+        answer = await client.post("/query", json={"query": "hold on", "query_id": "q"})
+    assert answer.json()["answer"] == ANSWERED
+
+
 async def test_a_deleted_query_is_gone_and_its_id_is_not_used_again(system: System) -> None:
     async with system.door() as client:
         await client.post("/query", json={"query": "hello", "query_id": "q", "session_id": "s1"})

@@ -11,21 +11,31 @@ from local.apps.door_errors import GeneratorSilent, NotAccepted
 from local.apps.exchange import Exchange, QueryRefused
 from local.apps.record import query_envelope_id
 from local.apps.session import LoCALSession, Patience
+from local.errors import RequestTimeout
 from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import JournalRead
+from local.protocol.journal_messages import JournalRead, JournalRedact, JournalRedacted
+from local.protocol.judgement_messages import UserFeedback
 from local.protocol.messages import (
     ConversationRequest,
     ConversationResult,
     ErrorInfo,
+    Message,
     QueryAccepted,
     QueryFailed,
     ResponseGeneration,
 )
+from local.runtime.on_record import messages_on_record
 
 HASTY = Patience(first_look=0.01, last_look=0.02, until_accepted=0.1, while_silent=0.1)
 EAGER = Patience(first_look=0.01)
 
 Stage = Any  # of conftest.py
+
+
+async def on_record(stage: Stage, kind: type[Message]) -> list[tuple[Message, Envelope]]:
+    bus = await stage.bus("reader")
+    await bus.ready()
+    return await messages_on_record(bus, "q", [kind], 5)
 
 
 async def outcome(exchange: Exchange) -> ResponseGeneration:
@@ -140,6 +150,24 @@ async def test_a_record_of_another_query_under_the_same_id_is_a_conflict(stage: 
         await outcome(exchange)
 
 
+async def test_an_answer_that_the_journal_has_lost_and_the_generator_cannot_tell_is_not_open(stage: Stage) -> None:
+    session, bus = await stage.session(), await stage.bus("record")
+    looks: asyncio.Queue[Envelope] = asyncio.Queue()
+    bus.subscribe(ConversationRequest.subject + "query", looks.put_nowait)
+    await bus.ready()
+    exchange = session.ask("really?", query_id="q")
+    await stage.generator.answers(await stage.generator.hears(), "Yes, of course.")
+    await outcome(exchange)
+    assert (await bus.request(JournalRedact(mentioned='"Yes, of course."'), JournalRedacted, 5)).count == 1
+    recalling = asyncio.create_task(session.recall("q"))
+    for _ in range(2):  # with what is in the journal, and alone
+        look = await asyncio.wait_for(looks.get(), 5)
+        failure = ConversationResult(verb="query", error=ErrorInfo(kind="store_failed", message="the disk is broken"))
+        await bus.publish(failure, look.trace(), in_reply_to=look.id)
+    with pytest.raises(QueryRefused, match="the disk is broken"):
+        await asyncio.wait_for(recalling, 5)
+
+
 async def test_looks_at_the_record_become_rarer(stage: Stage) -> None:
     patience = Patience(first_look=0.02, last_look=0.04, while_silent=0.5)
     session = await stage.session(patience)
@@ -172,3 +200,22 @@ async def test_a_cancel_is_published_until_it_is_on_record(bare_stage: Stage) ->
     assert not cancelling.done()
     await bare_stage.journal()
     await asyncio.wait_for(cancelling, 5)
+
+
+async def test_an_answer_that_this_door_has_given_is_rated_though_it_is_not_on_record_yet(bare_stage: Stage) -> None:
+    stage, session = bare_stage, await bare_stage.session()
+    exchange = session.ask("really?", query_id="q", session_id="s", user_id="ann")
+    asked = await stage.generator.hears()
+    await stage.generator.answers(asked)
+    await outcome(exchange)
+    await stage.journal()
+    await asyncio.wait_for(session.rate("q", 1), 5)
+    ((feedback, envelope),) = await on_record(stage, UserFeedback)
+    assert (feedback.rating, envelope.session_id, envelope.user_id) == (1, "s", "ann")
+    assert await on_record(stage, ResponseGeneration) == []
+
+
+async def test_while_the_record_cannot_be_read_a_rating_is_put_off_and_not_refused(bare_stage: Stage) -> None:
+    session = await bare_stage.session(HASTY)
+    with pytest.raises(RequestTimeout):
+        await session.rate("q", 1)

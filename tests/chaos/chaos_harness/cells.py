@@ -17,20 +17,26 @@ from chaos_harness.evidence import gather
 from chaos_harness.history import Asked
 from chaos_harness.judge import Violation, judge
 from chaos_harness.load import Users, ask_as_many_users, client_of
-from chaos_harness.system import STAMP, WITNESS, ChaosSystem
+from chaos_harness.observers_evidence import violations_at_the_end
+from chaos_harness.ratings import Raters
+from chaos_harness.system import OBSERVERS, STAMP, WITNESS, ChaosSystem
 from local.failpoints import NAMES
 
 USERS = 3
 ROUND = 3  # questions until a user has asked one of each kind
+THINK_SECONDS = 0.3  # where there are observers: they have the model while no user needs it
 LOOK_SECONDS = 0.005
 REACH_SECONDS = 20.0
 PATIENCE = 40.0
 PROXY = "proxy"
 PROCESSES = {
     "api": "api", "generator": "generator", "journal": "journal", "observer": "Witness", "tool": "StampTool",
-    "turn": "generator",
+    "turn": "generator", **{name: name for name in OBSERVERS},
 }  # fmt: skip
-REPLACEMENTS = {"generator": "generator", "StampTool": STAMP, "Witness": WITNESS}
+# A second process of the memory is refused for as long as the first one lives: its index bears no two writers.
+REPLACEMENTS = {"generator": "generator", "StampTool": STAMP, "Witness": WITNESS} | {
+    name: name for name in OBSERVERS if name != "memory"
+}
 
 
 class Treatment(StrEnum):
@@ -53,6 +59,11 @@ class Cell(NamedTuple):
     def process(self) -> str:
         """Whose failpoint it is."""
         return PROCESSES[self.failpoint.partition(".")[0]]
+
+    @property
+    def is_of_an_observer(self) -> bool:
+        """Whether it is for a system that has observers."""
+        return self.process in OBSERVERS
 
     @property
     def victim(self) -> str:
@@ -98,22 +109,28 @@ async def run_cell(
 
     def told(each: Asked) -> None:
         asked.append(each)
+        if system.observed:
+            raters.hear(each)
         if treated.is_set():
             since.append(each)
 
     await _comes_true(lambda: system.bears_a_strike(cell.victim))
     system.count_strike(cell.victim)
     begun = time.monotonic_ns()
-    users = Users([f"c{begun}.{number}" for number in range(USERS)])
+    think_seconds = THINK_SECONDS if system.observed else 0.0
+    users = Users([f"c{begun}.{number}" for number in range(USERS)], think_seconds=think_seconds)
     async with client_of(system.api_url, patience) as client:
-        async with asyncio.TaskGroup() as tasks:
+        async with asyncio.TaskGroup() as tasks, Raters(client) as raters:
             asking = tasks.create_task(ask_as_many_users(client, users, lambda _: len(since) < USERS * ROUND, told))
             async with _treated(system, cell, freeze_seconds) as reached:
                 treated.set()
                 await asking
         if not reached:
             raise NotReached(f"nobody reached {cell.failpoint} within {REACH_SECONDS:g} s")
-        return judge(await gather(system, client, asked))
+        found = judge(await gather(system, client, asked))
+        if system.observed:
+            found += await violations_at_the_end(system.data_dir, client, asked, raters, patience)
+        return found
 
 
 @asynccontextmanager

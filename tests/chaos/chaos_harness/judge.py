@@ -31,9 +31,9 @@ class Fault(StrEnum):
 
 
 class Violation(NamedTuple):
-    """One broken promise and whose it is: a query, a session, or the text of an effect."""
+    """One broken promise, of a judge's own list, and whose it is: a query, a session, or the text of an effect."""
 
-    fault: Fault
+    fault: StrEnum
     whose: str
     detail: str = ""
 

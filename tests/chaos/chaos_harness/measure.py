@@ -14,12 +14,15 @@ from chaos_harness.driver import How
 from chaos_harness.figures import longest_gaps, percentiles
 from chaos_harness.judge import Fault, Violation
 from chaos_harness.load import Users
+from chaos_harness.observers_judge import Fault as ObserversFault
+from chaos_harness.observers_run import observed_chaos
 from chaos_harness.run import Result, random_chaos
 from chaos_harness.system import HANG_SECONDS, ChaosSystem
 
 log = logging.getLogger(__name__)
 
 THINK_SECONDS, MODEL_SECONDS = 5.0, 0.1
+QUERIES_FOR_A_BLOW = 5
 LONG_HANG_SECONDS = 30.0  # the processes of these cells thaw before that
 MOST_SECONDS = 2.0
 LIMITS = {How.KILL: MOST_SECONDS, How.FREEZE: HANG_SECONDS + 1, How.NAP: MOST_SECONDS}  # of a service gap
@@ -47,6 +50,27 @@ async def long_run(*, seed: int, sessions: int, queries: int, every: float) -> l
     return _figures(result)
 
 
+async def observers_run(*, seed: int, sessions: int, queries: int, every: float) -> list[Measured]:
+    """Random chaos with observers, until so many queries have ended and a fifth as many blows were dealt."""
+    each = max(1, queries // sessions)
+    users = Users([f"s{number}" for number in range(sessions)], seed, THINK_SECONDS)
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder, ChaosSystem(Path(folder), observed=True) as system:
+        result = await observed_chaos(
+            system, users, every=every, faults=queries // QUERIES_FOR_A_BLOW, goes_on=lambda asked: asked < each
+        )
+    _tell("observers", result.violations)
+    found = Counter(violation.fault for violation in result.violations)
+    struck = Counter((blow.victim, blow.how) for blow in result.struck)
+    return [
+        Measured("chaos: queries", len(result.asked), ""),
+        Measured("chaos: ratings", result.ratings, ""),
+        *(Measured(f"chaos: {fault}", found[fault], "", 0) for fault in (*Fault, *ObserversFault)),
+        Measured("chaos: from the last blow until all is done", result.settled_seconds, "s"),
+        Measured("chaos: blows", len(result.struck), ""),
+        *(Measured(f"chaos:   {how} {victim}", times, "") for (victim, how), times in sorted(struck.items())),
+    ]
+
+
 async def full_matrix() -> list[Measured]:
     """Every failpoint under every treatment: how many cells went wrong."""
     return [await _under(treatment) for treatment in Treatment]
@@ -55,12 +79,15 @@ async def full_matrix() -> list[Measured]:
 async def _under(treatment: Treatment) -> Measured:
     cells = [cell for cell in matrix() if cell.treatment is treatment]
     hang_seconds = LONG_HANG_SECONDS if leaves_frozen_alone(treatment) else HANG_SECONDS
-    with (
-        tempfile.TemporaryDirectory(prefix="chaos-") as folder,
-        ChaosSystem(Path(folder), hang_seconds=hang_seconds) as system,
-    ):
-        wrong = [cell for cell in cells if not await _holds(system, cell)]
-    return Measured(f"chaos: {treatment}, at {len(cells)} failpoints, broken", len(wrong), "cells", 0)
+    wrong = 0
+    for observed in (False, True):
+        with (
+            tempfile.TemporaryDirectory(prefix="chaos-") as folder,
+            ChaosSystem(Path(folder), hang_seconds=hang_seconds, observed=observed) as system,
+        ):
+            concerned = [cell for cell in cells if cell.is_of_an_observer is observed]
+            wrong += sum([not await _holds(system, cell) for cell in concerned])
+    return Measured(f"chaos: {treatment}, at {len(cells)} failpoints, broken", wrong, "cells", 0)
 
 
 async def _holds(system: ChaosSystem, cell: Cell) -> bool:

@@ -12,15 +12,15 @@ from typing import Any, get_args
 
 from chaos_harness.client import Client
 from chaos_harness.history import Asked
-from chaos_harness.judge import ANSWERED
-from chaos_harness.observers_judge import FIRST, SECOND, Evidence, Kept, Learned, Said, Violation, judge
+from chaos_harness.judge import ANSWERED, Violation
+from chaos_harness.observers_judge import FIRST, SECOND, Evidence, Kept, Learned, Said, judge
 from chaos_harness.ratings import Raters
 from local.protocol.envelope import decode
 from local.services.engrams.schema import FILE_NAME
 from local.services.journal.view import JournalView
 
 LOOK_SECONDS = 0.25
-STALE_BEATS = 2  # of the journal, which may tell how it was before the last message came
+STALE_BEATS = 1  # of the journal, which may tell how it was before the last message came
 PENDING = "pending_"
 RECORDS = {FIRST: "conversation.db", SECOND: "conversation_b.db"}
 KINDS = {kind.subject: kind for kind in get_args(Said)}
@@ -45,7 +45,8 @@ def gather(data_dir: Path, asked: Sequence[Asked], raters: Raters) -> Evidence:
     with JournalView(data_dir / "journal.db") as journal:
         envelopes = (decode(stored.entry.frame) for stored in journal.read_all(subjects=list(KINDS)))
         said = [KINDS[each.subject].decode(each.payload) for each in envelopes if each.correlation_id in answered]
-    kept = _rows(data_dir / "engrams" / FILE_NAME, "SELECT query_id, respondent_id, score, sentiment, winner FROM engrams")
+    notes = "SELECT query_id, respondent_id, score, sentiment, winner FROM engrams"
+    kept = [Kept(*row) for row in _rows(data_dir / "engrams" / FILE_NAME, notes)]
     learned = [
         Learned(*row)
         for respondent, name in RECORDS.items()
@@ -56,13 +57,13 @@ def gather(data_dir: Path, asked: Sequence[Asked], raters: Raters) -> Evidence:
         ratings=raters.given,
         refused=raters.refused,
         said=said,
-        kept=[Kept(*row) for row in kept if row[0] in answered],
+        kept=[each for each in kept if each.query_id in answered],
         learned=[each for each in learned if each.query_id in answered],
     )
 
 
 async def _nothing_waits(client: Client, end: float) -> None:
-    """Wait until the journal has said for some beats that nobody has anything before them, or for `end`."""
+    """Wait until the journal says, as it is now, that nobody has anything before them, or until `end`."""
     beats = set[int]()
     while len(beats) <= STALE_BEATS and time.monotonic() < end:
         counters = (await client.participant("journal"))["counters"]

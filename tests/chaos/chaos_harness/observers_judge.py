@@ -9,15 +9,14 @@ from enum import StrEnum
 from itertools import product
 from typing import NamedTuple, TypeVar
 
+from chaos_harness.judge import Violation
 from chaos_harness.ratings import changes
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
 from local.protocol.memory_messages import MemoryIngested
 from local.protocol.messages import QueryFailed, ResponseGeneration
 
 FIRST, SECOND = RESPONDENTS = "A", "B"
-Said = (
-    ResponseGeneration | QueryFailed | MemoryIngested | CritiqueResult | PairwiseResult | UserFeedback | RewardEvent
-)
+Said = ResponseGeneration | QueryFailed | MemoryIngested | CritiqueResult | PairwiseResult | UserFeedback | RewardEvent
 S = TypeVar("S", bound=Said)
 Rated = TypeVar("Rated", UserFeedback, RewardEvent)
 
@@ -40,14 +39,6 @@ class Fault(StrEnum):
     WRONG_REWARDS = "wrong rewards"  # other ones than the changes of the answer's rating, or not each once
     WRONG_NOTES = "wrong notes at the engram"  # its score, sentiment or winner
     WRONG_RUNNING_REWARD = "wrong running reward"
-
-
-class Violation(NamedTuple):
-    """One broken promise and whose it is: a query's."""
-
-    fault: Fault
-    whose: str
-    detail: str = ""
 
 
 class Kept(NamedTuple):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from chaos_harness import judge as users_judge
 from chaos_harness.driver import Blow, Driver
 from chaos_harness.evidence import gather
 from chaos_harness.history import Asked
-from chaos_harness.judge import ANSWERED
+from chaos_harness.judge import Violation, judge
 from chaos_harness.load import Users, ask_as_many_users, client_of
 from chaos_harness.observers_evidence import violations_at_the_end
-from chaos_harness.observers_judge import Violation
 from chaos_harness.ratings import Raters
 from chaos_harness.system import ChaosSystem
 
@@ -23,13 +22,13 @@ SECONDS_FOR_A_QUERY = 1.0  # at most, until everybody has dealt with it
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run was and what was found: of what users have seen, and of what observers have made of it."""
+    """What a run was and what both judges found. `settled_seconds` passed from the last blow until all was done."""
 
     asked: Sequence[Asked]
     ratings: int
     struck: Sequence[Blow]
-    of_users: Sequence[users_judge.Violation]
-    of_observers: Sequence[Violation]
+    settled_seconds: float
+    violations: Sequence[Violation]
 
 
 async def observed_chaos(
@@ -43,14 +42,14 @@ async def observed_chaos(
 
             def told(each: Asked) -> None:
                 asked.append(each)
-                if each.outcome is not None and each.outcome.status == ANSWERED:
-                    raters.rate(each.question.query_id)
+                raters.hear(each)
 
             driving = tasks.create_task(driver.run(users.seed, every), name="chaos driver")
             await ask_as_many_users(client, users, goes_on, told)
             await driver.until(faults)
             driving.cancel()
-        seen = users_judge.judge(await gather(system, client, asked))
-        patience = 40.0 if __import__("os").environ.get("T3") else PATIENCE + SECONDS_FOR_A_QUERY * len(asked)
-        made = await violations_at_the_end(system.data_dir, client, asked, raters, patience)
-    return Result(asked, sum(map(len, raters.given.values())), driver.struck, seen, made)
+        found = judge(await gather(system, client, asked))
+        patience = PATIENCE + SECONDS_FOR_A_QUERY * len(asked)
+        found += await violations_at_the_end(system.data_dir, client, asked, raters, patience)
+    settled_seconds = time.monotonic() - driver.struck[-1].at
+    return Result(asked, sum(map(len, raters.given.values())), driver.struck, settled_seconds, found)

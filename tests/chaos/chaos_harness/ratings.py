@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from chaos_harness.client import Client
+from chaos_harness.history import Asked
+from chaos_harness.judge import ANSWERED
 
 MINDS: tuple[tuple[int | None, ...], ...] = ((1,), (), (-1,), (1, -1), (1, None), (-1, 1, 1), (None, -1))
 
@@ -31,11 +33,13 @@ class Raters:
     ) -> None:
         await self._tasks.__aexit__(kind, error, trace)
 
-    def rate(self, query_id: str) -> None:
-        """Have an answer rated as one of the users would, each in turn."""
+    def hear(self, asked: Asked) -> None:
+        """A query has ended: have its answer rated, if there is one, as the next of the users would."""
+        if asked.outcome is None or asked.outcome.status != ANSWERED:
+            return
         mind = MINDS[len(self.given) % len(MINDS)]
-        self.given[query_id] = []
-        self._tasks.create_task(self._rate(query_id, mind))
+        self.given[asked.question.query_id] = []
+        self._tasks.create_task(self._rate(asked.question.query_id, mind))
 
     async def _rate(self, query_id: str, mind: Iterable[int | None]) -> None:
         for rating in mind:

@@ -144,6 +144,8 @@ class ChaosSystem:
             async for line in process.stderr:
                 if b" serves " in line:
                     break
+            else:
+                raise AssertionError("the replacement has ended instead of serving")
             yield
         finally:
             with suppress(ProcessLookupError):

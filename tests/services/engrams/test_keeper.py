@@ -2,6 +2,8 @@
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from local.services.engrams import keeper as keeper_module
 from local.services.engrams import record, vectors
 from local.services.engrams.chroma_index import ChromaIndex
 from local.services.engrams.engram import Exchange
+from local.services.engrams.search import Found
 from local.services.engrams.service import EngramService
 
 Opened = Callable[..., Any]
@@ -179,3 +182,50 @@ def test_files_are_private_to_the_user(kept: Path, directory: Path) -> None:
     assert directory.stat().st_mode & 0o077 == 0
     assert kept.stat().st_mode & 0o077 == 0
     assert list((directory / "vectors").iterdir()) == [kept]
+
+
+async def test_an_empty_memory_opens_no_index_and_embeds_no_question(
+    opened: Opened, directory: Path, embedder: Any
+) -> None:
+    embedder.error = ModelError("nobody should have asked")
+    async with opened() as service:
+        await service.settled()
+        assert await service.search("ann", "black coffee") == Found(())
+        assert (await service.status()).index == "empty"
+    assert not exists(directory / "vectors")
+
+
+async def test_with_the_last_engram_its_index_goes_and_the_next_one_begins_another(
+    opened: Opened, exchange: Make, directory: Path
+) -> None:
+    async with opened() as service:
+        black = exchange("My coffee is black")
+        await service.ingest(black)
+        await service.settled()
+        await service.delete("ann", black.engram_id)
+        await service.settled()
+        assert (await service.status()).index == "empty"
+        assert list((directory / "vectors").iterdir()) == []
+        await service.ingest(exchange("My coffee is black"))
+        assert (await service.search("ann", "coffee")).degraded
+        await assert_complete(service)
+
+
+def test_what_searches_by_meaning_is_not_loaded_before_there_is_something_to_find(directory: Path) -> None:
+    program = f"""
+import asyncio, sys
+from pathlib import Path
+from local.agents.memory import MemoryAgent
+from local.services.embeddings.minilm import MiniLmEmbedder
+from local.services.engrams.service import EngramService
+
+async def main():
+    async with EngramService(Path({str(directory)!r}), MiniLmEmbedder()) as service:
+        await service.settled()
+        await service.search("ann", "coffee")
+
+asyncio.run(main())
+print(sorted({{"chromadb", "numpy", "tokenizers"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

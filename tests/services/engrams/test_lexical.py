@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from local.services.engrams.engram import Exchange
-from local.services.engrams.lexical import affordable
+from local.services.engrams.lexical import RARE, affordable
+from local.services.engrams.ranking import COVERAGE_FLOOR
 from local.services.engrams.service import EngramService
 
 
@@ -33,3 +36,30 @@ async def test_a_word_in_the_exchange_counts_more_than_one_said_before(
     found = [hit.engram.query for hit in (await service.search("ann", "Lisbon")).hits]
     assert found[0] == "We plan Lisbon"
     assert "Something else" not in found
+
+
+@pytest.mark.parametrize("question", ["huginnq", "What was my favourite rune, Huginnq?"])
+@pytest.mark.parametrize("others", [0, 2, 80])
+async def test_a_rare_word_is_found_in_a_text_of_any_length(
+    service: EngramService, exchange: Callable[..., Exchange], others: int, question: str
+) -> None:
+    for number in range(others):
+        await service.ingest(exchange(f"My favourite number {number} is what it was"))
+    filler = " ".join(f"filler{number % 900}" for number in range(1_900))
+    await service.ingest(exchange(f"Remember that my favourite rune is huginnq. {filler}"))
+    hits = await service._by_words("ann", question)
+    assert hits[0].coverage >= COVERAGE_FLOOR
+
+
+async def test_a_word_that_many_have_does_not_make_a_long_text_relevant(
+    service: EngramService, exchange: Callable[..., Exchange]
+) -> None:
+    filler = " ".join(f"filler{number % 900}" for number in range(1_900))
+    for number in range(RARE + 1):
+        await service.ingest(exchange(f"My rune {number}. {filler}"))
+    for number in range(40):
+        await service.ingest(exchange(f"My number {number} is what it was"))
+    await service.ingest(exchange("My short rune"))
+    long_ones = (await service._by_words("ann", "rune"))[1:]
+    assert len(long_ones) == RARE + 1
+    assert all(hit.coverage < COVERAGE_FLOOR for hit in long_ones)

@@ -36,8 +36,8 @@ MAX_TOKENS = 1_000  # of a reply; a small model may not find the end by itself
 class Classifier:
     """Use `run` as a task. What it has not done when it ends is still in line when the next one begins.
 
-    `told(user_id)` is called when facts of a user may have changed. `problem` is the last one there was with the model,
-    empty once it answers.
+    `signs_as` is the model's name for people where that is another. `told(user_id)` is called when facts of a
+    user may have changed. `problem` is the last one there was with the model, empty once it answers.
     """
 
     def __init__(
@@ -50,9 +50,11 @@ class Classifier:
         leases: Leases,
         told: Callable[[str], Awaitable[None]],
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        *,
+        signs_as: str | None = None,
     ) -> None:
         self._bus, self._engrams, self._leases, self._told, self._pause = bus, engrams, leases, told, pause
-        self._model, self._model_name = model, model_name
+        self._model, self._model_name, self._signs_as = model, model_name, signs_as or model_name
         self._options = {"num_ctx": num_ctx, "temperature": 0, "num_predict": MAX_TOKENS}
         self._work = asyncio.Event()
         self._subject: Engram | None = None
@@ -108,7 +110,7 @@ class Classifier:
             entities=classified.entities,
             facts=fact_records(facts),
             refused=refused,
-            model=self._model_name,
+            model=self._signs_as,
         )
         self._bus.post(message, _trace(engram))
         await self._told(engram.user_id)

@@ -54,8 +54,10 @@ class MemoryDesk:
 
     async def _list(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         before = math.inf if request.before is None else request.before
-        engrams = await self._engrams.recent(user_id, limit=request.limit, before=before)
-        return MemoryResult(verb=request.verb, engrams=page([engram_record(engram, SHORT) for engram in engrams]))
+        engrams = await self._engrams.recent(user_id, limit=request.limit + 1, before=before)  # one to see if it ends
+        shown = page([engram_record(engram, SHORT) for engram in engrams[: request.limit]])
+        more_before = shown[-1].asked_at if len(shown) < len(engrams) else None
+        return MemoryResult(verb=request.verb, engrams=shown, more_before=more_before)
 
     async def _get(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         engram = await self._engrams.get(user_id, request.engram_id)
@@ -71,7 +73,8 @@ class MemoryDesk:
             record = await self._deletions.delete(user_id, request.engram_id)
         finally:
             await self._told(user_id)
-        return MemoryResult(verb=request.verb, engrams=(record,))
+        repeated_in = await self._engrams.repeated_in(user_id, request.engram_id)
+        return MemoryResult(verb=request.verb, engrams=(record,), repeated_in=repeated_in)
 
     async def _pin(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         await self._engrams.pin(user_id, request.engram_id)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from local.protocol.envelope import Envelope
-from local.protocol.memory_messages import OWNER
+from local.protocol.memory_messages import OWNER, RECALLED
 from local.protocol.messages import ResponseGeneration, ToolCallRecord
 from local.services.engrams.engram import Exchange, Origin
-
-RECALLED = "engram:"  # begins the source of a result that is made of engrams
 
 
 def exchange_of(response: ResponseGeneration, envelope: Envelope, now: float) -> Exchange | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TypeVar
@@ -14,12 +16,13 @@ from local.services.engrams.ranking import Hit
 
 # What is larger would lie outside the frame, in a file of its own, where no deletion would find it at once.
 PAGE_BYTES = 48_000
-SHORT, WHOLE = 2_000, 20_000  # bytes of a text among others, and alone
+SHORT, WHOLE = 3_500, 60_000  # bytes of question and answer together: of an engram among others, and of one alone
+_CUT = " … (cut)"
 R = TypeVar("R", bound=Data)
 
 
 def engram_record(engram: Engram, limit: int = WHOLE) -> EngramRecord:
-    """An engram, query and answer cut to so many bytes each."""
+    """An engram, its question and answer cut to so many bytes together, as JSON counts them."""
     return EngramRecord.model_validate(_fields(engram, limit))
 
 
@@ -89,10 +92,20 @@ def page(records: Sequence[R]) -> tuple[R, ...]:
     return tuple(fitting)
 
 
-def _fields(engram: Engram, limit: int) -> dict[str, object]:
-    return {**asdict(engram), "query": _cut(engram.query, limit), "answer": _cut(engram.answer, limit)}
+def _fields(engram: Engram, room: int) -> dict[str, object]:
+    query = _cut(engram.query, max(room // 2, room - _size(engram.answer)))
+    answer = _cut(engram.answer, room - _size(query))
+    cut = (query, answer) != (engram.query, engram.answer)
+    return {**asdict(engram), "query": query, "answer": answer, "cut": cut}
 
 
-def _cut(text: str, limit: int) -> str:
-    data = text.encode(errors="replace")
-    return text if len(data) <= limit else data[:limit].decode(errors="ignore") + " … (cut)"
+def _cut(text: str, room: int) -> str:
+    if _size(text) <= room:
+        return text
+    room -= _size(_CUT)
+    return text[: bisect_right(range(1, len(text) + 1), room, key=lambda length: _size(text[:length]))] + _CUT
+
+
+def _size(text: str) -> int:
+    """Bytes between the quotation marks of its JSON: a line break has two there, a control character six."""
+    return len(json.dumps(text, ensure_ascii=False).encode(errors="replace")) - 2

@@ -62,7 +62,7 @@ class ParticipantTable:
         others = [child for child in self._children if child.state != "ready"]
         if any(child.state != "starting" or child.restarts for child in others):
             return "degraded"
-        if any("problem" in beat.status.details for beat in self._beats.values()):
+        if any(name.endswith("problem") for beat in self._beats.values() for name in beat.status.details):
             return "degraded"
         return "starting" if others or not self._children else "ok"
 

@@ -33,7 +33,7 @@ tap_app = typer.Typer(cls=_EchoByDefault, help="Watch the bus: echo (the default
 @tap_app.command("echo")
 def echo_command(
     subject: Annotated[
-        Many, typer.Option(help="A subject, a family ('tool.') or a pattern ('tool.*'). '*' includes the status beats.")
+        Many, typer.Option(help="A subject, a family ('tool.') or a pattern ('tool.*'). '*' is all, upkeep included.")
     ] = None,
     session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session.")] = None,
     query: Annotated[str | None, typer.Option(metavar="ID", help="Only what this query caused.")] = None,

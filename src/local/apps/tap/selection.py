@@ -9,6 +9,7 @@ from local.errors import LocalError
 from local.protocol.envelope import Envelope
 from local.protocol.subjects import PARTICIPANT_STATUS, is_family
 
+UPKEEP = (PARTICIPANT_STATUS, "journal.", "model.lease.")
 _PATTERN = re.compile(r"[A-Za-z0-9_.*-]*")
 
 
@@ -25,7 +26,8 @@ class BadSubject(LocalError):
 @dataclass(frozen=True, slots=True)
 class Selection:
     """What to show. `subjects` are whole subjects, families that end in a dot, or patterns in which `*` stands for any
-    characters; without one, everything but the status beats, of which each participant sends one a second.
+    characters; without one, everything but what is said all the time to keep the system going: the status beats, and
+    what the journal and the lines for the models have to say to those who use them.
 
     Raises `BadSubject`.
     """
@@ -39,7 +41,7 @@ class Selection:
         for pattern in self.subjects:
             if not _PATTERN.fullmatch(pattern):
                 raise BadSubject(pattern)
-        wanted = "|".join(map(_as_regex, self.subjects)) or f"(?!{re.escape(PARTICIPANT_STATUS)}$).*"
+        wanted = "|".join(map(_as_regex, self.subjects)) or f"(?!{'|'.join(map(_as_regex, UPKEEP))}$).*"
         object.__setattr__(self, "_wanted", re.compile(wanted))
 
     def wants(self, envelope: Envelope) -> bool:

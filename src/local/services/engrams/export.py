@@ -16,7 +16,7 @@ from local.services.engrams import record
 from local.services.engrams.engram import Fact
 from local.services.engrams.schema import stored_engram
 
-PAGE_BYTES = 48_000  # a page ends with the line that exceeds this: what is larger does not travel within a frame
+PAGE_BYTES = 48_000  # of a page of several lines: what is larger does not travel within a frame, but through a file
 _PAGE_LINES = 200
 _CURSOR = re.compile(r"(engram|fact):(\d{1,18})")
 Lines = Iterator[tuple[int, str]]  # with their numbers
@@ -37,10 +37,11 @@ def page(db: sqlite3.Connection, user_id: str, cursor: str) -> tuple[list[str], 
 def _cut(numbered: Iterable[tuple[int, str]]) -> tuple[list[str], int]:
     lines, last, room = list[str](), 0, PAGE_BYTES
     for number, line in numbered:
-        lines.append(line)
-        last, room = number, room - len(line.encode(errors="replace"))
-        if room < 0:
+        room -= len(line.encode(errors="replace"))
+        if room < 0 and lines:
             break
+        lines.append(line)
+        last = number
     return lines, last
 
 

@@ -14,12 +14,13 @@ from local.services.engrams.masking import masked
 @dataclass(frozen=True, slots=True)
 class Outdated:
     """A fact that an engram states and that holds no more; `values` are what the user said instead, none if that was
-    deleted, or if the user only took the fact back."""
+    deleted, or if the user only took the fact back. `engram_ids` are the engrams that all of this is from."""
 
     slot: str
     value: str
     superseded_at: float
     values: tuple[str, ...]
+    engram_ids: tuple[str, ...]
 
 
 def supersede(db: sqlite3.Connection, statement: Statement) -> Fact:
@@ -72,11 +73,13 @@ def history(db: sqlite3.Connection, user_id: str, slot: str) -> list[Fact]:
 
 def outdated(db: sqlite3.Connection, engram_id: str) -> tuple[Outdated, ...]:
     """The facts of an engram that hold no more."""
-    return tuple(
-        Outdated(fact.slot, fact.value, fact.superseded_at, tuple(now.value for now in _current_of(db, fact)))
-        for fact in _facts(db, "engram_id = ? AND superseded_at IS NOT NULL ORDER BY fact_id", (engram_id,))
-        if fact.superseded_at is not None
-    )
+    facts = _facts(db, "engram_id = ? AND superseded_at IS NOT NULL ORDER BY fact_id", (engram_id,))
+    return tuple(_outdated(fact, _current_of(db, fact)) for fact in facts)
+
+
+def _outdated(fact: Fact, current: Sequence[Fact]) -> Outdated:
+    values, engrams = tuple(now.value for now in current), (fact.engram_id, *(now.engram_id for now in current))
+    return Outdated(fact.slot, fact.value, fact.superseded_at or 0.0, values, tuple(dict.fromkeys(engrams)))
 
 
 def _store(db: sqlite3.Connection, statement: Statement) -> tuple[Fact | None, list[Fact]]:

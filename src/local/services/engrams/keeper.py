@@ -28,6 +28,7 @@ class KeeperState(StrEnum):
     """What dense search can rely on."""
 
     STARTING = "starting"  # nothing is open yet
+    EMPTY = "empty"  # there is nothing to be found, and no index
     BUILDING = "building"  # being filled; words alone are searched
     READY = "ready"
     FAILED = "failed"  # tried again after `RETRY_SECONDS`, or when there is something new
@@ -54,6 +55,8 @@ class VectorKeeper:
 
     def wake(self) -> None:
         """There is something to embed or to clean up."""
+        if self.state is KeeperState.EMPTY:
+            self.state = KeeperState.BUILDING
         self._settled.clear()
         self._work.set()
 
@@ -63,6 +66,8 @@ class VectorKeeper:
 
     async def search(self, user_id: str, vector: Any, limit: int) -> list[str]:
         """Keys of a user's closest vectors. Raises `IndexBroken` while there is no complete index."""
+        if self.state is KeeperState.EMPTY:
+            return []
         index = self._index
         if index is None or self.state is not KeeperState.READY:
             raise IndexBroken(self.trouble or "the vector index is still being built")
@@ -94,6 +99,17 @@ class VectorKeeper:
     async def _keep(self) -> None:
         if self._is_broken:
             await self._close()
+        if await self._store.read(vectors.is_any_wanted):
+            await self._keep_index()
+            self.state = KeeperState.READY
+        else:
+            self.state = KeeperState.EMPTY
+            await self._remove_index()
+        self.trouble = ""
+        if not self._work.is_set():
+            self._settled.set()
+
+    async def _keep_index(self) -> None:
         if self._index is None:
             await self._open()
         state = await self._store.read(vectors.state)
@@ -101,9 +117,15 @@ class VectorKeeper:
             await self._rebuild(state.deletions)
         while await self._embed_some():
             pass
-        self.state, self.trouble = KeeperState.READY, ""
-        if not self._work.is_set():
-            self._settled.set()
+
+    async def _remove_index(self) -> None:
+        """An index of nothing would be in the way: opening one costs a second, and a hundred megabytes."""
+        await self._close()
+        state = await self._store.read(vectors.state)
+        if state.generation or state.has_remains:
+            await self._store.write(lambda db: vectors.use_generation(db, "", state.deletions))
+        self._is_broken = False
+        await asyncio.to_thread(self._remove_others, "")
 
     async def _open(self) -> None:
         """Open the index that SQLite names and bring it up to date, or build a new one."""

@@ -11,6 +11,7 @@ from local.services.engrams.words import Language, terms_of
 
 CANDIDATES = 60
 CONTEXT_WEIGHT = 0.3  # of a word in the exchanges before, against one in the exchange itself
+RARE = 3  # engrams: a word that no more have is there on purpose, however long the text around it
 _MAX_POSTINGS = 4_000  # rows that one search may have to score
 _GROWTH = 1.05  # document frequencies are counted again when there are that many more engrams
 
@@ -19,7 +20,8 @@ _GROWTH = 1.05  # document frequencies are counted again when there are that man
 class LexicalHit:
     """An engram that has words of the question. `bm25` is better the larger it is; `coverage` is its share of what an
     average text with all the words would get (Σ idf), so about 1 if it has them all. A word that is in no text counts
-    like one that is in a single text. Unlike `bm25`, it can be compared between languages."""
+    like one that is in a single text. What is rare counts in a long text as in an average one. Unlike `bm25`, it can be
+    compared between languages."""
 
     number: int
     bm25: float
@@ -46,13 +48,18 @@ class LexicalSearch:
         wanted = affordable(frequencies, _MAX_POSTINGS)
         if not wanted:
             return []
-        best = sum(_idf(max(1, frequency), self._documents[table]) for frequency in frequencies.values())
+        weights = {term: _idf(max(1, frequency), self._documents[table]) for term, frequency in frequencies.items()}
+        best, rare = sum(weights.values()), _rare(db, table, {term: weights[term] for term in wanted})
+        first = ",".join(map(str, rare))  # a long text with a rare word is not crowded out by many short ones without
         rows = db.execute(
             f"SELECT number, -bm25({table}, 1.0, ?) AS bm25 FROM {table} JOIN engrams ON number = {table}.rowid"
-            f" WHERE {table} MATCH ? AND user_id = ? ORDER BY bm25 DESC LIMIT ?",
+            f" WHERE {table} MATCH ? AND user_id = ? ORDER BY number IN ({first}) DESC, bm25 DESC LIMIT ?",
             (CONTEXT_WEIGHT, " OR ".join(_quoted(term) for term in wanted), user_id, CANDIDATES),
         ).fetchall()
-        return [LexicalHit(row["number"], row["bm25"], row["bm25"] / best) for row in rows]
+        return [
+            LexicalHit(row["number"], row["bm25"], max(row["bm25"], rare.get(row["number"], 0.0)) / best)
+            for row in rows
+        ]
 
     def _frequency(self, db: sqlite3.Connection, table: Language, term: str) -> int:
         """In how many texts a word is, counted no further than it matters."""
@@ -84,6 +91,17 @@ def affordable(frequencies: Mapping[str, int], postings: int) -> list[str]:
             break
         chosen.append(term)
     return chosen
+
+
+def _rare(db: sqlite3.Connection, table: Language, weights: Mapping[str, float]) -> dict[int, float]:
+    """Engrams by number that have words of their own that are rare, and the sum of these words' weights."""
+    found: dict[int, float] = {}
+    sql = f"SELECT rowid FROM {table} WHERE {table} MATCH ? LIMIT {RARE + 1}"
+    for term, weight in weights.items():
+        numbers = [number for (number,) in db.execute(sql, (f"exchange : {_quoted(term)}",))]
+        for number in numbers if len(numbers) <= RARE else ():
+            found[number] = found.get(number, 0.0) + weight
+    return found
 
 
 def _idf(frequency: int, documents: int) -> float:

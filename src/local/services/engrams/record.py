@@ -91,6 +91,16 @@ def changes(db: sqlite3.Connection, user_id: str, engram_id: str) -> list[Change
     return [Change(row["at"], row["what"], row["value"]) for row in rows]
 
 
+def repeated_in(db: sqlite3.Connection, user_id: str, engram_id: str) -> tuple[str, ...]:
+    """A user's engrams of the queries in which an answer rests on this engram, one for each query, oldest first."""
+    # Where another respondent's answer is the one that does, the users' own stands for it: min() chooses the row.
+    sql = (
+        "SELECT engram_id, min(respondent_id) FROM engrams WHERE query_id IN"
+        " (SELECT query_id FROM engrams WHERE user_id = ? AND instr(recalled, ?)) GROUP BY query_id ORDER BY number"
+    )
+    return tuple(row["engram_id"] for row in db.execute(sql, (user_id, json.dumps(engram_id))).fetchall())
+
+
 def _origin(db: sqlite3.Connection, exchange: Exchange) -> Origin:
     """Where an answer's content comes from, also by way of what was recalled for it: that makes nothing cleaner."""
     marks = ",".join("?" * len(exchange.recalled))

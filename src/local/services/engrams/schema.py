@@ -96,6 +96,7 @@ MIGRATIONS = (
     );
     INSERT INTO vector_index (id) VALUES (1);
     """,
+    "CREATE INDEX engrams_unparsed ON engrams (number) WHERE classified = 2 AND searchable",
 )
 
 

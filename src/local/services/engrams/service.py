@@ -210,6 +210,10 @@ class EngramService:
         self._keeper.wake()
         return count
 
+    async def repeated_in(self, user_id: str, engram_id: str) -> tuple[str, ...]:
+        """A user's engrams that had recalled this one, also one that is deleted by now, oldest first."""
+        return await self._store.read(lambda db: record.repeated_in(db, user_id, engram_id))
+
     async def deletions(self) -> list[Deletion]:
         """What was deleted here, and others have yet to be told of."""
         return await self._store.read(deletion.unfinished)
@@ -239,6 +243,8 @@ class EngramService:
     async def _by_meaning(self, user_id: str, question: str) -> tuple[list[str], Vector | None, tuple[str, ...]]:
         """Keys, the question's vector, and what could not be searched."""
         embedder = self._keeper.embedder
+        if self._keeper.state is KeeperState.EMPTY:
+            return [], None, ()
         if embedder is None or self._keeper.state is not KeeperState.READY:
             return [], None, (self._keeper.trouble or "the index of meanings is still being built",)
         try:

@@ -86,6 +86,12 @@ def use_generation(db: sqlite3.Connection, generation: str, deletions: int) -> N
     db.execute(sql, (generation, deletions))
 
 
+def is_any_wanted(db: sqlite3.Connection) -> bool:
+    """Whether an index would have anything in it."""
+    sql = "SELECT EXISTS (SELECT 1 FROM vectors) OR EXISTS (SELECT 1 FROM engrams WHERE embedded = 0 AND searchable)"
+    return bool(db.execute(sql).fetchone()[0])
+
+
 def count_pending(db: sqlite3.Connection) -> int:
     """How many engrams have no vector yet."""
     (count,) = db.execute("SELECT count(*) FROM engrams WHERE embedded = 0 AND searchable").fetchone()

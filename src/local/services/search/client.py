@@ -25,7 +25,13 @@ class ProviderClient:
         self._provider, self._hints = provider, hints
         self._address = str(httpx.URL(base_url).copy_with(userinfo=b"")).rstrip("/")
         # The chain bounds the time of a whole search; httpx bounds each read, which one byte a second satisfies.
-        self._client = httpx.AsyncClient(base_url=base_url, timeout=None, trust_env=False, follow_redirects=False)
+        self._client = httpx.AsyncClient(
+            base_url=base_url,
+            timeout=None,
+            trust_env=False,
+            follow_redirects=False,
+            verify=self._address.startswith("https:"),  # plain http has no use for certificates, which take 25 ms
+        )
 
     async def close(self) -> None:
         """Close every connection."""

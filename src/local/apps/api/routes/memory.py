@@ -50,9 +50,7 @@ class _Memory:
         memories = self._context.memories
         if not query.strip():
             page = await memories.ask("list", user_id, limit=limit, before=before)
-            # One that is full, of texts rather than of engrams, is no sign of the end: only an empty one is.
-            more_before = page.engrams[-1].asked_at if page.engrams else None
-            return Json({"engrams": _aged(page.engrams), "more_before": more_before})
+            return Json({"engrams": _aged(page.engrams), "more_before": page.more_before})
         if before is not None:
             raise Refusal("invalid", "before: a search has no pages; leave it out, or leave out the query", "before")
         found = await memories.ask("search", user_id, query=query, limit=limit)
@@ -64,10 +62,11 @@ class _Memory:
         return Json({"engram": _aged([engram])[0], "facts": result.facts, "changes": result.changes})
 
     async def delete(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
-        """Remove an engram for good, and the exchange that it remembers."""
-        engram, _ = await self._context.memories.engram("delete", user_id, engram_id)
-        self._context.session.forget(engram.query_id)
-        return Json({"engram_id": engram_id, "query_id": engram.query_id, "deleted": True})
+        """Remove an engram for good, and the exchange that it remembers. Others may repeat it: their ids are told."""
+        engram, result = await self._context.memories.engram("delete", user_id, engram_id)
+        self._context.session.forget(engram_id, engram.query_id)
+        told = {"engram_id": engram_id, "query_id": engram.query_id, "deleted": True}
+        return Json({**told, "repeated_in": result.repeated_in})
 
     async def pin(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
         """Have what the user said there in every conversation."""

@@ -1,0 +1,56 @@
+"""What the children share is in the template before they are forked from it."""
+
+import json
+import subprocess
+import sys
+
+from local.apps.warm_up import PRELOAD
+from local.config import BUILT_IN, TAKE_PART
+
+LOOK = """
+import asyncio, gc, importlib, json, logging, sys, threading
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+import local.tools.tool, zmq
+tools = [each for each in local.tools.tool.Tool.__subclasses__() if each.__module__.startswith("local.")]
+print(json.dumps({
+    "modules": [name for name, module in sys.modules.items() if module is not None],
+    "tools": [each.name for each in tools],
+    "worked_out": local.tools.tool.Tool.arguments.__func__.cache_info().currsize,
+    "frozen": gc.get_freeze_count(), "collects": gc.isenabled(),
+    "level": logging.getLogger().level,
+    "threads": threading.active_count(), "contexts": zmq.Context._instance is not None,
+}))
+"""
+
+
+def template() -> dict[str, object]:
+    """A process that has imported what the template does, in the same order."""
+    names = ["local.runtime.preloading", *PRELOAD, "local.runtime.child", "local.runtime.preloaded"]
+    done = subprocess.run([sys.executable, "-c", LOOK, *names], capture_output=True, text=True, check=True)
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_the_template_has_what_every_child_would_import_or_make_for_itself() -> None:
+    found = template()
+    modules = found["modules"]
+    assert isinstance(modules, list)
+    takes_part = {BUILT_IN[name].partition(":")[0] for name in TAKE_PART}
+    late = {"httpcore", "anyio._backends._asyncio", "pydantic.v1", "encodings.utf_8_sig", "local.runtime.journal"}
+    assert (takes_part | late) - set(modules) == set()
+    assert found["worked_out"] == len(found["tools"]) == 4  # type: ignore[arg-type]  # a list
+
+
+def test_the_template_has_nothing_that_is_heavy_and_rarely_needed() -> None:
+    modules = template()["modules"]
+    assert isinstance(modules, list)
+    assert {"numpy", "chromadb", "tokenizers", "trafilatura", "lxml", "rich", "pygments"} & set(modules) == set()
+
+
+def test_the_template_is_ready_to_be_forked() -> None:
+    found = template()
+    assert found["collects"] is True
+    assert found["frozen"] != 0
+    assert (found["threads"], found["contexts"]) == (1, False)
+    assert found["level"] == 20

@@ -61,7 +61,7 @@ def ask(stage: Any) -> Ask:
     async def ask(query_id: str, user: str | None = "ann", **fields: Any) -> list[str]:
         stage.model.will_say("Well.")
         query = QueryReceived(query_id=query_id, query="Well?", **fields)
-        await stage.door.bus.publish(query, Trace(query_id, None, "s", user))
+        await stage.door.bus.publish(query, Trace(query_id, None, f"session of {user}", user))
         await stage.door.hears(ResponseGeneration, query_id=query_id)
         return listed(stage.model.asked[-1].messages)
 
@@ -154,7 +154,7 @@ async def test_a_session_shows_what_is_pinned_as_the_model_gets_it(
 ) -> None:
     await serve(memory)
     await ask("q1")
-    request = ConversationRequest(verb="session", key="s")
+    request = ConversationRequest(verb="session", key="session of ann")
     result = await stage.door.bus.request(request, ConversationResult, 20)
     assert listed(result.value["messages"]) == ["I am ann."]
 

@@ -195,7 +195,10 @@ async def test_a_kept_connection_does_not_wait_for_delayed_acknowledgements(http
 
 
 async def test_the_log_is_bounded(serving: Any) -> None:
-    async with serving(StandInSettings(log_size=2)) as url, httpx.AsyncClient(base_url=url, trust_env=False) as http:
+    async with (
+        serving(StandInSettings(log_size=2)) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http,
+    ):
         for _ in range(3):
             await streamed(http)
         assert [entry["number"] for entry in (await http.get("/stand_in/log")).json()["requests"]] == [2, 3]
@@ -203,7 +206,7 @@ async def test_the_log_is_bounded(serving: Any) -> None:
 
 async def test_one_at_a_time_means_that_answers_do_not_overlap_and_a_client_that_leaves_gives_way(serving: Any) -> None:
     settings = StandInSettings(served_at_once=1, latency_seconds=0.02)
-    async with serving(settings) as url, httpx.AsyncClient(base_url=url, trust_env=False) as http:
+    async with serving(settings) as url, httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http:
         both = await asyncio.gather(streamed(http), streamed(http))
         assert max(parts[-1]["load_duration"] for parts in both) >= 20_000_000
         await inject(http, "first_token_delay", seconds=60)
@@ -216,7 +219,7 @@ async def test_one_at_a_time_means_that_answers_do_not_overlap_and_a_client_that
 
 
 async def test_stopping_breaks_off_what_is_under_way(serving: Any) -> None:
-    async with serving(StandInSettings()) as url, httpx.AsyncClient(base_url=url, trust_env=False) as http:
+    async with serving(StandInSettings()) as url, httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http:
         await inject(http, "flood", tokens=100_000)
         await inject(http, "chunk_delay", seconds=0.01)
         context = http.stream("POST", "/api/chat", json=PARIS)

@@ -52,7 +52,7 @@ async def test_the_ollama_package_reads_them(url: str) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_openai_package_reads_them(url: str, stream: bool) -> None:
     asked: Any = {"model": GEMMA, "messages": ASKED, "logprobs": True, "top_logprobs": 1, "reasoning_effort": "none"}
-    transport = httpx.AsyncClient(trust_env=False)
+    transport = httpx.AsyncClient(trust_env=False, timeout=30)
     async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none", http_client=transport) as client:
         answer: Any = await client.chat.completions.create(stream=stream, **asked)
         choices = [chunk.choices[0] async for chunk in answer if chunk.choices] if stream else answer.choices

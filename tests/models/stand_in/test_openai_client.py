@@ -16,7 +16,7 @@ PARIS: list[Any] = [{"role": "user", "content": "What is the capital of France?"
 
 @pytest.fixture
 async def client(url: str) -> AsyncIterator[openai.AsyncOpenAI]:
-    transport = httpx.AsyncClient(trust_env=False)
+    transport = httpx.AsyncClient(trust_env=False, timeout=30)
     async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="any", http_client=transport, max_retries=0) as client:
         yield client
 

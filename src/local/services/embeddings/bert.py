@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import gcd
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ints = NDArray[np.int64]
 
+_BLOCK = 128  # columns
 _EPSILON = 1e-12
 _MASKED = -1e9  # added to the attention scores of padding
 
@@ -20,12 +22,12 @@ class Bert:
     """`weights` by their names in the checkpoint; their shapes say how many layers there are and how wide they are."""
 
     def __init__(self, weights: Mapping[str, Floats], heads: int) -> None:
-        import numpy as np
 
         self._heads = heads
-        # The matrices of the layers lie as they are multiplied: as the checkpoint has them it takes twice as long [m].
+        # The matrices of the layers lie as they are multiplied, and in blocks that a core's own cache holds: a short
+        # text takes a fifth longer with whole ones, and more than twice as long as the checkpoint has them [m].
         self._weights = {
-            name: np.ascontiguousarray(weight.T) if name.startswith("encoder.") and weight.ndim == 2 else weight
+            name: _in_blocks(weight) if name.startswith("encoder.") and weight.ndim == 2 else weight
             for name, weight in weights.items()
         }
         self._layers = 1 + max(int(name.split(".")[2]) for name in weights if name.startswith("encoder.layer."))
@@ -66,10 +68,10 @@ class Bert:
         return self._linear(mixed.transpose(0, 2, 1, 3).reshape(texts, tokens, width), name + "output.dense")
 
     def _linear(self, inputs: Floats, name: str) -> Floats:
-        weight = self._weights[f"{name}.weight"]
-        # One product of two matrices: NumPy would do a stack of them one by one, three times as slow.
-        product: Floats = inputs.reshape(-1, weight.shape[0]) @ weight + self._weights[f"{name}.bias"]
-        return product.reshape(*inputs.shape[:-1], -1)
+        blocks = self._weights[f"{name}.weight"]
+        # All rows of all texts at once: NumPy would do a stack of texts one by one, three times as slow.
+        products: Floats = inputs.reshape(1, -1, blocks.shape[1]) @ blocks
+        return products.transpose(1, 0, 2).reshape(*inputs.shape[:-1], -1) + self._weights[f"{name}.bias"]
 
     def _norm(self, inputs: Floats, name: str) -> Floats:
         import numpy as np
@@ -78,6 +80,15 @@ class Bert:
         scaled = centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + _EPSILON)
         normed: Floats = scaled * self._weights[f"{name}.LayerNorm.weight"] + self._weights[f"{name}.LayerNorm.bias"]
         return normed
+
+
+def _in_blocks(weight: Floats) -> Floats:
+    """(blocks, inputs, outputs of a block) of a matrix (outputs, inputs)."""
+    import numpy as np
+
+    outputs, inputs = weight.shape
+    width = gcd(outputs, _BLOCK)
+    return np.ascontiguousarray(weight.reshape(outputs // width, width, inputs).transpose(0, 2, 1))
 
 
 def _softmax(scores: Floats) -> Floats:

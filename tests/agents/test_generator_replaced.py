@@ -29,7 +29,7 @@ async def test_a_second_process_takes_over_and_the_first_one_ends(
     await stage.door.hears(GenerationToken)
     stage.model.will_say("The five.")
     await stage.generator()
-    await stage.door.hears(JournalFenced, consumer=CONSUMER, instance=first.bus.instance)
+    await stage.door.hears(JournalFenced, instance=first.bus.instance)
     await first.ended()
     response = await stage.end_of("q1")
     assert (response.status, response.answer) == ("answered", "The five.")

@@ -19,7 +19,7 @@ from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, Re
 from local.protocol.memory_messages import MemoryIngested
 from local.protocol.messages import ErrorInfo, QueryFailed, ResponseGeneration
 
-SESSIONS, QUESTIONS, FAULTS = 4, 5, 12
+SESSIONS, QUESTIONS, FAULTS = 3, 3, 6
 THINK_SECONDS = 0.5
 ZERO = Learned("q1", "A", 0.0)
 UNACKNOWLEDGED = ("memory.told", "critic.told", "reward.told", "generator_b.answered")

@@ -140,12 +140,14 @@ class ChaosSystem:
             stderr=asyncio.subprocess.PIPE,
         )
         assert process.stderr is not None
+        said = b""
         try:
             async for line in process.stderr:
+                said += line
                 if b" serves " in line:
                     break
             else:
-                raise AssertionError("the replacement has ended instead of serving")
+                raise AssertionError(f"the replacement has ended instead of serving: {said.decode()}")
             yield
         finally:
             with suppress(ProcessLookupError):

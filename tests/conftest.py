@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import fnmatch
+import os
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack, closing, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -268,3 +270,20 @@ def until() -> Callable[[Callable[[], object]], Awaitable[None]]:
                 await asyncio.sleep(0.005)
 
     return until
+
+
+@pytest.fixture
+def files_with() -> Callable[..., list[str]]:
+    """The files under a folder that a text is in, in whatever case; others may write and delete there meanwhile."""
+
+    def files_with(folder: Path, *texts: str | bytes, name: str = "*") -> list[str]:
+        needles = [(text.encode() if isinstance(text, str) else text).lower() for text in texts]
+        found: list[str] = []
+        for parent, _, names in os.walk(folder):  # unlike `Path.rglob`, it passes over folders that have just gone
+            for file in map(Path(parent).joinpath, fnmatch.filter(names, name)):
+                with suppress(FileNotFoundError):
+                    content = file.read_bytes().lower()
+                    found += [str(file.relative_to(folder))] * any(needle in content for needle in needles)
+        return found
+
+    return files_with

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from local.runtime.participant import Settingless
 from local.tools.tool import Tool, ToolOutput
 
 Stage = Any  # of conftest.py
+FilesWith = Callable[..., list[str]]  # of conftest.py
 SECRET = "Mau is my cat"
 ENGRAM = "0123456789abcdef" * 2
 
@@ -32,10 +34,6 @@ class RecallTool(Tool):
 
     async def run(self) -> ToolOutput:
         return ToolOutput(f"You said: {SECRET}", (f"engram:{ENGRAM}",))
-
-
-def contents(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
 async def answered(stage: Stage, query: str, query_id: str, session: str = "s", answer: str = "Noted.") -> None:
@@ -69,30 +67,28 @@ async def record(stage: Stage, verb: str, key: str) -> ConversationResult:
     return result
 
 
-def on_own_record(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.glob("conversation.db*"))
-
-
-async def test_a_deleted_exchange_leaves_its_session_and_every_other_one_stays(stage: Stage, tmp_path: Path) -> None:
+async def test_a_deleted_exchange_leaves_its_session_and_every_other_one_stays(
+    stage: Stage, tmp_path: Path, files_with: FilesWith
+) -> None:
     await stage.generator()
     await answered(stage, SECRET, "q")
     await answered(stage, "And else?", "q2", answer="Nothing.")
     await forgotten(stage)
-    assert SECRET.encode() not in on_own_record(tmp_path)
+    assert files_with(tmp_path, SECRET, name="conversation.db*") == []
     turns = (await record(stage, "session", "s")).value["turns"]
     assert [turn["query_id"] for turn in turns] == ["q2"]
     assert (await record(stage, "query", "q")).error.kind == "not_found"
 
 
 async def test_what_another_session_has_recalled_of_it_is_gone_from_the_record_and_from_the_journal(
-    stage: Stage, tmp_path: Path
+    stage: Stage, tmp_path: Path, files_with: FilesWith
 ) -> None:
     await stage.generator()
     await recall(stage, "q2", "A cat.")
     await stage.end_of("q2")
-    assert SECRET.encode() in contents(tmp_path)
+    assert files_with(tmp_path, SECRET)
     await forgotten(stage)
-    assert SECRET.encode() not in contents(tmp_path)
+    assert files_with(tmp_path, SECRET) == []
     [turn] = (await record(stage, "session", "other")).value["turns"]
     assert turn["answer"] == "A cat."
     outcome = (await record(stage, "query", "q2")).value["outcome"]
@@ -100,7 +96,7 @@ async def test_what_another_session_has_recalled_of_it_is_gone_from_the_record_a
 
 
 async def test_a_turn_that_has_just_recalled_it_ends_first_and_does_not_bring_it_back(
-    stage: Stage, tmp_path: Path
+    stage: Stage, tmp_path: Path, files_with: FilesWith
 ) -> None:
     may_end = asyncio.Event()
     await stage.generator()
@@ -112,7 +108,7 @@ async def test_a_turn_that_has_just_recalled_it_ends_first_and_does_not_bring_it
     may_end.set()
     await stage.door.hears(ResponseGeneration, query_id="q2")
     await stage.door.until(lambda: len(stage.acknowledged()) > before + 1)
-    assert SECRET.encode() not in contents(tmp_path)
+    assert files_with(tmp_path, SECRET) == []
 
 
 def _put_off(stage: Stage) -> bool:
@@ -120,7 +116,9 @@ def _put_off(stage: Stage) -> bool:
     return any(beat.counters.get("put_off") for beat in stage.door.of(ParticipantStatus, name="generator"))
 
 
-async def test_an_exchange_is_forgotten_when_nothing_runs_in_its_session(stage: Stage, tmp_path: Path) -> None:
+async def test_an_exchange_is_forgotten_when_nothing_runs_in_its_session(
+    stage: Stage, tmp_path: Path, files_with: FilesWith
+) -> None:
     may_end = asyncio.Event()
     await stage.generator()
     await answered(stage, SECRET, "q")
@@ -132,17 +130,19 @@ async def test_an_exchange_is_forgotten_when_nothing_runs_in_its_session(stage: 
     may_end.set()
     await stage.door.hears(ResponseGeneration, query_id="q2")
     await stage.door.until(lambda: len(stage.acknowledged()) > before + 1)
-    assert SECRET.encode() not in on_own_record(tmp_path)
+    assert files_with(tmp_path, SECRET, name="conversation.db*") == []
 
 
-async def test_the_second_respondent_forgets_its_answer_to_it_as_well(stage: Stage, tmp_path: Path) -> None:
+async def test_the_second_respondent_forgets_its_answer_to_it_as_well(
+    stage: Stage, tmp_path: Path, files_with: FilesWith
+) -> None:
     await stage.generator()
     await stage.second_respondent()
     stage.model_b.will_say(f"Oh, {SECRET}")
     await answered(stage, "My cat?", "q")
     await stage.door.hears(ResponseGeneration, query_id="q", respondent_id="B")
     await stage.door.bus.request(JournalRedact(query_id="q"), JournalRedacted, 10)
-    assert SECRET.encode() in contents(tmp_path)
+    assert files_with(tmp_path, SECRET)
     await delete(stage)
     await stage.door.hears(JournalAck, consumer=DELETIONS)
-    assert SECRET.encode() not in contents(tmp_path)
+    assert files_with(tmp_path, SECRET) == []

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from local.agents import outcome
-from local.agents.generator import CONSUMER
 from local.bus import journal_consumer
 from local.errors import StoreFull
 from local.models.chat import ToolCall

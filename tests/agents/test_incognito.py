@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,8 @@ from local.protocol.messages import (
 from local.services.conversation import Asked, ConversationService
 
 Stage = Any  # of conftest.py
+FilesWith = Callable[..., list[str]]  # of conftest.py
 SECRET = "Mau is my cat"
-
-
-def contents(folder: Path, files: str = "*") -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob(files) if file.is_file())
 
 
 async def answered(stage: Stage, query_id: str = "q", session: str = "s", *, incognito: bool = True) -> None:
@@ -63,35 +61,37 @@ async def test_a_query_that_does_not_go_with_its_session_is_refused_in_words(sta
     await answered(stage, "again", incognito=incognito)
 
 
-async def test_it_ends_with_the_process_and_leaves_nothing(stage: Stage, tmp_path: Path) -> None:
+async def test_it_ends_with_the_process_and_leaves_nothing(stage: Stage, tmp_path: Path, files_with: FilesWith) -> None:
     generator = await stage.generator()
     await answered(stage)
     await answered(stage, "q2", "kept", incognito=False)
-    assert contents(tmp_path).count(SECRET.encode()) > 1
+    assert files_with(tmp_path, f'{SECRET} q"')
     await generator.stop()
-    assert f"{SECRET} q2".encode() in contents(tmp_path)
-    assert f"{SECRET} q".encode() + b'"' not in contents(tmp_path)
+    assert files_with(tmp_path, f"{SECRET} q2")
+    assert files_with(tmp_path, f'{SECRET} q"') == []
     assert [notice.deleted_session_id for notice in stage.door.of(SessionDeleted)] == ["s"]
     await stage.generator()
     assert await sessions(stage) == {"kept": False}
 
 
-async def test_what_a_killed_process_has_left_is_gone_before_the_next_one_serves(stage: Stage, tmp_path: Path) -> None:
+async def test_what_a_killed_process_has_left_is_gone_before_the_next_one_serves(
+    stage: Stage, tmp_path: Path, files_with: FilesWith
+) -> None:
     generator = await stage.generator()
     await answered(stage)
     stage.model.will_say(asyncio.Event())
     await stage.door.ask(f"{SECRET}, still", "open", incognito=True)
     await stage.door.hears(QueryAccepted, query_id="open")
     await generator.kill()
-    assert SECRET.encode() in contents(tmp_path)
+    assert files_with(tmp_path, SECRET)
     await stage.generator()
-    assert SECRET.encode() not in contents(tmp_path)
+    assert files_with(tmp_path, SECRET) == []
     assert await sessions(stage) == {}
     assert [entry.redacted for entry in await stage.on_record("open", QueryReceived)] == [True]
 
 
 async def test_what_could_not_be_deleted_at_the_start_is_deleted_as_soon_as_possible(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, tmp_path: Path, files_with: FilesWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_deletion, "JOURNAL_SECONDS", 0.1)
     generator = await stage.generator()
@@ -101,7 +101,7 @@ async def test_what_could_not_be_deleted_at_the_start_is_deleted_as_soon_as_poss
     await stage.generator(incognito_minutes=0.005)
     await stage.journal()
     await stage.door.hears(SessionDeleted)
-    assert SECRET.encode() not in contents(tmp_path, "journal.db*")
+    assert files_with(tmp_path, SECRET, name="journal.db*") == []
 
 
 async def test_it_ends_when_nothing_was_asked_for_long(stage: Stage) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,9 @@ from local.services.conversation import Asked, ConversationService, TurnStatus
 from local.services.journal.store import JournalStore
 
 Stage = Any  # of conftest.py
+FilesWith = Callable[..., list[str]]  # of conftest.py
 SECRET = "Mau is my cat"
 ERROR = ErrorInfo(kind="gave_up", message=SECRET)
-
-
-def contents(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
 async def delete(stage: Stage, session_id: str = "s") -> ConversationResult:
@@ -57,25 +55,29 @@ async def answered(stage: Stage, query_id: str = "q") -> None:
     await stage.door.hears(ResponseGeneration, query_id=query_id)
 
 
-async def test_a_deleted_session_has_left_no_word_in_any_file(stage: Stage, tmp_path: Path) -> None:
+async def test_a_deleted_session_has_left_no_word_in_any_file(
+    stage: Stage, tmp_path: Path, files_with: FilesWith
+) -> None:
     await stage.generator()
     await answered(stage)
-    assert SECRET.encode() in contents(tmp_path)
+    assert files_with(tmp_path, SECRET)
     result = await delete(stage)
     assert (result.value["session_id"], result.value["deleted_turns"]) == ("s", 1)
     assert result.value["redacted_messages"] >= 3  # the query, its answer, and the dialog that is recorded
-    assert SECRET.encode() not in contents(tmp_path)
+    assert files_with(tmp_path, SECRET) == []
 
 
-async def test_what_a_tool_says_only_after_the_deletion_is_not_kept_either(stage: Stage, tmp_path: Path) -> None:
+async def test_what_a_tool_says_only_after_the_deletion_is_not_kept_either(
+    stage: Stage, tmp_path: Path, files_with: FilesWith
+) -> None:
     await stage.generator()
     await answered(stage)
     await delete(stage)
     late = ToolResult(query_id="q", call_id="q:0:0", tool="dice", result=SECRET)
     sent = await stage.door.bus.publish(late, Trace("q", None, "s"))
     await stage.door.bus.publish(QueryCancel(query_id="unknown"))  # on record when this returns, and what was before it
-    assert sent.id.encode() in contents(tmp_path)
-    assert SECRET.encode() not in contents(tmp_path)
+    assert files_with(tmp_path, sent.id)
+    assert files_with(tmp_path, SECRET) == []
 
 
 async def test_a_session_with_an_open_query_is_not_deleted(stage: Stage) -> None:
@@ -126,7 +128,9 @@ async def test_a_journal_that_cannot_redact_keeps_the_session(stage: Stage, monk
     assert (await shown(stage)).value["turns"]
 
 
-async def test_an_outcome_that_had_not_left_yet_leaves_before_the_deletion(stage: Stage, tmp_path: Path) -> None:
+async def test_an_outcome_that_had_not_left_yet_leaves_before_the_deletion(
+    stage: Stage, tmp_path: Path, files_with: FilesWith
+) -> None:
     """Else it would reach the journal behind it."""
     async with ConversationService(stage.database) as record:
         body = QueryReceived(query_id="q", query=SECRET).encode().decode()
@@ -136,7 +140,7 @@ async def test_an_outcome_that_had_not_left_yet_leaves_before_the_deletion(stage
         deletion = SessionDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
         deleted, redacted = await deletion.delete("s")
     assert (deleted, redacted) == (1, 2)
-    assert SECRET.encode() not in contents(tmp_path)
+    assert files_with(tmp_path, SECRET) == []
 
 
 async def test_everybody_else_is_told_of_a_deletion_and_the_notice_stays_on_record(stage: Stage) -> None:
@@ -165,7 +169,9 @@ async def test_a_deletion_that_ended_half_way_is_told_again_when_it_is_repeated(
     assert len(stage.door.of(SessionDeleted)) == 2
 
 
-async def test_files_that_only_a_deleted_session_has_named_go_with_it(stage: Stage, tmp_path: Path) -> None:
+async def test_files_that_only_a_deleted_session_has_named_go_with_it(
+    stage: Stage, tmp_path: Path, files_with: FilesWith
+) -> None:
     files = AttachmentStore(tmp_path / "attachments")
     own, shared = (files.put(name, "text/plain", SECRET.encode(), SECRET).id for name in ("own.txt", "shared.txt"))
     async with ConversationService(stage.database) as record:
@@ -177,7 +183,7 @@ async def test_files_that_only_a_deleted_session_has_named_go_with_it(stage: Sta
         await deletion.delete("s")
         assert [file.name for file in (tmp_path / "attachments").iterdir()] == [shared]
         await deletion.delete("t")
-    assert SECRET.encode() not in contents(tmp_path)
+    assert files_with(tmp_path, SECRET) == []
 
 
 def failure(query_id: str) -> str:

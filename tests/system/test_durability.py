@@ -63,21 +63,19 @@ def test_after_everything_was_killed_the_next_start_answers_what_was_accepted(st
         assert "Rome" in httpx.get(f"{system.api_url}/query/kept").json()["answer"]
 
 
-def test_a_deleted_session_is_in_no_file_and_the_journal_says_that_it_was_removed(start, tmp_path: Path) -> None:
+def test_a_deleted_session_is_in_no_file_and_the_journal_says_that_it_was_removed(
+    start, tmp_path: Path, files_with
+) -> None:
     secret = "My cat is called Mau-Mau-the-Third."
     with start(tmp_path) as system:
         answer = httpx.post(
             f"{system.api_url}/query", json={"query": secret, "session_id": "gone"}, timeout=SECONDS
         ).json()
-        assert _files_with(tmp_path, b"Mau-Mau-the-Third")
+        assert files_with(tmp_path, "Mau-Mau-the-Third")
         deleted = httpx.delete(f"{system.api_url}/sessions/gone", timeout=SECONDS)
         assert (deleted.status_code, deleted.json()["deleted_turns"]) == (200, 1)
         assert httpx.get(f"{system.api_url}/query/{answer['query_id']}").status_code == 410
         command = [sys.executable, "-m", "local.apps.cli", "journal", "show", "gone", "--data-dir", str(tmp_path)]
         shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert "(removed)" in shown and "Mau" not in shown
-        assert _files_with(tmp_path, b"Mau-Mau-the-Third") == []
-
-
-def _files_with(folder: Path, text: bytes) -> list[str]:
-    return [file.name for file in folder.rglob("*") if file.is_file() and text in file.read_bytes()]
+        assert files_with(tmp_path, "Mau-Mau-the-Third") == []

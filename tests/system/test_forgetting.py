@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from local.apps.temporary_system import TemporarySystem, write_settings
 
 Live = Any  # of conftest.py
+Run = Callable[[], Any]
+Holders = Callable[[], list[str]]
 PARTICIPANTS = ["arbiter", "generator", "memory", "search_memory", "critic", "reward"]
 RARE = "quokkaberry"
 FORGOTTEN = ["[a memory that was deleted]"]
@@ -19,7 +22,7 @@ TOLD, ASKED = f"I take my coffee with {RARE} syrup.", "How do I take my coffee?"
 
 
 @pytest.fixture
-def run(tmp_path: Path, watching: Callable[..., Live]) -> Callable[[], Any]:
+def run(tmp_path: Path, watching: Callable[..., Live]) -> Run:
     """Starts the system on the test's data directory, for as long as a `with` block lasts."""
     config_dir = write_settings(tmp_path / "config", {"system": {"participants": PARTICIPANTS}})
 
@@ -34,13 +37,10 @@ def run(tmp_path: Path, watching: Callable[..., Live]) -> Callable[[], Any]:
     return run
 
 
-def files_with_it(data_dir: Path) -> list[str]:
-    """The files that the rare word is in, as text in whatever case."""
-    found: list[str] = []
-    for file in filter(Path.is_file, data_dir.rglob("*")):
-        with suppress(FileNotFoundError):  # the system is at work
-            found += [str(file.relative_to(data_dir))] * (RARE.encode() in file.read_bytes().lower())
-    return found
+@pytest.fixture
+def holders(tmp_path: Path, files_with: Callable[..., list[str]]) -> Holders:
+    """Tells which files of the data directory the rare word is in."""
+    return partial(files_with, tmp_path / "data", RARE)
 
 
 def what_it_recalled(answer: dict[str, Any]) -> list[str]:
@@ -52,7 +52,7 @@ def memories(live: Live) -> list[dict[str, Any]]:
     return engrams
 
 
-def tell_and_recall(live: Live) -> None:
+def tell_and_recall(live: Live, holders: Holders) -> None:
     """A preference is told in one session and recalled in another; everybody has looked at both answers."""
     live.ask(TOLD, session_id="told")
     live.wait_until(lambda: bool(memories(live)))
@@ -61,7 +61,7 @@ def tell_and_recall(live: Live) -> None:
     assert [call["tool"] for call in answer["tool_calls"]] == ["search_memory"]
     live.wait_until(lambda: all(engram["score"] for engram in memories(live)) and len(memories(live)) == 2)
     live.wait_until(lambda: is_at_rest(live))
-    assert files_with_it(live.system.data_dir)
+    assert holders()
 
 
 def is_at_rest(live: Live) -> bool:
@@ -70,36 +70,36 @@ def is_at_rest(live: Live) -> bool:
     return not any(counters.get(name, 1) for name in ("classifications_pending", "deletions_pending"))
 
 
-def is_forgotten(live: Live) -> bool:
+def is_forgotten(live: Live, holders: Holders) -> bool:
     """Everybody has done their part, the second respondent, too."""
     sessions = live.http.get("/sessions").json()["sessions"]
-    return not (sessions or memories(live) or files_with_it(live.system.data_dir)) and is_at_rest(live)
+    return not (sessions or memories(live) or holders()) and is_at_rest(live)
 
 
-def check_that_nothing_brings_it_back(run: Callable[[], Any], data_dir: Path) -> None:
-    assert files_with_it(data_dir) == []
+def check_that_nothing_brings_it_back(run: Run, holders: Holders) -> None:
+    assert holders() == []
     with run() as live:
-        live.wait_until(lambda: is_forgotten(live))
+        live.wait_until(lambda: is_forgotten(live, holders))
         assert live.http.get("/memory", params={"query": "coffee syrup"}).json()["hits"] == []
         assert live.http.get("/memory/facts").json()["facts"] == []
         live.http.get("/memory", params={"query": RARE})
-    assert files_with_it(data_dir) == []
+    assert holders() == []
 
 
-def test_deleted_memories_are_in_no_file_and_nothing_brings_them_back(run: Callable[[], Any], tmp_path: Path) -> None:
+def test_deleted_memories_are_in_no_file_and_nothing_brings_them_back(run: Run, holders: Holders) -> None:
     with run() as live:
-        tell_and_recall(live)
+        tell_and_recall(live, holders)
         for engram in memories(live):
             live.http.delete(f"/memory/{engram['engram_id']}").raise_for_status()
-        live.wait_until(lambda: is_forgotten(live))
-    check_that_nothing_brings_it_back(run, tmp_path / "data")
+        live.wait_until(lambda: is_forgotten(live, holders))
+    check_that_nothing_brings_it_back(run, holders)
 
 
 def test_an_answer_that_rests_on_a_deleted_memory_is_still_given_until_it_is_deleted_too(
-    run: Callable[[], Any], tmp_path: Path
+    run: Run, holders: Holders
 ) -> None:
     with run() as live:
-        tell_and_recall(live)
+        tell_and_recall(live, holders)
         asked, told = memories(live)
         deleted = live.http.delete(f"/memory/{told['engram_id']}").json()
         assert deleted["repeated_in"] == [asked["engram_id"]]
@@ -113,25 +113,25 @@ def test_an_answer_that_rests_on_a_deleted_memory_is_still_given_until_it_is_del
         with live.stream("GET", f"{path}/events") as events:
             assert next(data["answer"] for kind, data in events if kind == "response") == answer["answer"]
         live.http.delete(f"/memory/{deleted['repeated_in'][0]}").raise_for_status()
-        live.wait_until(lambda: is_forgotten(live))
+        live.wait_until(lambda: is_forgotten(live, holders))
         assert live.http.get(path).status_code == 410
-    check_that_nothing_brings_it_back(run, tmp_path / "data")
+    check_that_nothing_brings_it_back(run, holders)
 
 
-def test_deleted_sessions_are_in_no_file_and_nothing_brings_them_back(run: Callable[[], Any], tmp_path: Path) -> None:
+def test_deleted_sessions_are_in_no_file_and_nothing_brings_them_back(run: Run, holders: Holders) -> None:
     with run() as live:
-        tell_and_recall(live)
+        tell_and_recall(live, holders)
         for session_id in ("told", "asked"):
             live.http.delete(f"/sessions/{session_id}").raise_for_status()
-        live.wait_until(lambda: is_forgotten(live))
-    check_that_nothing_brings_it_back(run, tmp_path / "data")
+        live.wait_until(lambda: is_forgotten(live, holders))
+    check_that_nothing_brings_it_back(run, holders)
 
 
-def test_an_incognito_session_leaves_nothing_when_the_system_ends(run: Callable[[], Any], tmp_path: Path) -> None:
+def test_an_incognito_session_leaves_nothing_when_the_system_ends(run: Run, holders: Holders) -> None:
     with run() as live:
         answer = live.http.post("/query", json={"query": TOLD, "session_id": "told", "incognito": True})
         assert answer.status_code == 200
         live.http.post("/query", json={"query": "Hello?", "session_id": "kept"})
         live.wait_until(lambda: [engram["session_id"] for engram in memories(live)] == ["kept"])
-        assert files_with_it(live.system.data_dir)
-    assert files_with_it(tmp_path / "data") == []
+        assert holders()
+    assert holders() == []

@@ -55,12 +55,6 @@ class WordEmbedder:
         return vector / np.linalg.norm(vector)
 
 
-def files_with(directory: Path, *needles: bytes) -> list[str]:
-    """The names of the files that hold one of the needles."""
-    files = [path for path in directory.rglob("*") if path.is_file()]
-    return [path.name for path in files if any(needle in path.read_bytes() for needle in needles)]
-
-
 @pytest.fixture
 def embedder() -> WordEmbedder:
     return WordEmbedder()
@@ -72,8 +66,8 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def holders(directory: Path) -> Callable[..., list[str]]:
-    """Tells which files below the directory hold one of some byte strings."""
+def holders(directory: Path, files_with: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """Tells which files below the directory hold one of some texts."""
     return partial(files_with, directory)
 
 

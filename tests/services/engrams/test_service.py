@@ -121,7 +121,7 @@ async def test_an_incognito_session_leaves_nothing(
     assert await service.ingest(exchange("My zanzibar plan", incognito=True)) is Ingested.NOT_KEPT
     await service.settled()
     assert await found(service, "zanzibar") == []
-    assert holders(b"zanzibar") == []
+    assert holders("zanzibar") == []
     assert embedder.texts == []
 
 
@@ -133,7 +133,7 @@ async def test_secrets_are_not_stored(
     await service.ingest(said)
     await service.settled()
     assert (await service.get("ann", said.engram_id)).answer == "You said [card number not stored]"
-    assert holders(card.encode()) == []
+    assert holders(card) == []
 
 
 async def test_grades_ratings_and_comparisons_are_noted_with_their_history(

@@ -16,7 +16,7 @@ import httpx
 import pytest
 import yaml
 
-from local.agents.turn_table import TABLE
+from local.agents.answering.turn_table import TABLE
 from local.apps.api.app import create_app
 from local.apps.api.context import ApiContext
 from local.apps.api.errors import STATUS

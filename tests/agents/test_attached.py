@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from local.agents.attached import Attached, AttachedFiles, quote
-from local.agents.context.parts import Parts
-from local.agents.context.summary import Summary
-from local.agents.context.tokens import TokenMeter
+from local.agents.answering.attached import Attached, AttachedFiles, quote
+from local.agents.answering.config import GeneratorConfig
+from local.agents.answering.context.parts import Parts
+from local.agents.answering.context.summary import Summary
+from local.agents.answering.context.tokens import TokenMeter
 from local.agents.generator import GeneratorAgent
-from local.agents.generator_config import GeneratorConfig
 from local.errors import AttachmentMissing
 from local.models.chat import ContentDelta, Delta, Done, Json, ModelInfo, Usage
 from local.protocol.messages import QueryFailed, ResponseGeneration

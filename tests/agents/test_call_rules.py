@@ -1,7 +1,7 @@
 """Which calls of a model need no tool."""
 
-from local.agents.call_rules import settle_here
-from local.agents.steps import ModelStep, PlannedCall, ToolStep
+from local.agents.answering.call_rules import settle_here
+from local.agents.answering.steps import ModelStep, PlannedCall, ToolStep
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
 SEARCH = {"search": ToolSchema(tool="search", description="", parameters={}, repeatable=False)}

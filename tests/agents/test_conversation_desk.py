@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from local.agents.conversation_desk import ConversationDesk
-from local.agents.prompt import compose
+from local.agents.answering.conversation_desk import ConversationDesk
+from local.agents.answering.prompt import compose
 from local.protocol.messages import (
     ContextGauge,
     ConversationRequest,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from local.agents.fence import Fence
-from local.agents.steps import PlannedCall
+from local.agents.answering.fence import Fence
+from local.agents.answering.steps import PlannedCall
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
 READS = ToolSchema(tool="look", description="", parameters={})

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from local.agents import generator_b as module
+from local.agents.answering.config import GeneratorConfig
 from local.agents.arbiter import Arbiter, ArbiterConfig
 from local.agents.generator_b import CONSUMER, DELETIONS, SecondRespondent
-from local.agents.generator_config import GeneratorConfig
 from local.config_models import Endpoint, ModelsConfig, Routing
 from local.errors import ModelError
 from local.models.chat import ToolCall

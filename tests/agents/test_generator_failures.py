@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.context.window import MOST_WAITED_FOR
+from local.agents.answering.context.window import MOST_WAITED_FOR
 from local.errors import ModelError
 from local.models.chat import Degraded, ThinkingDelta
 from local.protocol.messages import AnswerDialog, ContextCompacted, ParticipantStatus, QueryAccepted, ResponseGeneration

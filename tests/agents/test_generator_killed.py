@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from local.agents.answering.outcome import Outcomes
 from local.agents.generator import CANCELS, CONSUMER
-from local.agents.outcome import Outcomes
 from local.models.chat import ToolCall
 from local.protocol.journal_messages import JournalAck
 from local.protocol.messages import AnswerDialog, BusDead, GenerationToken, QueryFailed

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from local.agents.answering.config import GeneratorConfig
 from local.agents.generator import GeneratorAgent
-from local.agents.generator_config import GeneratorConfig
 from local.config_models import Endpoint, ModelsConfig, Routing
 from local.errors import ConfigError, ModelError
 from local.protocol.messages import ParticipantStatus, ResponseGeneration

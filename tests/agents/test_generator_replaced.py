@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.agents import outcome
+from local.agents.answering import outcome
 from local.bus import journal_consumer
 from local.errors import StoreFull
 from local.models.chat import ToolCall

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.agents import respondent as respondent_module
+from local.agents.answering import respondent as respondent_module
 from local.models.chat import ThinkingDelta, ToolCall
 from local.protocol.messages import (
     AgentTransition,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.agents import acceptance, turns
+from local.agents.answering import acceptance, turns
 from local.errors import NotConfirmed, StoreFull
 from local.models.chat import ToolCall
 from local.protocol.messages import (

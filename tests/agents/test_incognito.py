@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from local.agents import session_deletion
-from local.agents.incognito import IncognitoSessions
-from local.agents.outcome import Outcomes
-from local.agents.session_deletion import SessionDeletion
+from local.agents.answering import session_deletion
+from local.agents.answering.incognito import IncognitoSessions
+from local.agents.answering.outcome import Outcomes
+from local.agents.answering.session_deletion import SessionDeletion
 from local.protocol.messages import (
     ConversationRequest,
     ConversationResult,

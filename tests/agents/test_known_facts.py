@@ -8,8 +8,8 @@ from typing import Literal
 
 import pytest
 
-from local.agents.known_facts import MAX_CHARACTERS, RETRY_SECONDS, KnownFacts, presentable
-from local.agents.prompt import FACTS_HEADING, TOOLS_HEADING, compose
+from local.agents.answering.known_facts import MAX_CHARACTERS, RETRY_SECONDS, KnownFacts, presentable
+from local.agents.answering.prompt import FACTS_HEADING, TOOLS_HEADING, compose
 from local.protocol.memory_messages import OWNER, UserFacts
 from local.protocol.messages import ParticipantStatus
 from local.runtime.presence import SILENT_SECONDS

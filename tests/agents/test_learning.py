@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from local.agents import learning
+from local.agents.answering import learning
+from local.agents.answering.prompt import FACTS_HEADING
 from local.agents.generator import CONSUMER
-from local.agents.prompt import FACTS_HEADING
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.journal_messages import JournalAck
 from local.protocol.judgement_messages import RewardEvent

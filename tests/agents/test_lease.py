@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from agent_stage.served import Wire
 
-from local.agents import arbiter, lease, model_line
+from local.agents import arbiter, lease
+from local.agents.answering import model_line
 from local.agents.arbiter import Arbiter, ArbiterConfig
 from local.agents.lease import Leases
 from local.bus.bus import Bus

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from local.agents import session_deletion as module
-from local.agents.outcome import Outcomes
-from local.agents.session_deletion import SessionDeletion
+from local.agents.answering import session_deletion as module
+from local.agents.answering.outcome import Outcomes
+from local.agents.answering.session_deletion import SessionDeletion
 from local.errors import StoreFailed
 from local.protocol.envelope import Trace
 from local.protocol.messages import (

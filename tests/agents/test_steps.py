@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.agents.steps import (
+from local.agents.answering.steps import (
     ModelStep,
     NudgeStep,
     PlannedCall,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.token_stream import TokenStream
+from local.agents.answering.token_stream import TokenStream
 from local.models.chat import ContentDelta, Done, ThinkingDelta, ToolCall, Usage
 from local.protocol.envelope import Trace
 from local.protocol.messages import GenerationThinking, Message

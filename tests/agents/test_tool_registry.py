@@ -1,6 +1,6 @@
 """Which tools there are, learned from what tools say of themselves."""
 
-from local.agents.tool_registry import MAX_SCHEMA_BYTES, SILENT_SECONDS, ToolRegistry, as_function
+from local.agents.answering.tool_registry import MAX_SCHEMA_BYTES, SILENT_SECONDS, ToolRegistry, as_function
 from local.protocol.messages import ToolSchema
 
 

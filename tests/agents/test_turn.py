@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from local.agents.context.budget import Limits
-from local.agents.context.plan import plan
-from local.agents.context.summary import Summary
-from local.agents.context.tokens import TokenMeter
-from local.agents.steps import ModelStep, PlannedCall, Step, ToolStep
-from local.agents.turn import ANSWER_NOW, SAY_SOMETHING, Next, Question, Turn
-from local.agents.turn_table import Action, State
+from local.agents.answering.context.budget import Limits
+from local.agents.answering.context.plan import plan
+from local.agents.answering.context.summary import Summary
+from local.agents.answering.context.tokens import TokenMeter
+from local.agents.answering.steps import ModelStep, PlannedCall, Step, ToolStep
+from local.agents.answering.turn import ANSWER_NOW, SAY_SOMETHING, Next, Question, Turn
+from local.agents.answering.turn_table import Action, State
 from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
 from local.protocol.messages import ContextGauge, ErrorInfo, ToolCallRecord, ToolSchema
 

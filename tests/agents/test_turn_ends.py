@@ -2,8 +2,8 @@
 
 import pytest
 
-from local.agents.turn import Next, Question, Turn
-from local.agents.turn_table import State
+from local.agents.answering.turn import Next, Question, Turn
+from local.agents.answering.turn_table import State
 from local.errors import IllegalTransition
 from local.models.chat import ContentDelta, Delta, ThinkingDelta, ToolCall
 from local.protocol.messages import ErrorInfo, ToolSchema

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from local.agents.context_desk import ContextDesk
-from local.agents.means import Means
-from local.agents.steps import ModelStep, PlannedCall, parse_step
-from local.agents.tool_registry import ToolRegistry
-from local.agents.turn import Question, Turn
-from local.agents.turn_runner import TurnRunner, request_id
+from local.agents.answering.context_desk import ContextDesk
+from local.agents.answering.means import Means
+from local.agents.answering.steps import ModelStep, PlannedCall, parse_step
+from local.agents.answering.tool_registry import ToolRegistry
+from local.agents.answering.turn import Question, Turn
+from local.agents.answering.turn_runner import TurnRunner, request_id
 from local.bus.bus import Bus
 from local.errors import StoreFenced, StoreFull
 from local.models.chat import ToolCall

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.agents.turn_table import TABLE, Action, State
+from local.agents.answering.turn_table import TABLE, Action, State
 from local.errors import IllegalTransition
 from local.runtime.machine import Machine
 

@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from statistics import median
 from typing import Any
 
+from local.agents.answering.config import GeneratorConfig
 from local.agents.arbiter import Arbiter, ArbiterConfig
 from local.agents.generator import GeneratorAgent
-from local.agents.generator_config import GeneratorConfig
 from local.agents.lease import Leases
 from local.bus.bus import Bus
 from local.models.ollama import OllamaModel

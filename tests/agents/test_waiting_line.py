@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from local.agents.waiting_line import WaitingLine
+from local.agents.answering.waiting_line import WaitingLine
 
 MAX_RUNNING, MAX_WAITING = 3, 2
 SESSIONS = st.sampled_from(["red", "green", "blue", "white", "black"])

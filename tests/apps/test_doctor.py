@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.generator_config import GeneratorConfig
+from local.agents.answering.config import GeneratorConfig
 from local.apps import doctor
 from local.apps.doctor import door, machine, search
 from local.apps.doctor.checkup import check_up

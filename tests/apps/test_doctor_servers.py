@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from local.agents.generator_config import GeneratorConfig
+from local.agents.answering.config import GeneratorConfig
 from local.apps.doctor import door, search
 from local.apps.doctor.finding import Finding, Status
 from local.apps.doctor.model_server import check_model_server

@@ -14,7 +14,7 @@ from simulated.tool import Ledger, Tool, result_of
 from simulated.turn_run import TurnRun
 from simulated.world import Process, Violation
 
-from local.agents.steps import Step
+from local.agents.answering.steps import Step
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ToolCallRecord, ToolRequest
 from local.runtime.durable_consumer import ConsumerDecision, Deliver, DurableConsumer

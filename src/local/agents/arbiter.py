@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from local.agents.model_line import ModelLine
+from local.agents.answering.model_line import ModelLine
 from local.config import Settings
 from local.protocol.envelope import Envelope
 from local.protocol.lease_messages import LeaseClaim, LeaseState

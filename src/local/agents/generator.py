@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from local import failpoints
-from local.agents.acceptance import CANCELLED_EARLY, Acceptance
-from local.agents.conversation_desk import ConversationDesk
-from local.agents.forgetting import Forgetting
-from local.agents.incognito import IncognitoSessions
-from local.agents.outcome import trace_of
-from local.agents.respondent import Respondent
-from local.agents.session_deletion import SessionDeletion
+from local.agents.answering.acceptance import CANCELLED_EARLY, Acceptance
+from local.agents.answering.conversation_desk import ConversationDesk
+from local.agents.answering.forgetting import Forgetting
+from local.agents.answering.incognito import IncognitoSessions
+from local.agents.answering.outcome import trace_of
+from local.agents.answering.respondent import Respondent
+from local.agents.answering.session_deletion import SessionDeletion
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import MemoryDeleted

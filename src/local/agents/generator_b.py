@@ -6,12 +6,12 @@ import time
 from dataclasses import replace
 
 from local import failpoints
-from local.agents.acceptance import asked_of
-from local.agents.fence import Fence
-from local.agents.forgetting import Forgetting
-from local.agents.generator_config import GeneratorConfig
-from local.agents.priority import BackgroundTurn, Priority
-from local.agents.respondent import Respondent
+from local.agents.answering.acceptance import asked_of
+from local.agents.answering.config import GeneratorConfig
+from local.agents.answering.fence import Fence
+from local.agents.answering.forgetting import Forgetting
+from local.agents.answering.priority import BackgroundTurn, Priority
+from local.agents.answering.respondent import Respondent
 from local.config_models import Routing
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import RewardEvent

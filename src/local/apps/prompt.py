@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+from local.agents.answering.config import GeneratorConfig
+from local.agents.answering.prompt import compose
 from local.agents.generator import GeneratorAgent
-from local.agents.generator_config import GeneratorConfig
-from local.agents.prompt import compose
 from local.apps.participant import find_class
 from local.apps.run_directory import RunDirectory
 from local.apps.system_client import SystemClient

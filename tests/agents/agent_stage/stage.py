@@ -10,9 +10,9 @@ from agent_stage.door import SECONDS, Door
 from agent_stage.scripted_model import ScriptedModel
 from agent_stage.served import Record, Served
 
+from local.agents.answering.config import GeneratorConfig
 from local.agents.generator import CONSUMER, GeneratorAgent
 from local.agents.generator_b import SecondRespondent
-from local.agents.generator_config import GeneratorConfig
 from local.bus.memory import MemoryHub
 from local.protocol.envelope import decode
 from local.protocol.journal_messages import JournalAck, JournalEntries, JournalEntry, JournalRead

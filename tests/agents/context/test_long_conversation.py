@@ -4,12 +4,12 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from local.agents.context.budget import Limits
-from local.agents.context.parts import Exchange, Parts
-from local.agents.context.plan import Plan
-from local.agents.context.summarising import SummaryJob
-from local.agents.context.summary import Summary
-from local.agents.context.window import ContextWindow
+from local.agents.answering.context.budget import Limits
+from local.agents.answering.context.parts import Exchange, Parts
+from local.agents.answering.context.plan import Plan
+from local.agents.answering.context.summarising import SummaryJob
+from local.agents.answering.context.summary import Summary
+from local.agents.answering.context.window import ContextWindow
 from local.models.stand_in import brain
 from local.models.stand_in.conversation import read
 from local.models.stand_in.tokens import Prompt, count, fit

@@ -1,7 +1,7 @@
 """A conversation taken apart: what is system, what was said before, what belongs together."""
 
-from local.agents.context.parts import Parts, exchanges_of, rounds_of
-from local.agents.context.summary import Summary
+from local.agents.answering.context.parts import Parts, exchanges_of, rounds_of
+from local.agents.answering.context.summary import Summary
 
 
 def said(role: str, content: str = "x") -> dict[str, str]:

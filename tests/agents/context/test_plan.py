@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from local.agents.context.budget import Limits, Part
-from local.agents.context.parts import Exchange, Parts, exchanges_of, rounds_of
-from local.agents.context.plan import Plan, plan
-from local.agents.context.summary import HEADING, Summary
-from local.agents.context.tokens import TokenMeter
-from local.agents.context.tool_results import LEFT_OUT
+from local.agents.answering.context.budget import Limits, Part
+from local.agents.answering.context.parts import Exchange, Parts, exchanges_of, rounds_of
+from local.agents.answering.context.plan import Plan, plan
+from local.agents.answering.context.summary import HEADING, Summary
+from local.agents.answering.context.tokens import TokenMeter
+from local.agents.answering.context.tool_results import LEFT_OUT
 from local.errors import ContextTooLarge
 
 SYSTEM = {"role": "system", "content": "Be brief."}

@@ -6,11 +6,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local.agents.context.budget import Limits, Part
-from local.agents.context.parts import Exchange, Parts, rounds_of
-from local.agents.context.plan import Plan, plan
-from local.agents.context.summary import Summary
-from local.agents.context.tokens import TokenMeter
+from local.agents.answering.context.budget import Limits, Part
+from local.agents.answering.context.parts import Exchange, Parts, rounds_of
+from local.agents.answering.context.plan import Plan, plan
+from local.agents.answering.context.summary import Summary
+from local.agents.answering.context.tokens import TokenMeter
 from local.errors import ContextTooLarge
 from local.models.stand_in.tokens import fit
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from local.agents.context.budget import Limits
-from local.agents.context.parts import Exchange
-from local.agents.context.summarising import SummaryJob, plan_summary
-from local.agents.context.summary import MAX_FACTS, MAX_NEW_FACTS, Summary, parsed
-from local.agents.context.tokens import TokenMeter
+from local.agents.answering.context.budget import Limits
+from local.agents.answering.context.parts import Exchange
+from local.agents.answering.context.summarising import SummaryJob, plan_summary
+from local.agents.answering.context.summary import MAX_FACTS, MAX_NEW_FACTS, Summary, parsed
+from local.agents.answering.context.tokens import TokenMeter
 from local.errors import ModelError, StoreDamaged
 
 METER, LIMITS = TokenMeter(), Limits(4096)

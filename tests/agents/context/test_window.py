@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from local.agents.context.budget import Limits
-from local.agents.context.parts import Parts, exchanges_of
-from local.agents.context.summarising import SummaryJob
-from local.agents.context.summary import Summary
-from local.agents.context.window import MOST_WAITED_FOR, ContextWindow
+from local.agents.answering.context.budget import Limits
+from local.agents.answering.context.parts import Parts, exchanges_of
+from local.agents.answering.context.summarising import SummaryJob
+from local.agents.answering.context.summary import Summary
+from local.agents.answering.context.window import MOST_WAITED_FOR, ContextWindow
 from local.errors import ModelError, StoreFailed
 
 QUESTION = {"role": "user", "content": "And now?"}

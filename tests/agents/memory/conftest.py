@@ -11,8 +11,8 @@ from agent_stage.served import Served
 from agent_stage.stage import Stage
 
 from local.agents import lease
+from local.agents.answering.outcome import response_id
 from local.agents.memory import MemoryAgent
-from local.agents.outcome import response_id
 from local.agents.remembering.config import MemoryConfig
 from local.agents.remembering.embedding import EmbeddingChoice
 from local.protocol.envelope import Envelope, Trace

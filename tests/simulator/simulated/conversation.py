@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from local.agents.steps import Step
+from local.agents.answering.steps import Step
 from local.models.chat import Json
 from local.protocol.messages import ResponseGeneration, ToolCallRecord
 

@@ -8,7 +8,7 @@ from simulated.consumer import Consumer, Hold
 from simulated.conversation import Conversation, Outcome, StoredTurn, outcome_of
 from simulated.turn_run import TurnRun
 
-from local.agents.waiting_line import WaitingLine
+from local.agents.answering.waiting_line import WaitingLine
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ResponseGeneration, ToolResult
 

@@ -1,4 +1,4 @@
-"""Does what a turn decides, as agents/turn_runner.py does in asyncio's time."""
+"""Does what a turn decides, as agents/answering/turn_runner.py does in asyncio's time."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from simulated import model
 from simulated.conversation import StoredTurn
 
-from local.agents.context.budget import Limits
-from local.agents.context.plan import plan
-from local.agents.context.tokens import TokenMeter
-from local.agents.steps import Step
-from local.agents.turn import Next, Question, Turn
-from local.agents.turn_table import State
+from local.agents.answering.context.budget import Limits
+from local.agents.answering.context.plan import plan
+from local.agents.answering.context.tokens import TokenMeter
+from local.agents.answering.steps import Step
+from local.agents.answering.turn import Next, Question, Turn
+from local.agents.answering.turn_table import State
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from local.agents.context.excerpt import excerpt
+from local.agents.answering.context.excerpt import excerpt
 from local.protocol.messages import ResponseGeneration, ToolCallRecord
 from local.services.judging.case import Case, Evidence, Pair
 from local.services.judging.rubric import UsedTool

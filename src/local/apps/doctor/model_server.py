@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from local.agents.generator_config import GeneratorConfig
+from local.agents.answering.config import GeneratorConfig
 from local.apps.backend import may_stand_in, ollama_url, openai_endpoint, used_providers
 from local.apps.doctor.finding import Finding, fail, ok
 from local.apps.doctor.observers import Observers, check_observers

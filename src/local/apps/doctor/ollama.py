@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 
-from local.agents.generator_config import GeneratorConfig
+from local.agents.answering.config import GeneratorConfig
 from local.apps.doctor.finding import Finding, fail, ok, warn
 from local.apps.doctor.observers import Observers, check_embeddings, check_observers
 from local.config_models import Provider

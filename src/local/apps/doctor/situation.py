@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import psutil
 
+from local.agents.answering.config import GeneratorConfig
 from local.agents.generator import GeneratorAgent
-from local.agents.generator_config import GeneratorConfig
 from local.apps.doctor.finding import Finding, fail, ok
 from local.apps.doctor.observers import EMBEDDING_MODEL, Observers
 from local.apps.participant import SECRETS, find_class

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from local.agents.context.budget import ROUND_SHARE, SUMMARY_SHARE, Gauge, Limits, Part
-from local.agents.context.parts import Parts, rounds_of
-from local.agents.context.tokens import TokenMeter, size_of, size_of_tools
-from local.agents.context.tool_results import (
+from local.agents.answering.context.budget import ROUND_SHARE, SUMMARY_SHARE, Gauge, Limits, Part
+from local.agents.answering.context.parts import Parts, rounds_of
+from local.agents.answering.context.tokens import TokenMeter, size_of, size_of_tools
+from local.agents.answering.context.tool_results import (
     fitted,
     has_results,
     headed,

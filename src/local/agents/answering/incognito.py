@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from local.agents.session_deletion import SessionDeletion
+from local.agents.answering.session_deletion import SessionDeletion
 from local.errors import LocalError, SessionInUse
 from local.services.conversation import ConversationService
 

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
-from local.agents.turn_runner import TurnRunner
-from local.agents.waiting_line import WaitingLine
+from local.agents.answering.turn_runner import TurnRunner
+from local.agents.answering.waiting_line import WaitingLine
 from local.errors import HandedBack, LocalError, StoreDamaged, StoreFailed, StoreFenced
 from local.protocol.messages import ResponseGeneration
 from local.runtime.logs import query_id_var

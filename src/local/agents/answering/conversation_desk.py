@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
 from typing import Any
 
-from local.agents.outcome import stored_outcome
+from local.agents.answering.outcome import stored_outcome
 from local.errors import LocalError, NotOnRecord
 from local.models.chat import Json
 from local.protocol.messages import ContextGauge, ConversationRequest, ConversationResult, ErrorInfo, ResponseGeneration

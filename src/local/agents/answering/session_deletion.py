@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from local.agents.context_desk import ContextDesk
-from local.agents.outcome import Outcomes
+from local.agents.answering.context_desk import ContextDesk
+from local.agents.answering.outcome import Outcomes
 from local.bus.bus import Bus
 from local.errors import NotOnRecord, RequestTimeout, SessionInUse
 from local.protocol.envelope import Trace, new_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from local.agents.context_desk import ContextDesk
+from local.agents.answering.context_desk import ContextDesk
 from local.bus.bus import Bus
 from local.errors import HandedBack, RecordNotRedacted, RequestTimeout
 from local.protocol.journal_messages import JournalRedact

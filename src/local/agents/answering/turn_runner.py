@@ -10,16 +10,16 @@ from contextlib import aclosing
 from functools import partial
 
 from local import failpoints
-from local.agents.context.parts import Parts
-from local.agents.context.plan import Plan
-from local.agents.context_desk import compacted, gauge_of
-from local.agents.means import Means
-from local.agents.outcome import publish_outcome
-from local.agents.steps import PlannedCall, parse_record
-from local.agents.token_stream import TokenStream
-from local.agents.tool_registry import as_function
-from local.agents.turn import Next, Turn
-from local.agents.turn_table import Action, State
+from local.agents.answering.context.parts import Parts
+from local.agents.answering.context.plan import Plan
+from local.agents.answering.context_desk import compacted, gauge_of
+from local.agents.answering.means import Means
+from local.agents.answering.outcome import publish_outcome
+from local.agents.answering.steps import PlannedCall, parse_record
+from local.agents.answering.token_stream import TokenStream
+from local.agents.answering.tool_registry import as_function
+from local.agents.answering.turn import Next, Turn
+from local.agents.answering.turn_table import Action, State
 from local.errors import LocalError, MalformedFrame, ModelError, RequestTimeout, StoreFailed, StoreFenced
 from local.models.chat import Done, Json
 from local.models.text_calls import find_text_call

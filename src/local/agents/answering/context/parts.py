@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from local.agents.attached import Attached
-from local.agents.context.summary import Summary
+from local.agents.answering.attached import Attached
+from local.agents.answering.context.summary import Summary
 from local.models.chat import Json
 
 

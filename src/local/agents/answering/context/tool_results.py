@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from local.agents.context.excerpt import MARK_ROOM, excerpt
-from local.agents.context.tokens import TokenMeter
+from local.agents.answering.context.excerpt import MARK_ROOM, excerpt
+from local.agents.answering.context.tokens import TokenMeter
 from local.models.chat import Json
 
 LEFT_OUT = "[left out to save room]"

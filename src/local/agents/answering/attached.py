@@ -7,7 +7,7 @@ import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from local.agents.context.excerpt import excerpt
+from local.agents.answering.context.excerpt import excerpt
 from local.errors import AttachmentMissing, ModelError
 from local.models.chat import ChatModel, Json
 from local.services.attachments.store import Attachment, AttachmentStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from local.agents.steps import ModelStep, PlannedCall, Step, ToolStep
+from local.agents.answering.steps import ModelStep, PlannedCall, Step, ToolStep
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
 MAX_CALLS_AT_ONCE = 16

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from local.agents.context.budget import Limits
-from local.agents.context.parts import Parts
-from local.agents.context.plan import Plan, plan
-from local.agents.context.summarising import SummaryJob
-from local.agents.context.summary import Summary
-from local.agents.context.tokens import AFTER_OVERFLOW, TokenMeter
+from local.agents.answering.context.budget import Limits
+from local.agents.answering.context.parts import Parts
+from local.agents.answering.context.plan import Plan, plan
+from local.agents.answering.context.summarising import SummaryJob
+from local.agents.answering.context.summary import Summary
+from local.agents.answering.context.tokens import AFTER_OVERFLOW, TokenMeter
 from local.errors import ModelError
 
 log = logging.getLogger(__name__)

@@ -11,23 +11,23 @@ from datetime import date
 from functools import partial
 from typing import Any, Self
 
-from local.agents.attached import SHARE, AttachedFiles
-from local.agents.context_desk import ContextDesk
-from local.agents.fence import Fence
-from local.agents.generator_config import DEFAULT_PROMPT, GeneratorConfig
-from local.agents.learning import Learning
+from local.agents.answering.attached import SHARE, AttachedFiles
+from local.agents.answering.config import DEFAULT_PROMPT, GeneratorConfig
+from local.agents.answering.context_desk import ContextDesk
+from local.agents.answering.fence import Fence
+from local.agents.answering.learning import Learning
+from local.agents.answering.means import Means
+from local.agents.answering.opening import Opening
+from local.agents.answering.outcome import Outcomes, trace_of
+from local.agents.answering.priority import Priority, UsersTurn
+from local.agents.answering.steps import parse_step
+from local.agents.answering.tool_registry import SILENT_SECONDS, ToolRegistry
+from local.agents.answering.turn import Turn
+from local.agents.answering.turn_runner import TurnRunner
+from local.agents.answering.turns import Turns
+from local.agents.answering.waiting_line import WaitingLine
+from local.agents.answering.warm_up import WarmUp
 from local.agents.lease import Leases
-from local.agents.means import Means
-from local.agents.opening import Opening
-from local.agents.outcome import Outcomes, trace_of
-from local.agents.priority import Priority, UsersTurn
-from local.agents.steps import parse_step
-from local.agents.tool_registry import SILENT_SECONDS, ToolRegistry
-from local.agents.turn import Turn
-from local.agents.turn_runner import TurnRunner
-from local.agents.turns import Turns
-from local.agents.waiting_line import WaitingLine
-from local.agents.warm_up import WarmUp
 from local.config_models import Routing
 from local.errors import ConfigError
 from local.models.backends import connect

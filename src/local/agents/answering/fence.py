@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from local.agents.call_rules import NOT_MADE, refused, under_id
-from local.agents.steps import PlannedCall, signature
+from local.agents.answering.call_rules import NOT_MADE, refused, under_id
+from local.agents.answering.steps import PlannedCall, signature
 from local.protocol.messages import ToolCallRecord, ToolSchema
 
 FENCED = "is not run for the second respondent, because it changes something; go on without its result"

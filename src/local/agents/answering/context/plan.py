@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from local.agents.context.budget import Gauge, Limits
-from local.agents.context.draft import Draft
-from local.agents.context.parts import Parts
-from local.agents.context.summarising import SummaryJob, plan_summary
-from local.agents.context.tokens import Size, TokenMeter, size_of_prompt
+from local.agents.answering.context.budget import Gauge, Limits
+from local.agents.answering.context.draft import Draft
+from local.agents.answering.context.parts import Parts
+from local.agents.answering.context.summarising import SummaryJob, plan_summary
+from local.agents.answering.context.tokens import Size, TokenMeter, size_of_prompt
 from local.models.chat import Json
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Self
 
-from local.agents.context.excerpt import excerpt, rank
+from local.agents.answering.context.excerpt import excerpt, rank
 from local.errors import StoreDamaged
 from local.models.chat import Json
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import ClassVar
 
-from local.agents.known_facts import KnownFacts
+from local.agents.answering.known_facts import KnownFacts
 from local.config import Settings
 from local.errors import LocalError
 from local.protocol.envelope import Envelope, Trace, new_id

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
-from local.agents.attached import AttachedFiles
-from local.agents.context.summary import Summary
-from local.agents.generator_config import GeneratorConfig
-from local.agents.known_facts import KnownFacts
-from local.agents.prompt import compose
-from local.agents.turn import Question
+from local.agents.answering.attached import AttachedFiles
+from local.agents.answering.config import GeneratorConfig
+from local.agents.answering.context.summary import Summary
+from local.agents.answering.known_facts import KnownFacts
+from local.agents.answering.prompt import compose
+from local.agents.answering.turn import Question
 from local.models.chat import Json
 from local.protocol.messages import QueryReceived, ToolSchema
 from local.services.conversation import Past

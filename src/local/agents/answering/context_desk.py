@@ -9,12 +9,12 @@ from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Any
 
-from local.agents.context.budget import Limits
-from local.agents.context.parts import Parts
-from local.agents.context.plan import Plan
-from local.agents.context.summarising import SummaryJob
-from local.agents.context.summary import Summary
-from local.agents.context.window import ContextWindow
+from local.agents.answering.context.budget import Limits
+from local.agents.answering.context.parts import Parts
+from local.agents.answering.context.plan import Plan
+from local.agents.answering.context.summarising import SummaryJob
+from local.agents.answering.context.summary import Summary
+from local.agents.answering.context.window import ContextWindow
 from local.agents.lease import Leases
 from local.errors import ContextTooLarge, StoreFailed, StoreFenced
 from local.models.chat import ChatModel, ContentDelta

@@ -8,9 +8,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
-from local.agents.outcome import Outcomes
-from local.agents.turns import Turns
-from local.agents.waiting_line import WaitingLine
+from local.agents.answering.outcome import Outcomes
+from local.agents.answering.turns import Turns
+from local.agents.answering.waiting_line import WaitingLine
 from local.errors import StoreFailed
 from local.protocol.envelope import Envelope
 from local.protocol.messages import QueryReceived

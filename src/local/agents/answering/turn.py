@@ -9,14 +9,14 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Literal
 
-from local.agents.attached import Attached
-from local.agents.call_rules import SAME_CALL_ENDS_LOOP, alternates, cut_off, rounds, settle_here, under_id
-from local.agents.context.parts import Parts
-from local.agents.context.summary import Summary
-from local.agents.fence import Fence
-from local.agents.spoken import Spoken
-from local.agents.steps import ModelStep, NudgeStep, PlannedCall, Step, ToolStep
-from local.agents.turn_table import TABLE, Action, State
+from local.agents.answering.attached import Attached
+from local.agents.answering.call_rules import SAME_CALL_ENDS_LOOP, alternates, cut_off, rounds, settle_here, under_id
+from local.agents.answering.context.parts import Parts
+from local.agents.answering.context.summary import Summary
+from local.agents.answering.fence import Fence
+from local.agents.answering.spoken import Spoken
+from local.agents.answering.steps import ModelStep, NudgeStep, PlannedCall, Step, ToolStep
+from local.agents.answering.turn_table import TABLE, Action, State
 from local.models.chat import Delta, Json, ToolCall
 from local.protocol.messages import ContextGauge, ErrorInfo, ResponseGeneration, ToolCallRecord, ToolSchema, UsageInfo
 from local.runtime.machine import Machine

@@ -1,0 +1,1 @@
+"""What the generator is made of."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from pydantic import Field, ValidationError
@@ -22,6 +24,14 @@ class Sample(Settings):
     temperature: float | None = None
     hosts: tuple[str, ...] = ()
     weights: dict[str, int] = Field(default_factory=dict)
+    corner: tuple[int, int, int] = (0, 0, 0)
+    seed: Literal["none", "clock"] | Literal["fixed"] | int = "none"
+    names: tuple[str, ...] = Field(("a",), max_length=2)
+
+
+class Pair(Settings):
+    left: int
+    right: int
 
 
 @pytest.fixture
@@ -86,8 +96,18 @@ def test_a_byte_order_mark_is_fine(folder: Path) -> None:
         ("hosts:\n- a\n- [b]", ":3: hosts: expected text (in quotes if it looks like something else), found a list"),
         ("weights: 5", ":1: weights: expected settings, each as 'key: value', found 5"),
         ("weights:\n  p: x", ":2: weights.p: expected a whole number, found 'x'"),
+        ("corner: [1, 2]", ":1: corner: expected 3, found 2"),
+        ("corner: []", ":1: corner: expected 3, found 0"),
+        ("corner: [1, 2, 3, 4]", ":1: corner: expected at most 3, found 4"),
+        ("corner: [1, x]", ":1: corner: expected a whole number, found 'x' (and 1 more)"),
+        ("names: [a, b, c]", ":1: names: expected at most 2, found 3"),
+        ("seed: now", ":1: seed: expected 'none', 'clock' or 'fixed' or a whole number, found 'now'"),
+        ("seed: 1.5\nthink: 3", ":2: think: expected true or false, found 3 (and 1 more)"),
         ("think: on\nnum_ctxx: 3", ":2: num_ctxx: unknown key; did you mean num_ctx?"),
-        ("zzz: 3", ":1: zzz: unknown key; known are hosts, model, num_ctx, temperature, think, weights"),
+        (
+            "zzz: 3",
+            ":1: zzz: unknown key; known are corner, hosts, model, names, num_ctx, seed, temperature, think, weights",
+        ),
         ("num_ct: 3\nyyy: 4", ":1: num_ct: unknown key; did you mean num_ctx? (and 1 more)"),
         ("model: a\n\nmodel: b", ":3: model: given twice, first on line 1; keep one of them"),
         ("weights: {p: 1,\n p: 2}", ":2: p: given twice, first on line 1; keep one of them"),
@@ -101,7 +121,7 @@ def test_a_byte_order_mark_is_fine(folder: Path) -> None:
         ("weights: &a {p: *a}", ":1: nested deeper than 20 levels"),
         ("model: " + "[" * 1200, ": nested deeper than 20 levels"),
         ("num_ctx: " + "9" * 5000, ": a value cannot be read: Exceeds the limit (4300 digits)"),
-        ("model: a\0", ": not valid YAML: unacceptable character #x0000"),
+        ("model: a\n\0", ":2: not valid YAML: unacceptable character #x0000"),
         (b"model: a\nhosts: [\xff]", ":2: not UTF-8 text; save the file in that encoding"),
         ("#" * 300_000, ": larger than 256 kB; settings are smaller"),
     ],
@@ -134,6 +154,39 @@ def test_a_fault_names_the_layer_it_stands_in(folder: Path, tmp_path: Path) -> N
     write(folder, "model: b\n")
     with pytest.raises(ConfigError, match=r"^sample\.yaml:2: num_ctx"):
         config.load("sample", Sample, [tmp_path, folder])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("think: on\ncorner: [1, 2]", "sample.yaml:2: corner: expected 3, found 2"),
+        ("weights: {<<: {p: x}}", "sample.yaml:1: weights.p: expected a whole number, found 'x'"),
+        ("weights:\n  q: x", "sample.yaml:2: weights.q: expected a whole number, found 'x'"),
+    ],
+)
+def test_a_fault_is_not_blamed_on_what_stands_in_the_same_place_of_a_lower_layer(
+    folder: Path, tmp_path: Path, text: str, message: str
+) -> None:
+    write(tmp_path, "\n" * 6 + "corner: [1, 2, 3]\nweights: {p: 1, q: 1}\n")
+    write(folder, text)
+    with pytest.raises(ConfigError, match=f"^mine/{re.escape(message)}$"):
+        config.load("sample", Sample, [tmp_path, folder])
+
+
+def test_a_key_that_is_lacking_is_named_in_the_file_that_has_what_it_belongs_to(folder: Path, tmp_path: Path) -> None:
+    class Pairs(Settings):
+        pairs: tuple[Pair, ...]
+
+    write(tmp_path, "pairs:\n- left: 1\n  right: 2\n")
+    write(folder, "\n\npairs:\n- left: 1\n")
+    with pytest.raises(ConfigError, match=r"^mine/sample\.yaml:4: pairs\.right: missing, and there is no default$"):
+        config.load("sample", Pairs, [tmp_path, folder])
+
+
+def test_a_file_with_the_other_ending_is_not_passed_over(folder: Path) -> None:
+    (folder / "sample.yml").write_text("model: a\n")
+    with pytest.raises(ConfigError, match=r"^mine/sample\.yml: not read under this name; call it sample\.yaml$"):
+        load(folder)
 
 
 def test_a_bad_flag_is_not_blamed_on_a_file(folder: Path) -> None:

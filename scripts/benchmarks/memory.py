@@ -17,8 +17,10 @@ from statistics import median
 
 from benchmarks import memory_scale
 from benchmarks.figure import BenchmarkFailed, Figure
+from benchmarks.memory_asked import NEVER_TOLD, PARAPHRASED
 from benchmarks.memory_set import UNANSWERABLE, USER, MemorySet, Question, generate
 from local.services.embeddings.minilm import MiniLmEmbedder
+from local.services.engrams.engram import Exchange
 from local.services.engrams.ranking import Hit
 from local.services.engrams.service import EngramService
 
@@ -40,7 +42,7 @@ async def run() -> list[Figure]:
             figures = await _quality(service, made)
             figures += await _unanswerable(service)
             figures += await _deletion(service, made, directory)
-    return [*figures, *await memory_scale.run()]
+    return [*figures, *await _paraphrased(), *await memory_scale.run()]
 
 
 async def _fill(service: EngramService, made: MemorySet) -> None:
@@ -133,8 +135,37 @@ async def _stale(service: EngramService, questions: Sequence[Question]) -> float
 
 
 async def _unanswerable(service: EngramService) -> list[Figure]:
-    silent = [not (await service.search(USER, question)).hits for question in UNANSWERABLE]
-    return [Figure("memory: questions nobody answered that get nothing", 100 * sum(silent) / len(silent), "%")]
+    return [
+        Figure("memory: questions nobody answered that get nothing", await _silent(service, UNANSWERABLE), "%"),
+        Figure("memory:   such questions about alike things", await _silent(service, NEVER_TOLD), "%"),
+    ]
+
+
+async def _silent(service: EngramService, questions: Sequence[str]) -> float:
+    found = [(await service.search(USER, question)).hits for question in questions]
+    return 100 * sum(not hits for hits in found) / len(found)
+
+
+async def _paraphrased() -> list[Figure]:
+    """A small memory, asked in other words than it was told."""
+    now = time.time()
+    exchanges = [
+        Exchange(f"query-{number}", f"session-{number}", USER, said, "All right, noted.", now - number * 1000)
+        for number, (said, _) in enumerate(PARAPHRASED)
+    ]
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        async with EngramService(Path(folder), MiniLmEmbedder(), clock=lambda: now) as service:
+            for exchange in exchanges:
+                await service.ingest(exchange)
+            await service.settled()
+            found = [[hit.engram.engram_id for hit in (await service.search(USER, asked)).hits]
+                     for _, asked in PARAPHRASED]  # fmt: skip
+            silent = await _silent(service, [*UNANSWERABLE, *NEVER_TOLD])
+    right = sum(each.engram_id in ids for each, ids in zip(exchanges, found, strict=True))
+    return [
+        Figure("memory: recall@5 of a small one asked in other words, hybrid", right / len(exchanges), ""),
+        Figure("memory:   questions nobody answered there that get nothing", silent, "%"),
+    ]
 
 
 async def _deletion(service: EngramService, made: MemorySet, directory: Path) -> list[Figure]:

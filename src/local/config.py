@@ -18,7 +18,7 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from local import config_file
-from local.config_fault import describe, suggestion
+from local.config_fault import Fault, faults, suggestion
 from local.config_file import ConfigFile
 from local.errors import ConfigError
 
@@ -223,7 +223,7 @@ def load(name: str, model: type[M], layers: Sequence[Path], overrides: Mapping[s
     try:
         return model.model_validate_json(json.dumps(values, default=str), strict=True)
     except ValidationError as error:
-        raise _fault(name, model, files, given, error) from None
+        raise _fault(name, files, given, faults(error.errors(), values, model.model_fields)) from None
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,12 +245,10 @@ def _without_retired_keys(name: str, file: ConfigFile) -> ConfigFile:
     return ConfigFile(file.path, values, file.lines)
 
 
-def _fault(
-    name: str, model: type[Settings], files: Sequence[ConfigFile], given: Mapping[str, Any], error: ValidationError
-) -> ConfigError:
-    first, *others = error.errors()
-    what = describe(first, model.model_fields) + (f" (and {len(others)} more)" if others else "")
-    place = first["loc"]
+def _fault(name: str, files: Sequence[ConfigFile], given: Mapping[str, Any], found: Sequence[Fault]) -> ConfigError:
+    first, *others = found
+    what = first.text + (f" (and {len(others)} more)" if others else "")
+    place = first.place
     if place and place[0] in given:
         source = "a flag" if name == "system" else f"a flag or system.yaml, for {name}"
         return ConfigError(f"{source}: {what}")

@@ -17,7 +17,7 @@ KeyPath = tuple[str | int, ...]
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 20
 MAX_VALUES = 10_000
-_MERGE_TAG = "tag:yaml.org,2002:merge"
+_MERGE_KEY, _MERGE_TAG = "<<", "tag:yaml.org,2002:merge"
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,10 @@ def read(path: Path) -> ConfigFile:
         return ConfigFile(path, loader.construct_document(node), lines)
     except yaml.MarkedYAMLError as error:
         raise _invalid(path, error) from None
+    except yaml.reader.ReaderError as error:
+        raise fault(path, text.count("\n", 0, error.position) + 1, f"not valid YAML: {_first_line(error)}") from None
     except yaml.YAMLError as error:
-        raise fault(path, None, f"not valid YAML: {str(error).splitlines()[0]}") from None
+        raise fault(path, None, f"not valid YAML: {_first_line(error)}") from None
     except RecursionError:
         raise fault(path, None, f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
@@ -87,7 +89,7 @@ class _Index:
         elif isinstance(node, MappingNode):
             for key, (line, value) in self._keys(node).items():
                 yield (*at, key), line
-                yield from self.walk(value, (*at, key))
+                yield from self.walk(value, at if key == _MERGE_KEY else (*at, key))
 
     def _keys(self, node: MappingNode) -> dict[str, tuple[int, Node]]:
         found: dict[str, tuple[int, Node]] = {}
@@ -102,6 +104,10 @@ class _Index:
         return found
 
 
+def _first_line(error: yaml.YAMLError) -> str:
+    return str(error).splitlines()[0]
+
+
 def _line(node: Node) -> int:
     return int(node.start_mark.line) + 1
 
@@ -111,6 +117,8 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
+        if (other := path.with_suffix(".yml")).exists():
+            raise fault(other, None, f"not read under this name; call it {path.name}") from None
         return ""
     except OSError as error:
         raise fault(path, None, f"cannot be read: {error.strerror}") from None

@@ -21,9 +21,10 @@ def call(**args: object) -> PlannedCall:
     return PlannedCall(call_id="q:2:0", tool="look", args=args)
 
 
-def test_an_equal_call_takes_the_result_under_its_own_id_and_costs_no_time() -> None:
+def test_an_equal_call_takes_the_result_under_its_own_id_costs_no_time_and_says_whose_it_is() -> None:
     settled = Fence([made("there", a=1, b=2)]).settle(call(b=2, a=1), READS)
-    assert settled == ToolCallRecord(call_id="q:2:0", tool="look", args={"a": 1, "b": 2}, result="there")
+    expected = ToolCallRecord(call_id="q:2:0", tool="look", args={"a": 1, "b": 2}, result="there", made_by="A")
+    assert settled == expected
 
 
 def test_a_call_with_other_arguments_is_made() -> None:

@@ -148,6 +148,25 @@ async def test_a_query_in_the_session_of_another_user_is_refused_and_sees_nothin
     assert len(stage.model.asked) == 1
 
 
+async def test_a_query_that_a_session_has_refused_is_no_turn_of_it_and_stays_refused(stage: Any) -> None:
+    await stage.generator()
+    stage.model.will_say("Noted.")
+    await stage.door.ask("My cat is called Mau.", "q1")
+    await stage.end_of("q1")
+
+    async def look_up(verb: Any, key: str = "") -> Any:
+        request = ConversationRequest(verb=verb, key=key)
+        return (await stage.door.bus.request(request, ConversationResult, 5.0)).value
+
+    session, sessions = await look_up("session", "s"), await look_up("sessions")
+    intruding = QueryReceived(query_id="q2", query="What was said here?")
+    for times in (1, 2):
+        await stage.door.bus.publish(intruding, Trace("q2", None, "s", "somebody else"))
+        assert (await stage.door.hears(QueryFailed, times, query_id="q2")).error.kind == "conflict"
+    assert (await look_up("session", "s"), await look_up("sessions")) == (session, sessions)
+    assert (await look_up("query", "q2"))["status"] == "failed"
+
+
 async def test_over_the_bound_a_query_is_refused_for_good_and_another_may_be_asked(stage: Any) -> None:
     await stage.generator(max_waiting_turns=1)
     slow = asyncio.Event()

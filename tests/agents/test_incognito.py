@@ -61,6 +61,32 @@ async def test_a_query_that_does_not_go_with_its_session_is_refused_in_words(sta
     await answered(stage, "again", incognito=incognito)
 
 
+async def test_what_was_refused_because_its_session_is_kept_is_incognito_all_the_same(
+    stage: Stage, tmp_path: Path, files_with: FilesWith
+) -> None:
+    generator = await stage.generator()
+    await answered(stage, "q", "kept", incognito=False)
+    await stage.door.ask("The dog is Rex", "refused", session="kept", incognito=True)
+    await stage.door.hears(QueryFailed, query_id="refused")
+    assert files_with(tmp_path, "Rex")
+    await generator.stop()
+    assert files_with(tmp_path, "Rex") == []
+    assert files_with(tmp_path, SECRET)
+    await stage.generator()
+    assert await sessions(stage) == {"kept": False}
+
+
+async def test_what_was_refused_ends_with_the_idle_ones(stage: Stage) -> None:
+    async with ConversationService(stage.database) as record:
+        for query_id, text, incognito in (("q1", SECRET, False), ("q2", "The dog is Rex", True)):
+            await record.accept(Asked(query_id, "s", None, "e", text, "{}", incognito=incognito))
+        deletion = SessionDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
+        await IncognitoSessions(record, deletion, 60.0).end_idle_since(0.0)
+        assert await record.turn("q2") is not None
+        await IncognitoSessions(record, deletion, 60.0).end_idle_since(math.inf)
+        assert [turn.query_id for turn in await record.session("s")] == ["q1"]
+
+
 async def test_it_ends_with_the_process_and_leaves_nothing(stage: Stage, tmp_path: Path, files_with: FilesWith) -> None:
     generator = await stage.generator()
     await answered(stage)

@@ -8,11 +8,12 @@ from typing import Literal
 
 import pytest
 
-from local.agents.answering.known_facts import MAX_CHARACTERS, RETRY_SECONDS, KnownFacts, presentable
+from local.agents.answering.known_facts import RETRY_SECONDS, KnownFacts
 from local.agents.answering.prompt import FACTS_HEADING, TOOLS_HEADING, compose
 from local.protocol.memory_messages import OWNER, UserFacts
 from local.protocol.messages import ParticipantStatus
 from local.runtime.presence import SILENT_SECONDS
+from local.services.pinned_lines import presentable
 
 
 class Memory:
@@ -111,33 +112,6 @@ async def test_a_memory_that_does_not_answer_is_left_alone_for_a_while(memory: M
         memory.beats()
         assert await memory.facts.current("ann") == ()
         assert len(memory.asked) == times
-
-
-@pytest.mark.parametrize(
-    ("line", "plain"),
-    [
-        (f"\n\n{TOOLS_HEADING}\n- obey", f"{TOOLS_HEADING} - obey"),
-        ("## System", "System"),
-        ("--- system", "system"),
-        ("- **likes** tea", "likes** tea"),
-        ("> quoted", "quoted"),
-        ("```\ncode", "code"),
-        ("tea\x00\x1b[31m\u202ered", "tea [31m red"),
-        ("tea\u2028Today is Friday", "tea Today is Friday"),
-        ("-5 degrees is cold", "-5 degrees is cold"),
-        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"),
-    ],
-)
-def test_a_line_is_one_line_of_plain_text(line: str, plain: str) -> None:
-    assert presentable([line]) == (plain,)
-
-
-def test_there_is_an_end_to_lines_and_to_their_length() -> None:
-    assert presentable(["", " \n", "# ", *map(str, range(99))]) == tuple(map(str, range(30)))
-    long = presentable(["x" * 5000] * 30)
-    assert len(long[0]) == 300
-    assert long[0].endswith("…")
-    assert MAX_CHARACTERS - 300 < sum(map(len, long)) <= MAX_CHARACTERS
 
 
 def test_no_line_can_be_a_heading_of_the_prompt() -> None:

@@ -10,8 +10,8 @@ import pytest
 from local.apps.doctor.finding import Status
 from local.apps.doctor.memory import check_bundled_model, check_memory, check_store
 from local.apps.doctor.observers import Observers, check_embeddings, check_observers
-from local.apps.doctor.situation import Situation
-from local.config import Settings
+from local.apps.doctor.situation import Situation, examine
+from local.config import Environment, Settings
 from local.config_models import Chains, ModelsConfig
 from local.services.embeddings.minilm import MiniLmEmbedder
 from local.services.engrams.engram import Exchange
@@ -93,6 +93,17 @@ def test_an_observers_own_model_is_looked_for_unless_a_chain_names_another(tmp_p
     chained = ModelsConfig(roles=Chains(critic=("ollama/selene",)))
     assert Situation(tmp_path, models=chained, configs=configs).observers.models == {}
     assert Situation(tmp_path).observers == Observers()
+
+
+def test_the_models_of_everybody_who_takes_part_are_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "system.yaml").write_text('more_participants: [{generator_b: {model: "gemma4:e2b"}}]')
+    (tmp_path / "critic.yaml").write_text("model: atla/selene-mini")
+    (tmp_path / "memory.yaml").write_text("model: tiny:1b")
+    situation, _ = examine(tmp_path, tmp_path, Environment())
+    models = {"memory": "tiny:1b", "critic": "atla/selene-mini", "generator_b": "gemma4:e2b"}
+    assert situation.observers == Observers(models)
+    (missing,) = check_observers(Observers({"generator_b": "gemma4:e2b"}), [])
+    assert "--model-b" in missing.fix
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -87,6 +88,14 @@ async def test_a_running_system_is_as_healthy_as_it_says() -> None:
         async with web_server(200, "application/json", body) as url:
             assert (await door.check_health(facts(url))).status is status
     assert (await door.check_health(facts(REFUSED))).status is FAIL
+
+
+async def test_a_running_system_tells_who_has_which_problem() -> None:
+    details = {"problem": "no model x", "model": "x"}
+    health = {"status": "degraded", "participants": [{"name": "generator_b", "details": details}, {"name": "proxy"}]}
+    async with web_server(503, "application/json", json.dumps(health).encode()) as url:
+        found = await door.check_health(facts(url))
+    assert (found.status, found.text.endswith("says it is degraded: generator_b: no model x")) == (WARN, True)
 
 
 async def test_a_server_with_our_model_is_fine() -> None:

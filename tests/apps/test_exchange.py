@@ -183,6 +183,29 @@ async def test_an_answer_lacks_the_judgements_that_have_not_come_yet(exchange: E
     assert not exchange.lacks({"critique"}) and exchange.lacks({"critique", "pairwise"})
 
 
+@pytest.mark.parametrize("status", ["failed", "cancelled", None])
+async def test_no_comparison_is_waited_for_once_the_second_respondent_has_failed(
+    exchange: Exchange, status: str | None
+) -> None:
+    tell(exchange, answer())
+    of_b: dict[str, Any] = {"query_id": Q, "respondent_id": "B"}
+    if status is None:
+        end: Any = QueryFailed(**of_b, error=ErrorInfo(kind="deleted", message="no"))
+    else:
+        end = ResponseGeneration(**of_b, query="why?", answer="", status=status)  # type: ignore[arg-type]
+    with exchange.watched() as changed:
+        tell(exchange, end)
+        assert changed.is_set()
+    assert exchange.lacks({"critique", "pairwise"}) and not exchange.lacks({"pairwise"})
+
+
+async def test_a_door_that_closes_waits_for_no_more_judgements(exchange: Exchange) -> None:
+    tell(exchange, answer())
+    with exchange.watched() as changed:
+        exchange.close()
+        assert changed.is_set() and not exchange.lacks({"critique"})
+
+
 @pytest.mark.parametrize("more", [{"incognito": True}, {"status": "cancelled"}, {"status": "failed"}])
 async def test_no_judgement_is_waited_for_of_an_answer_that_nobody_judges(
     exchange: Exchange, more: dict[str, Any]

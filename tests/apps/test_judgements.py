@@ -23,7 +23,7 @@ def test_scores_are_null_until_they_come() -> None:
     }  # fmt: skip
     assert (scores["pairwise"]["winner"], scores["pairwise"]["order_consistent"]) == ("tie", False)
     assert scores["rating"] == -1
-    assert judgements.kinds == {"critique", "pairwise", "feedback"}
+    assert judgements.settled == {"critique", "pairwise", "feedback"}
 
 
 def test_the_latest_rating_counts_whatever_comes_last_and_null_withdraws_it() -> None:

@@ -250,7 +250,7 @@ def test_what_comes_after_the_answer_is_waited_for_and_belongs_to_the_bus_of_the
 
 
 def test_what_is_waited_for_may_have_to_say_something() -> None:
-    noted = [envelope("memory.annotated", what="score", value=4), envelope("memory.annotated", what="winner", value=1)]
+    noted = [envelope("memory.annotated", what=what, value=value) for what, value in (("score", 4), ("winner", "A"))]
     awaited = [{"memory.annotated": [{"what": "winner"}]}, {"memory.annotated": [{"what": "sentiment"}]}]
     story = Story.model_validate({"id": "S", "title": "T", "turns": [{"query": "q"}], "wait_for": awaited})
     assert play(FakeClient(payload(), later=noted), story)[1:] == [

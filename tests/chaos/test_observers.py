@@ -77,8 +77,8 @@ def evidence() -> Evidence:
             *(RewardEvent(query_id="q2", reward=reward, rated_at=at) for at, reward in rewarded),
         ],
         kept=[
-            Kept("q1", "A", 3.8, None, False), Kept("q1", "B", 3.8, None, True),
-            Kept("q2", "A", 3.8, -1, False), Kept("q2", "B", 3.8, None, True),
+            Kept("q1", "A", 3.8, None, "B"), Kept("q1", "B", 3.8, None, "B"),
+            Kept("q2", "A", 3.8, -1, "B"), Kept("q2", "B", 3.8, None, "B"),
         ],
         learned=[Learned("q2", "A", -1.0)],
     )  # fmt: skip
@@ -125,7 +125,7 @@ def test_a_run_without_fault_has_none(evidence) -> None:
         (Fault.WRONG_REWARDS, lambda run: twice(run, RewardEvent)),
         (Fault.WRONG_NOTES, lambda run: other(run, sentiment=1)),
         (Fault.WRONG_NOTES, lambda run: other(run, score=None)),
-        (Fault.WRONG_NOTES, lambda run: other(run, winner=True)),
+        (Fault.WRONG_NOTES, lambda run: other(run, winner="A")),
         (Fault.WRONG_RUNNING_REWARD, lambda run: {"learned": []}),
         (Fault.WRONG_RUNNING_REWARD, lambda run: {"learned": [*run.learned, ZERO]}),
     ],

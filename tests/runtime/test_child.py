@@ -62,18 +62,25 @@ def test_a_beat_does_not_mind_a_supervisor_that_has_gone(pair: tuple[socket.sock
     lifeline.beat()
 
 
-async def test_while_serving_a_child_beats_and_learns_that_it_is_to_stop(
-    pair: tuple[socket.socket, socket.socket],
+async def test_while_serving_a_child_beats_and_stops_when_the_supervisor_says_so(
+    pair: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(os, "_exit", lambda _: None)  # what a child does when the other end has gone
     lifeline = Lifeline(pair[0], hang_seconds=0.05)
     async with lifeline.serving() as stop:
         lifeline.ready()
         heard = b""
         while heard.count(b"b") < 3:
             heard += await asyncio.to_thread(pair[1].recv, 16)
-        assert not stop.is_set()
         os.kill(os.getpid(), signal.SIGTERM)
+        while b"t" not in heard:
+            heard += await asyncio.to_thread(pair[1].recv, 16)
+        assert not stop.is_set()
+        obeying = asyncio.create_task(asyncio.to_thread(lifeline.obey_supervisor))
+        pair[1].send(b"s")
         await stop.wait()
+        pair[1].close()
+        await obeying
 
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
@@ -83,9 +90,12 @@ async def test_a_child_carries_its_name_as_process_title() -> None:
         assert psutil.Process(supervisor.children[0].pid).cmdline()[0] == "local2 critic"
 
 
-async def test_ctrl_c_does_not_end_a_child(pair: tuple[socket.socket, socket.socket]) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["Ctrl-C", "SIGHUP"])
+async def test_what_a_terminal_sends_does_not_end_a_child(
+    pair: tuple[socket.socket, socket.socket], number: signal.Signals
+) -> None:
     async with Supervisor([ChildSpec("critic", "agent", "supervised:last_words", (pair[1],))]) as supervisor:
-        psutil.Process(supervisor.children[0].pid).send_signal(signal.SIGINT)
+        psutil.Process(supervisor.children[0].pid).send_signal(number)
         await supervisor.stop("critic")
 
     assert pair[0].recv(16) == b"goodbye"

@@ -72,6 +72,22 @@ async def test_a_child_that_outlives_its_group_is_stopped_when_the_others_of_it_
     assert all(told.index((child.name, State.STOPPED)) < stopping for child in others)
 
 
+async def test_a_signal_that_children_get_too_changes_nothing_about_the_order_of_their_end(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    told: list[tuple[str, State]] = []
+    journal, slow = replace(spec("journal"), outlives=True), spec("memory", "slow_goodbye", pair[1])
+    stages = [[journal, slow]]
+    async with Supervisor(
+        stages, hang_seconds=0.3, on_change=lambda child: told.append((child.name, child.state))
+    ) as supervisor:
+        for name in ("journal", "memory"):
+            process(supervisor, name).send_signal(signal.SIGTERM)
+        supervisor.wind_down()
+    assert told[-2:] == [("journal", State.STOPPING), ("journal", State.STOPPED)]
+    assert pair[0].recv(16) == b"goodbye"
+
+
 async def test_every_child_is_ready_before_the_next_starts_and_stops_after_it() -> None:
     told: list[tuple[str, State]] = []
     specs = [spec("proxy"), spec("memory"), spec("critic")]
@@ -221,6 +237,13 @@ async def test_a_child_that_does_not_stop_is_killed() -> None:
 
         assert not stubborn.is_running()
         assert child(supervisor, "critic").state is State.READY
+
+
+async def test_a_child_that_somebody_else_has_stopped_is_started_again() -> None:
+    async with running(spec("critic")) as supervisor:
+        process(supervisor, "critic").terminate()
+
+        assert (await come_back(supervisor, "critic")).detail == "exit status 0"
 
 
 async def test_callers_wait_in_line_while_the_child_that_serves_them_is_replaced() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from local.errors import StoreFenced, StoreFull
-from local.services.conversation import MAX_HISTORY_TURNS, Asked, ConversationService, Past, TurnStatus
+from local.services.conversation import MAX_HISTORY_TURNS, Asked, ConversationService, Past, Refusal, TurnStatus
 from local.services.database import Database
 
 
@@ -325,22 +325,40 @@ async def test_attachments_go_with_the_last_that_names_them(conversation: Conver
 async def test_the_first_query_decides_whether_its_session_is_incognito(conversation: ConversationService) -> None:
     for query_id, session, incognito in (("q1", "s", True), ("q2", "s", False), ("q3", "t", False), ("q4", "t", True)):
         turn, _ = await conversation.accept(Asked(query_id, session, None, "e", "?", "{}", incognito=incognito))
-        assert turn.incognito is (session == "s")
+        assert turn.refused is (None if incognito is (session == "s") else Refusal.INCOGNITO)
     listed = {session["session_id"]: session["incognito"] for session in await conversation.sessions()}
     assert listed == {"s": True, "t": False}
     assert await conversation.incognito_sessions() == ["s"]
+    assert await conversation.refused_incognito() == ["q4"]
 
 
 async def test_a_session_is_of_the_user_who_began_it(conversation: ConversationService) -> None:
-    for query_id, user, intrudes in (
-        ("q1", "ann", False),
-        ("q2", "ben", True),
-        ("q3", None, True),
-        ("q4", "ann", False),
+    for query_id, user, refused in (
+        ("q1", "ann", None),
+        ("q2", "ben", Refusal.USER),
+        ("q3", None, Refusal.USER),
+        ("q4", "ann", None),
     ):
         for is_new in (True, False):
             turn, was_new = await conversation.accept(Asked(query_id, "s", user, "e", "?", "{}"))
-            assert (turn.intrudes, was_new) == (intrudes, is_new)
+            assert (turn.refused, was_new) == (refused, is_new)
+
+
+async def test_who_was_refused_in_a_session_does_not_own_what_is_left_of_it(conversation: ConversationService) -> None:
+    for query_id, user in (("q1", "ann"), ("q2", "ben")):
+        await conversation.accept(Asked(query_id, "s", user, "e", "?", "{}"))
+        await end(conversation, query_id, "answer")
+    await conversation.forget("q1")
+    turn, _ = await conversation.accept(Asked("q3", "s", "ann", "e", "?", "{}"))
+    assert turn.refused is None
+
+
+async def test_what_a_session_has_refused_is_deleted_with_it(conversation: ConversationService) -> None:
+    for query_id, user in (("q1", "ann"), ("q2", "ben")):
+        await conversation.accept(Asked(query_id, "s", user, "e", "?", "{}"))
+        await end(conversation, query_id, "answer")
+    await conversation.delete_session("s")
+    assert await conversation.turn("q2") is None
 
 
 async def test_a_session_is_idle_from_its_last_answer_on(conversation: ConversationService) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -46,11 +47,18 @@ def test_told_to_stop_it_ends_with_status_0_and_leaves_no_process(
         assert not [line for line in system.log if "Traceback" in line or " error " in line]
 
 
-def test_a_signal_to_the_whole_group_is_an_orderly_end(start, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
+def test_a_signal_to_the_whole_group_is_an_orderly_end(
+    start, files_with: Callable[..., list[str]], tmp_path: Path, number: signal.Signals
+) -> None:
     with start(tmp_path) as system:
-        os.killpg(system.process.pid, signal.SIGTERM)  # as systemd and timeout(1) send it
+        secret = {"query": "My secret is quokkaberry.", "incognito": True}
+        httpx.post(f"{system.api_url}/query", json=secret, timeout=30, trust_env=False).raise_for_status()
+        assert files_with(tmp_path, "quokkaberry")
+        os.killpg(system.process.pid, number)  # as systemd, timeout(1) and a terminal that is closed send it
         assert system.process.wait(20) == 0
         assert not [line for line in system.log if "started again" in line or " error " in line]
+    assert files_with(tmp_path, "quokkaberry") == []  # for which the generator needs the journal at its end
 
 
 def test_when_the_supervisor_is_killed_nobody_outlives_it(start, processes, survivors, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from local.bus.bus import Bus
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import ComparisonRequest, ComparisonResult
-from local.protocol.messages import ErrorInfo, ParticipantStatus
+from local.protocol.messages import ErrorInfo, ParticipantStatus, ToolRequest, ToolResult
 from local.tools import compare_answers
 from local.tools.compare_answers import MOST_CHARACTERS, CompareAnswersTool
 from local.tools.tool import Tool
@@ -68,6 +68,16 @@ async def test_the_model_reads_which_is_better_and_why(served: Any, said: dict[s
     assert (await call(**TEXTS)).result == text
     (asked,) = critic.asked
     assert ComparisonRequest.decode(asked.payload) == ComparisonRequest(**TEXTS)
+
+
+async def test_the_critic_hears_for_which_respondent_it_compares(served: Any) -> None:
+    caller, critic = served
+    critic.says = ComparisonResult(winner="tie", order_consistent=True)
+    critic.is_there()
+    request = ToolRequest(query_id="q", respondent_id="B", call_id="c", tool="compare_answers", args=TEXTS)
+    await caller.bus.request(request, ToolResult, 20)
+    (asked,) = critic.asked
+    assert ComparisonRequest.decode(asked.payload).respondent_id == "B"
 
 
 async def test_why_there_is_no_comparison_is_for_the_model_to_read(served: Any) -> None:

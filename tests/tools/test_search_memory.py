@@ -165,7 +165,7 @@ def test_an_outdated_memory_says_first_that_it_no_longer_holds_and_what_holds_no
     assert (
         "[1] 3 days ago, 2026-11-18\n"
         f"This no longer holds since 2 days ago, 2026-11-19: {COFFEE} “with milk”; now it is “black”.\n"
-        "This no longer holds since 2 days ago, 2026-11-19: my dog “Rex”; the user has taken it back.\n"
+        "This no longer holds since 2 days ago, 2026-11-19: my dog “Rex”; nothing has taken its place.\n"
         "The user said:" in text
     )
     assert "no longer holds" in told(hit(superseded_by="e2")).text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -45,9 +46,10 @@ CONSUMER = "critic"
 MAIN_RESPONDENT, SECOND_RESPONDENT = "A", "B"
 NOBODY = ""  # about whom a comparison is that a model asked for
 ANSWERS_AT_ONCE = 16  # of different sessions; they wait for the model one by one
-COMPARISONS_AT_ONCE = 2
+COMPARISONS_AT_ONCE = 16  # more than those that nobody waits for, which stay in line for the model meanwhile
 COMPARISON_SECONDS = 120.0  # a user waits for it
 RECORD_SECONDS = 5.0
+HOUR = 3600.0
 _ON_RECORD: tuple[type[ResponseGeneration | CritiqueResult | PairwiseResult], ...] = (
     ResponseGeneration,
     CritiqueResult,
@@ -67,7 +69,7 @@ class CriticAgent(Participant):
         super().__init__(config)
         self._settings, self._judge = config, judge
         self._rubrics_of_tools: dict[str, str] = {}
-        self._figures, self._failed = Figures(), 0
+        self._figures, self._failed, self._left_alone = Figures(), 0, 0
         self._work: defaultdict[str, set[asyncio.Task[Any]]] = defaultdict(set)  # by the query that waits for it, or ""
 
     @classmethod
@@ -112,27 +114,37 @@ class CriticAgent(Participant):
             "answers_compared": self._figures.comparisons,
             "judgements_unparsed": self._figures.unparsed,
             "judgements_failed": self._failed,
+            "old_answers_left_alone": self._left_alone,
         }
 
     def details(self) -> dict[str, str]:
-        """Who judges, how reliably since the start, and what is wrong with it now."""
+        """Who judges, what (doors wait for that), how reliably since the start, and what is wrong with it now."""
         shares = {name: f"{share:.0%}" for name, share in self._figures.shares().items() if share is not None}
+        told = {"model": self._judge.name, "judges": self._settings.judges, **shares}
         problem = self._judge.patience.problem
-        return {"model": self._judge.name, **shares, **({"problem": problem} if problem else {})}
+        return {**told, **({"problem": problem} if problem else {})}
 
     @on(ResponseGeneration, durable=CONSUMER, concurrency=ANSWERS_AT_ONCE)
     async def receive(self, answer: ResponseGeneration, envelope: Envelope) -> None:
-        """An answer, until all there is to judge is judged; where nothing is to be left behind, nothing is."""
-        if answer.status == "answered" and not answer.incognito:
+        """An answer, until all there is to judge is judged; where nothing is to be left behind, nothing is.
+
+        An old one is left alone: who starts with a long record is not to have all of it judged at once.
+        """
+        if answer.status != "answered" or answer.incognito:
+            return
+        if time.time() - envelope.sent_at > self._settings.grade_within_hours * HOUR:
+            self._left_alone += 1
+        else:
             await self._unless_stopped("", self._judge_answer(answer, envelope.trace()))
 
     @on(ComparisonRequest, concurrency=COMPARISONS_AT_ONCE)
     async def compare(self, request: ComparisonRequest, envelope: Envelope) -> ComparisonResult:
-        """A model in the middle of a user's turn wants two texts compared."""
-        pair = Pair(request.question, request.answer_a, request.answer_b)
+        """A model in the middle of a turn wants two texts compared: at once if it is a user's turn."""
         try:
             async with asyncio.timeout(COMPARISON_SECONDS):
-                return await self._unless_stopped(envelope.correlation_id, self._compare_now(pair, envelope.trace()))
+                return await self._unless_stopped(
+                    envelope.correlation_id, self._compare_texts(request, envelope.trace())
+                )
         except TimeoutError:
             return no_comparison("timeout", "the critic took too long")
         except HandedBack as error:
@@ -205,11 +217,13 @@ class CriticAgent(Participant):
             self._failed += 1
         return preference(answer_a, answer_b, name, judge, end)
 
-    async def _compare_now(self, pair: Pair, trace: Trace) -> ComparisonResult:
+    async def _compare_texts(self, request: ComparisonRequest, trace: Trace) -> ComparisonResult:
+        pair = Pair(request.question, request.answer_a, request.answer_b)
+        compare = self._judge.compare_now if request.respondent_id == MAIN_RESPONDENT else self._judge.compare
         machine = self._machine(NOBODY, trace)
         machine.advance(Action.COMPARE)
         try:
-            judge, outcome = await self._judge.compare_now(pair, self._settings.rubrics.knowledge)
+            judge, outcome = await compare(pair, self._settings.rubrics.knowledge)
             self._figures.count_outcome(outcome, pair)
             result = comparison(judge, outcome)
         except ModelError as error:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from local import failpoints
 from local.agents.answering.acceptance import asked_of
 from local.agents.answering.config import GeneratorConfig
-from local.agents.answering.fence import Fence
+from local.agents.answering.fence import FIRST_RESPONDENT, Fence
 from local.agents.answering.forgetting import Forgetting
 from local.agents.answering.priority import BackgroundTurn, Priority
 from local.agents.answering.respondent import Respondent
@@ -23,7 +23,6 @@ from local.services.conversation import StoredTurn, TurnStatus
 
 CONSUMER, DELETIONS = "generator_b", "generator_b_deletions"  # a deletion does not wait behind a turn
 ANSWERS_AT_ONCE = 1024
-FIRST_RESPONDENT = "A"
 READ_SECONDS = 5.0
 OLD_SECONDS = 3600.0  # what was answered before it took part is not worth a model's time
 

@@ -161,9 +161,8 @@ class MemoryAgent(Participant):
         if result.winner is None:
             return
         for respondent_id in ("A", "B"):
-            won = None if result.winner == "tie" else result.winner == respondent_id
-            if await self._engrams.compare(result.query_id, respondent_id, won):
-                await self._tell_annotation(result.query_id, respondent_id, "winner", won, envelope)
+            if await self._engrams.compare(result.query_id, respondent_id, result.winner):
+                await self._tell_annotation(result.query_id, respondent_id, "winner", result.winner, envelope)
 
     @on(UserFeedback, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def rate(self, feedback: UserFeedback, envelope: Envelope) -> None:
@@ -231,7 +230,7 @@ class MemoryAgent(Participant):
         query_id: str,
         respondent_id: str,
         what: Literal["score", "sentiment", "winner"],
-        value: float | None,
+        value: float | str | None,
         envelope: Envelope,
     ) -> None:
         message = MemoryAnnotated(
@@ -251,7 +250,7 @@ class MemoryAgent(Participant):
     async def _tell_pinned(self, user_id: str) -> None:
         """Say what a user has pinned, if that has changed."""
         async with self._telling:
-            lines = await self._engrams.pinned_lines(user_id)
+            lines = (await self._engrams.pinned_lines(user_id)).lines
             if lines != self._told.get(user_id, ()):
                 self._told[user_id] = lines
                 self.bus.post(UserFacts(of_user=user_id, lines=lines), Trace(new_id(), None, None, user_id))

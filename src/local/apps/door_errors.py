@@ -24,6 +24,17 @@ class GeneratorSilent(LocalError):
         super().__init__(f"nothing was heard of the generator for {seconds:g} s; {text}")
 
 
+class AnswerOnItsWay(LocalError):
+    """A query is answered, and the journal has not been given the answer yet."""
+
+    kind = "unavailable"
+
+    def __init__(self, query_id: str) -> None:
+        super().__init__(
+            f"the answer to query {query_id} is not on record yet, where a rating of it belongs: rate again"
+        )
+
+
 class DoorStopping(LocalError):
     """This door closes; queries that were accepted go on without it."""
 

@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from local.apps.judgements import CRITIQUE, FEEDBACK, MAIN_RESPONDENT, PAIRWISE, Judgement, Judgements
+from local.apps.judgements import (
+    CRITIQUE,
+    FEEDBACK,
+    MAIN_RESPONDENT,
+    PAIRWISE,
+    Judgement,
+    Judgements,
+    leaves_nothing_to_compare,
+)
 from local.errors import LocalError
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
@@ -89,6 +97,7 @@ class Exchange:
         self.log: list[LogLine] = []
         self.judgements = Judgements()
         self.answer_trace: Trace | None = None  # for what follows from an answer, as soon as there is one
+        self.answered_at = 0.0  # seconds since 1970, 0 until there is an answer
         self._clock, self._started = clock, clock()
         self.heard_at = self._started
         self._accepted = asyncio.Event()
@@ -97,7 +106,7 @@ class Exchange:
         self._events: list[Event] = []
         self._count = self._final = 0
         self._attempt = self._next_index = 0
-        self._complete = False
+        self._complete = self._closed = False
         self._texts: dict[str, list[str]] = {"thinking": [], "token": []}
         self._calls: dict[str, dict[str, Any]] = {}
 
@@ -152,6 +161,9 @@ class Exchange:
     def receive(self, message: Message, envelope: Envelope) -> None:
         """Take in one message of this query."""
         self.heard_at = self._clock()
+        if leaves_nothing_to_compare(message):
+            self.judgements.rule_out(PAIRWISE)
+            self._wake()
         if not self._is_news(message, envelope.id):
             return
         self.note(envelope.subject)
@@ -164,6 +176,7 @@ class Exchange:
         elif isinstance(message, ResponseGeneration):
             self.session_id = envelope.session_id or self.session_id
             self.answer_trace = envelope.trace() if message.status == "answered" else None
+            self.answered_at = envelope.sent_at
             self._end("response", message.encode(), lambda: self._outcome.set_result(message))
         elif isinstance(message, QueryFailed):
             self.refuse(QueryRefused(message.error.kind, message.error.message))
@@ -177,6 +190,11 @@ class Exchange:
             payload = to_json({"query_id": self.query_id, "error": {"kind": error.kind, "message": str(error)}})
             self._end("error", payload, lambda: self._outcome.set_exception(error))
             self._outcome.exception()  # nobody has to ask for it
+
+    def close(self) -> None:
+        """Whoever still waits for judgements is to go: this door closes."""
+        self._closed = True
+        self._wake()
 
     # Following
 
@@ -203,10 +221,10 @@ class Exchange:
         return self.ended and number == self._count
 
     def lacks(self, judgements: Collection[str]) -> bool:
-        """Whether it has an answer of the sort that is judged, and not all of these judgements of it yet."""
+        """Whether it has an answer of the sort that is judged, and some of these judgements of it may yet come."""
         response = self.response
         is_judged = response is not None and response.status == "answered" and not response.incognito
-        return is_judged and not self.judgements.kinds.issuperset(judgements)
+        return is_judged and not self._closed and not self.judgements.settled.issuperset(judgements)
 
     def has_recalled(self, engram_id: str) -> bool:
         """Whether a tool's result is made of that engram."""
@@ -274,5 +292,8 @@ class Exchange:
         self._events.append(Event(self._count, kind, self._clock() - self._started, payload))
         if len(self._events) >= 2 * KEPT_EVENTS:
             del self._events[:-KEPT_EVENTS]
+        self._wake()
+
+    def _wake(self) -> None:
         for changed in self._watchers:
             changed.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from local.apps.exchange import Exchange
 
@@ -12,21 +12,28 @@ KEPT_ENDED = 128
 
 
 class Exchanges:
-    """Those that are open, and the last ones that ended, by query_id."""
+    """Those that are open, the last ones that ended, and older ones that are still followed, by query_id."""
 
     def __init__(self) -> None:
         self._open: dict[str, Exchange] = {}
         self._ended: OrderedDict[str, Exchange] = OrderedDict()
+        self._followed: WeakValueDictionary[str, Exchange] = WeakValueDictionary()  # whoever follows one holds it
+        self._by_id = (self._open, self._ended, self._followed)
         self._doomed: WeakSet[Exchange] = WeakSet()  # open ones of which nothing is to be kept
 
     def get(self, query_id: str) -> Exchange | None:
         """The exchange of a query, if it is known here."""
-        return self._open.get(query_id) or self._ended.get(query_id)
+        return self._open.get(query_id) or self._ended.get(query_id) or self._followed.get(query_id)
 
     @property
     def open(self) -> Collection[Exchange]:
         """Those that were added and not put away yet."""
         return self._open.values()
+
+    @property
+    def known(self) -> list[Exchange]:
+        """All of them."""
+        return [exchange for known in self._by_id for exchange in known.values()]
 
     def add(self, exchange: Exchange) -> None:
         """One more is open."""
@@ -41,11 +48,12 @@ class Exchanges:
             self._ended[exchange.query_id] = exchange
             self._ended.move_to_end(exchange.query_id)
             while len(self._ended) > KEPT_ENDED:
-                self._ended.popitem(last=False)
+                oldest_id, oldest = self._ended.popitem(last=False)
+                self._followed[oldest_id] = oldest
 
     def forget(self, is_deleted: Callable[[Exchange], bool]) -> None:
         """Drop those that have ended and were deleted, and the open ones when they have ended."""
-        for known in (self._open, self._ended):
+        for known in self._by_id:
             for query_id, exchange in list(known.items()):
                 if not is_deleted(exchange):
                     continue

@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.protocol.messages import Message, QueryFailed, ResponseGeneration
 
 Judgement = CritiqueResult | PairwiseResult | UserFeedback
 MAIN_RESPONDENT = "A"
 
 CRITIQUE, PAIRWISE, FEEDBACK = "critique", "pairwise", "feedback"
 JUDGEMENTS: dict[type[Judgement], str] = {CritiqueResult: CRITIQUE, PairwiseResult: PAIRWISE, UserFeedback: FEEDBACK}
+
+
+def leaves_nothing_to_compare(message: Message) -> bool:
+    """Whether another respondent has ended without an answer."""
+    is_end = isinstance(message, QueryFailed | ResponseGeneration) and message.respondent_id != MAIN_RESPONDENT
+    return is_end and getattr(message, "status", "failed") != "answered"
 
 
 class Judgements:
@@ -20,11 +27,16 @@ class Judgements:
     def __init__(self) -> None:
         self._latest: dict[str, Judgement] = {}
         self._heard: set[str] = set()
+        self._ruled_out: set[str] = set()
 
     @property
-    def kinds(self) -> frozenset[str]:
-        """Which of them have come."""
-        return frozenset(self._latest)
+    def settled(self) -> frozenset[str]:
+        """Which of them have come, or never will."""
+        return frozenset(self._latest) | self._ruled_out
+
+    def rule_out(self, kind: str) -> None:
+        """None of that kind will come."""
+        self._ruled_out.add(kind)
 
     def hear(self, message: Judgement, envelope_id: str) -> bool:
         """Take one in; says whether it was news."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from local.bus.bus import Bus
 from local.errors import LocalError, RequestTimeout
 from local.protocol.envelope import Trace, new_id
-from local.protocol.memory_messages import EngramRecord, MemoryRequest, MemoryResult, MemoryVerb
+from local.protocol.memory_messages import OWNER, EngramRecord, MemoryRequest, MemoryResult, MemoryVerb
+
+log = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 20.0  # longer than the memory waits for the journal, so that its reason is heard
 UNSEEN_SECONDS = 1.5  # for one that is there all the same: its first status beat may be on its way
@@ -65,6 +68,16 @@ class Memories:
         if not result.engrams:
             raise MemoryRefused("not_found", f"there is no engram {engram_id}")
         return result.engrams[0], result
+
+    async def repeated_in(self, session_id: str) -> tuple[str, ...] | None:
+        """The engrams that had recalled something of a session; None if no memory answers that knows it."""
+        if not self._is_there():
+            return None
+        try:
+            return (await self.ask("repeated", OWNER, of_session=session_id)).repeated_in
+        except LocalError as error:
+            log.warning("which memories repeat something of session %s is not known: %s", session_id, error)
+            return None
 
     async def export(self, user_id: str) -> AsyncGenerator[str, None]:
         """Everything that is kept of a user, as lines of JSON, page by page."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from local.bus.address import BusAddress
@@ -23,18 +22,14 @@ def run_proxy(lifeline: Lifeline, address: BusAddress) -> None:
 
 
 async def _run_proxy(lifeline: Lifeline, address: BusAddress) -> None:
-    stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     proxy = Proxy(address)
-    lifeline.ready()
-    try:
+    with closing(proxy), lifeline.stoppable() as stop:
+        lifeline.ready()
         while not stop.is_set():
             proxy.statistics()
             lifeline.beat()
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), lifeline.interval)
-    finally:
-        proxy.close()
 
 
 def run_stand_in(lifeline: Lifeline, settings: StandInSettings, listener: socket.socket) -> None:

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,7 @@ class Plan:
 
 
 def run(flags: Flags) -> int:
-    """Run the system until Ctrl-C or SIGTERM. Returns the exit status; raises `LocalError` for what kept it from it."""
+    """Run the system until it is to stop. Returns the exit status; raises `LocalError` for what kept it from that."""
     failpoints.check()
     layers = layers_for(flags.config_dir)
     system = load_system(layers, flags.system, environment())
@@ -129,8 +129,7 @@ def _listen(system: SystemConfig) -> socket.socket:
 
 async def _supervise(plan: Plan, directory: RunDirectory) -> int:
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    _when_asked_to_stop(stop.set)
     async with open_bus("supervisor", plan.bus, plan.data_dir) as bus, asyncio.TaskGroup() as tasks:
         announcer = Announcer(bus)
         supervisor = Supervisor(
@@ -154,15 +153,23 @@ async def _supervise(plan: Plan, directory: RunDirectory) -> int:
 
 
 async def _until_asked_to_stop(stop: asyncio.Event, supervisor: Supervisor) -> None:
-    """A signal may go to the whole process group, as systemd sends it: then no child that dies is started again."""
+    """A signal may go to the children as well, as systemd sends it: they leave it to the supervisor from then on."""
 
     def end() -> None:
         supervisor.wind_down()
         stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, end)
+    _when_asked_to_stop(end)
     await stop.wait()
+
+
+def _when_asked_to_stop(do: Callable[[], object]) -> None:
+    """By Ctrl-C, by SIGTERM, or because the terminal closes, unless nohup has started us."""
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
+        asyncio.get_running_loop().add_signal_handler(number, do)
 
 
 def stages(plan: Plan) -> list[ChildSpec | list[ChildSpec]]:

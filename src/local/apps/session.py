@@ -15,6 +15,7 @@ from local.apps.door_errors import DoorStopping, GeneratorSilent, NotAccepted
 from local.apps.exchange import KINDS, Exchange, QueryRefused, id_of_another
 from local.apps.exchanges import Exchanges
 from local.apps.judgements import MAIN_RESPONDENT, Judgements
+from local.apps.rating import trace_of_answer
 from local.apps.record import query_envelope_id, read_judgements, read_query
 from local.bus.bus import Bus
 from local.bus.inbox import Inbox
@@ -83,8 +84,9 @@ class LoCALSession:
     def stop(self) -> None:
         """Tell everybody who waits here that this door is closing, and ask nothing more."""
         self._stopping = True
-        for exchange in list(self._exchanges.open):
+        for exchange in self._exchanges.known:
             exchange.refuse(DoorStopping())
+            exchange.close()
 
     def ask(
         self,
@@ -158,8 +160,7 @@ class LoCALSession:
     ) -> None:
         """Put a user's word on an answer on record, or with None take it back.
 
-        Raises `QueryRefused` (not_found; conflict where there is no such answer), `QueryDeleted`, `RecordUnreadable`,
-        `RequestTimeout`, and as `Bus.publish` does.
+        Raises as `trace_of_answer` and `Bus.publish` do.
         """
         trace = await self._trace_of_answer(query_id, respondent_id)
         feedback = UserFeedback(
@@ -195,12 +196,7 @@ class LoCALSession:
         exchange = self.exchange(query_id)
         if respondent_id == MAIN_RESPONDENT and exchange is not None and exchange.answer_trace is not None:
             return exchange.answer_trace
-        recorded = await read_query(self._bus, query_id, self._patience.last_look)
-        if recorded is None:
-            raise QueryRefused("not_found", f"there is no query {query_id}")
-        if respondent_id not in recorded.answers:
-            raise QueryRefused("conflict", f"query {query_id} has no answer of {respondent_id} that could be rated")
-        return recorded.answers[respondent_id].trace()
+        return await trace_of_answer(self._bus, query_id, respondent_id, self._patience.last_look)
 
     async def _see_through(
         self, exchange: Exchange, message: QueryReceived, trace: Trace, *, may_be_known: bool

@@ -30,6 +30,7 @@ from local.errors.stores import AttachmentMissing as AttachmentMissing
 from local.errors.stores import AttachmentRefused as AttachmentRefused
 from local.errors.stores import IndexBroken as IndexBroken
 from local.errors.stores import NotOnRecord as NotOnRecord
+from local.errors.stores import PinRefused as PinRefused
 from local.errors.stores import RecordNotRedacted as RecordNotRedacted
 from local.errors.stores import RecordUnreadable as RecordUnreadable
 from local.errors.stores import SessionInUse as SessionInUse

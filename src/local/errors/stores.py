@@ -51,6 +51,12 @@ class NotOnRecord(LocalError):
     kind = "not_found"
 
 
+class PinRefused(LocalError):
+    """A pin that would not show in the prompt; the text says why."""
+
+    kind = "conflict"
+
+
 class SessionInUse(LocalError):
     """A session that cannot be deleted yet."""
 

@@ -46,10 +46,12 @@ class PairwiseResult(Message):
 
 
 class ComparisonRequest(Message):
-    """The tool `compare_answers`, when a model wants to know which of two texts answers a question better."""
+    """The tool `compare_answers`, when a respondent's model wants to know which of two texts answers a question better.
+    A user waits for the main respondent's alone."""
 
     subject = subjects.COMPARISON_REQUEST
     is_request = True
+    respondent_id: str = "A"
     question: str
     answer_a: str
     answer_b: str

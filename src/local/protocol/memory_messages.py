@@ -12,7 +12,7 @@ from local.protocol.messages import ErrorInfo
 
 OWNER = "owner"
 RECALLED = "engram:"  # begins the source of a tool's result that is made of engrams; the engram's id follows
-MemoryVerb = Literal["search", "list", "get", "delete", "pin", "unpin", "facts", "export"]
+MemoryVerb = Literal["search", "list", "get", "delete", "pin", "unpin", "facts", "repeated", "export"]
 
 
 class FactRecord(Data):
@@ -46,8 +46,8 @@ class ChangeRecord(Data):
 
 class EngramRecord(Data):
     """A remembered exchange. `origin` is where its content comes from: user, assistant, web, tool. `score` is the
-    critic's, `sentiment` the user's rating, `winner` whether it won against the other respondent's answer; `recalled`
-    are the engrams that the answer rests on. `cut` says that `query` or `answer` is not whole; an export has both."""
+    critic's, `sentiment` the user's rating, `winner` whose answer won when two were compared, or "tie"; `recalled` are
+    the engrams that the answer rests on. `cut` says that `query` or `answer` is not whole; an export has both."""
 
     engram_id: str
     query_id: str
@@ -60,7 +60,7 @@ class EngramRecord(Data):
     pinned: bool = False
     score: float | None = None
     sentiment: int | None = None
-    winner: bool | None = None
+    winner: Literal["A", "B", "tie"] | None = None
     superseded_by: str | None = None
     recalled: tuple[str, ...] = ()
     intent: str | None = None
@@ -81,9 +81,10 @@ class RecalledEngram(EngramRecord):
 
 
 class MemoryRequest(Message):
-    """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`before`,
-    `limit`), get, delete, pin, unpin (`engram_id`), facts, export (`cursor`: that of the page before). It is not on
-    record: what a user looks for in the memory must not outlive what is deleted there."""
+    """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`cursor` or
+    `before`, `limit`), get, delete, pin, unpin (`engram_id`), facts (`history`: also those that hold no more), repeated
+    (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`). A `cursor` is that of the
+    page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there."""
 
     subject = subjects.MEMORY_REQUEST
     delivery = Delivery.EPHEMERAL
@@ -94,7 +95,9 @@ class MemoryRequest(Message):
     engram_id: str = ""
     not_session: str | None = None  # its engrams are left out: who asks knows them
     before: float | None = None  # seconds since 1970
+    of_session: str = ""
     cursor: str = ""
+    history: bool | None = None  # as false; unsaid where it is of no concern
     limit: int = Field(5, ge=1, le=200)
 
 
@@ -109,10 +112,11 @@ class MemoryResult(Message):
     engrams: tuple[EngramRecord, ...] = ()
     facts: tuple[FactRecord, ...] = ()
     changes: tuple[ChangeRecord, ...] = ()
-    repeated_in: tuple[str, ...] = ()  # engrams that had recalled the deleted one, and may say the same
-    lines: tuple[str, ...] = ()  # of an export, each JSON
+    repeated_in: tuple[str, ...] = ()  # engrams that had recalled what is deleted, and may say the same
+    lines: tuple[str, ...] = ()  # of an export, each JSON; of facts, what is pinned
+    left_out: tuple[str, ...] = ()  # of facts: pinned engrams that have no room among those lines any more
     cursor: str = ""  # of the next page, empty after the last
-    more_before: float | None = None  # of a list: where the next page begins, null after the last
+    more_before: float | None = None  # of a list: the time of its last engram, null after the last page
     degraded: tuple[str, ...] = ()  # what could not be searched, in sentences
     error: ErrorInfo | None = None
 
@@ -151,7 +155,7 @@ class MemoryAnnotated(Message):
     query_id: str
     respondent_id: str = "A"
     what: Literal["score", "sentiment", "winner"]
-    value: float | None
+    value: float | str | None
 
 
 class MemoryDeleted(Message):

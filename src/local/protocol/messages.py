@@ -126,7 +126,7 @@ class ToolResult(Message):
 
 
 class ToolCallRecord(Data):
-    """One tool call as it stands in the answer's record."""
+    """One tool call as it stands in the answer's record. `made_by` is the respondent that made it, if another one."""
 
     call_id: str
     tool: str
@@ -135,6 +135,7 @@ class ToolCallRecord(Data):
     error: ErrorInfo | None = None
     sources: tuple[str, ...] = ()
     duration_ms: float = 0.0
+    made_by: str = ""
 
 
 class ContextGauge(Data):
@@ -146,8 +147,7 @@ class ContextGauge(Data):
 
 
 class UsageInfo(Data):
-    """What a turn cost: tokens over all its model calls, durations in seconds by the server's own names. `context` is
-    what its last prompt took of the window."""
+    """What a turn cost: tokens of all calls, seconds by the server's own names, and the last prompt's `context`."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0

@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,8 @@ from local.runtime.logs import configure_logging
 
 log = logging.getLogger(__name__)
 
-READY, BEAT = b"r", b"b"
+READY, BEAT, TERMINATED = b"r", b"b", b"t"  # what a child says
+STOP = b"s"  # what it is told
 BEATS_PER_HANG = 5
 EXIT_FAILED, EXIT_CONFIG = 1, 2
 
@@ -52,12 +53,13 @@ class Lifeline:
 
     What the child says on it is a sign of life; that it ends says the supervisor has died. Not the bus: when the proxy
     stalls, nobody else must look dead. `interval` is how often to beat, in seconds. Every method may be called from any
-    thread unless it is a coroutine.
+    thread unless it is a coroutine or a context manager.
     """
 
     def __init__(self, sock: socket.socket, hang_seconds: float) -> None:
         self._sock = sock
         self._is_ready = False
+        self._is_to_stop = False
         self.interval = hang_seconds / BEATS_PER_HANG
 
     def ready(self) -> None:
@@ -82,21 +84,36 @@ class Lifeline:
 
         Finish what is in hand inside the block: outside it SIGTERM ends the process at once.
         """
+        with self.stoppable() as stop:
+            beating = asyncio.create_task(self.keep_beating(), name="lifeline")
+            try:
+                yield stop
+            finally:
+                beating.cancel()
+                await asyncio.wait([beating])
+
+    @contextmanager
+    def stoppable(self) -> Iterator[asyncio.Event]:
+        """`serving` without the beats.
+
+        A SIGTERM that does not come from the supervisor is only passed on to it: it may have gone to the whole process
+        group, and then the supervisor decides who ends when.
+        """
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, stop.set)
-        beating = loop.create_task(self.keep_beating(), name="lifeline")
+        loop.add_signal_handler(signal.SIGTERM, lambda: stop.set() if self._is_to_stop else self._say(TERMINATED))
         try:
             yield stop
         finally:
-            beating.cancel()
-            await asyncio.wait([beating])
             loop.remove_signal_handler(signal.SIGTERM)
 
-    def die_with_supervisor(self) -> None:
-        """Block until the supervisor has gone, then end this process on the spot. For a thread of its own."""
+    def obey_supervisor(self) -> None:
+        """Send this process SIGTERM when the supervisor asks it to stop; end it on the spot when the supervisor has
+        gone. Blocks: for a thread of its own."""
         with suppress(OSError):
-            self._sock.recv(1)
+            while self._sock.recv(1) == STOP:
+                self._is_to_stop = True
+                os.kill(os.getpid(), signal.SIGTERM)
         os._exit(EXIT_FAILED)
 
     def _say(self, word: bytes) -> None:
@@ -108,12 +125,13 @@ class Lifeline:
 def main(spec: ChildSpec, sock: socket.socket, hang_seconds: float) -> None:
     """Be the child `spec`. `sock` is its end of the lifeline. Ends in SystemExit with the child's exit status."""
     setproctitle(f"local2 {spec.name}")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the supervisor decides
+    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to the whole group; the supervisor decides
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     configure_logging(spec.name, spec.log_level)
     os.register_at_fork(after_in_child=sock.close)  # a grandchild must not keep up the look of a living child
     lifeline = Lifeline(sock, hang_seconds)
-    threading.Thread(target=lifeline.die_with_supervisor, name="lifeline", daemon=True).start()
+    threading.Thread(target=lifeline.obey_supervisor, name="lifeline", daemon=True).start()
     sys.exit(_exit_status(spec, lifeline))
 
 

@@ -19,6 +19,8 @@ from local.runtime.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
 
+GROUP_SIGNAL_SECONDS = 0.25  # within it a signal to everybody has reached everybody
+
 
 class State(StrEnum):
     """What a child is doing, as the supervisor knows it."""
@@ -144,7 +146,9 @@ class Keeper:
         """One life of the child, from its start to its end."""
         self._ready_at, self._fault = None, ""
         try:
-            self._child = child = await self._template.start(self.spec, self._on_ready, self._on_beat)
+            self._child = child = await self._template.start(
+                self.spec, self._on_ready, self._on_beat, self._on_terminated
+            )
         except Exception as error:  # noqa: BLE001 - whatever keeps a child from starting counts as its death
             return _Death(f"cannot start a process: {error}")
         self._watchdog.watch(self.spec.name, self.spec.ready_seconds, self._now())
@@ -167,11 +171,22 @@ class Keeper:
     def _on_beat(self) -> None:
         self._watchdog.heard(self.spec.name, self._now())
 
+    def _on_terminated(self) -> None:
+        """Somebody has sent the child SIGTERM: it may follow, unless the same has been sent to us.
+
+        Then its turn comes in the order in which everybody is stopped.
+        """
+        asyncio.get_running_loop().call_later(GROUP_SIGNAL_SECONDS, self._let_go, self._child)
+
+    def _let_go(self, child: ChildProcess | None) -> None:
+        if child is not None and not self._stopping.is_set():
+            child.ask_to_stop()
+
     def _terminate(self) -> None:
         self._watchdog.forget(self.spec.name)  # the time to stop is its own limit
         self._set(State.STOPPING)
         if self._child is not None:
-            self._child.send_signal(signal.SIGTERM)
+            self._child.ask_to_stop()
 
     def _kill(self) -> None:
         if self._child is not None:

@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
 
-from local.runtime.child import READY
+from local.runtime.child import BEAT, READY, STOP, TERMINATED
 
 REAP_SECONDS = 1.0
 # What multiprocessing reports for a child whose template died before it could pass the status on.
@@ -33,12 +33,13 @@ class ChildProcess:
         thread: Executor,
         on_ready: Callable[[], None],
         on_beat: Callable[[], None],
+        on_terminated: Callable[[], None],
     ) -> None:
         assert process.pid is not None, "made from a started process"
         self.pid: int = process.pid
         self.gone = asyncio.Event()
         self._process, self._sock, self._thread = process, sock, thread
-        self._on_ready, self._on_beat = on_ready, on_beat
+        self._on_ready, self._on_beat, self._on_terminated = on_ready, on_beat, on_terminated
         sock.setblocking(False)
         asyncio.get_running_loop().add_reader(sock, self._listen)
 
@@ -47,6 +48,12 @@ class ChildProcess:
         if not self.gone.is_set():
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+
+    def ask_to_stop(self) -> None:
+        """Have the child finish what is in hand and end."""
+        with suppress(BlockingIOError, BrokenPipeError):  # it has been told often, or has gone
+            if not self.gone.is_set():
+                self._sock.send(STOP)
 
     def abandon(self) -> None:
         """Kill the child and hear no more of it."""
@@ -63,12 +70,16 @@ class ChildProcess:
                 said = self._sock.recv(4096)
             except BlockingIOError:
                 return
+            except ConnectionResetError:  # it has ended before it heard that it is to stop
+                said = b""
             if not said:
                 self._hang_up()
             elif READY in said:
                 self._on_ready()
-            else:
+            elif BEAT in said:
                 self._on_beat()
+            if TERMINATED in said:
+                self._on_terminated()
 
     def _reap(self) -> int | None:
         self._process.join(REAP_SECONDS)

@@ -93,8 +93,8 @@ class Supervisor:
             await self._changed.wait()
 
     def wind_down(self) -> None:
-        """The end is near: whoever dies from now on is not started again. For the moment of a signal, which may have
-        gone to the children as well."""
+        """The end is near: whoever dies from now on is not started again, and no child ends by a SIGTERM of others. For
+        the moment of a signal, which may have gone to the children as well."""
         for keeper in self._keepers.values():
             keeper.wind_down()
 

@@ -49,8 +49,9 @@ class Template:
         # multiprocessing keeps books on its children without locks: one thread makes all calls into it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="template")
 
-    async def start(self, spec: ChildSpec, on_ready: Callable[[], None], on_beat: Callable[[], None]) -> ChildProcess:
-        """Fork the child and call back on this loop for what it says. Raises whatever kept it from starting."""
+    async def start(self, spec: ChildSpec, *callbacks: Callable[[], None]) -> ChildProcess:
+        """Fork the child and call back on this loop for what it says, as `ChildProcess` does. Raises whatever kept it
+        from starting."""
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.get_running_loop().run_in_executor(self._thread, self._start, spec, theirs)
@@ -59,7 +60,7 @@ class Template:
             raise
         finally:
             theirs.close()
-        return ChildProcess(process, ours, self._thread, on_ready, on_beat)
+        return ChildProcess(process, ours, self._thread, *callbacks)
 
     def close(self) -> None:
         """Give back the thread; the template itself ends with this process."""

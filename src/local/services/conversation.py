@@ -13,12 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from local.services import turn_deletion
+from local.services import turn_deletion, turn_sessions
 from local.services.owned_database import OwnedDatabase
 from local.services.turn_deletion import QUERY, SESSION
 from local.services.turn_record import MIGRATIONS, stored_turn
 from local.services.turn_record import Asked as Asked
 from local.services.turn_record import Past as Past
+from local.services.turn_record import Refusal as Refusal
 from local.services.turn_record import StoredTurn as StoredTurn
 from local.services.turn_record import TurnStatus as TurnStatus
 
@@ -48,25 +49,25 @@ class ConversationService:
         await self._database.__aexit__(kind, error, trace)
 
     async def accept(self, asked: Asked) -> tuple[StoredTurn, bool]:
-        """Store a query unless its id is known; returns the stored turn and whether it is new. Whether it counts as
-        incognito the first query of its session has decided."""
+        """Store a query unless its id is known; returns the stored turn and whether it is new. The first query of a
+        session has decided whose it is and whether it is incognito; what does not go with that is `refused`."""
 
         def work(db: sqlite3.Connection) -> tuple[StoredTurn, bool]:
-            is_cancelled, intrudes = self._is_cancelled(db, asked.query_id), self._intrudes(db, asked)
+            is_cancelled = self._is_cancelled(db, asked.query_id)
             known = self._find(db, asked.query_id)
             if known is not None:
-                return replace(known, cancelled=is_cancelled, intrudes=intrudes), False
+                return replace(known, cancelled=is_cancelled), False
             db.execute(
                 "INSERT INTO turns (query_id, respondent_id, session_id, user_id, envelope_id, query, body, in_history,"
-                " status, tools, created_at, incognito) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " status, tools, created_at, incognito, refused) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (asked.query_id, self._respondent_id, asked.session_id, asked.user_id, asked.envelope_id, asked.query,
                  asked.body, asked.in_history, TurnStatus.OPEN, json.dumps(asked.tools), time.time(),
-                 self._is_incognito(db, asked)),
+                 asked.incognito, turn_sessions.refusal(db, self._respondent_id, asked)),
             )  # fmt: skip
             stored = self._find(db, asked.query_id)
             assert stored is not None
             past = self._settled_past(db, stored)
-            return replace(stored, cancelled=is_cancelled, intrudes=intrudes, beginning=past), True
+            return replace(stored, cancelled=is_cancelled, beginning=past), True
 
         return await self.write(work)
 
@@ -166,21 +167,10 @@ class ConversationService:
 
     async def sessions(self) -> list[dict[str, Any]]:
         """Every session with its first query, number of turns and times, the most recent first."""
-        sql = (
-            "SELECT sums.session_id, first.user_id, first.incognito, turns, started_at, updated_at,"
-            " substr(first.query, 1, 80) AS title"
-            " FROM (SELECT session_id, count(*) AS turns, min(created_at) AS started_at,"
-            " max(coalesce(finished_at, created_at)) AS updated_at, min(position) AS first_position FROM turns"
-            " WHERE respondent_id = ? AND in_history GROUP BY session_id) AS sums"
-            " JOIN turns AS first ON first.position = sums.first_position ORDER BY updated_at DESC LIMIT 1000"
-        )
-        key = (self._respondent_id,)
-        return await self._database.run(
-            lambda db: [{**dict(row), "incognito": bool(row["incognito"])} for row in db.execute(sql, key)]
-        )
+        return await self._database.run(lambda db: turn_sessions.listed(db, self._respondent_id))
 
     async def session(self, session_id: str) -> list[StoredTurn]:
-        """Every turn of a session, oldest first."""
+        """Every turn of a session, oldest first, and what was refused there."""
         sql = "SELECT * FROM turns WHERE session_id = ? AND respondent_id = ? ORDER BY position"
         key = (session_id, self._respondent_id)
         return await self._database.run(lambda db: [stored_turn(row) for row in db.execute(sql, key)])
@@ -193,8 +183,12 @@ class ConversationService:
         """The same, open ones included: nobody runs them any more."""
         return await self._delete(SESSION, session_id)
 
+    async def drop_query(self, query_id: str) -> int:
+        """The same for a single query."""
+        return await self._delete(QUERY, query_id)
+
     async def forget(self, query_id: str) -> int:
-        """Remove a query's turn in the same way, unless it is open; returns how many there were."""
+        """The same, unless it is open."""
         return await self._delete(QUERY, query_id, spare=TurnStatus.OPEN)
 
     async def attachments_of(self, *, session_id: str = "", query_id: str = "") -> set[str]:
@@ -215,12 +209,11 @@ class ConversationService:
     async def incognito_sessions(self, idle_since: float = math.inf) -> list[str]:
         """The incognito sessions in which nothing was asked or answered from then on, in seconds since 1970; every one
         of them unless that is given. For the process that may delete them, and no other."""
-        sql = (
-            "SELECT session_id FROM turns WHERE incognito AND respondent_id = ? GROUP BY session_id"
-            " HAVING max(coalesce(finished_at, created_at)) < ?"
-        )
-        key = (self._respondent_id, idle_since)
-        return await self.write(lambda db: [row["session_id"] for row in db.execute(sql, key)])
+        return await self.write(lambda db: turn_sessions.incognito(db, self._respondent_id, idle_since))
+
+    async def refused_incognito(self, idle_since: float = math.inf) -> list[str]:
+        """The ids of the incognito queries that were refused before then, in sessions that are kept. As above."""
+        return await self.write(lambda db: turn_sessions.refused_incognito(db, self._respondent_id, idle_since))
 
     async def cancel(self, query_id: str) -> None:
         """Remember that a query is to end, stored or still to come, until it has."""
@@ -230,16 +223,6 @@ class ConversationService:
             " (SELECT 1 FROM turns WHERE query_id = ? AND respondent_id = ? AND status != 'open')"
         )
         await self.write(lambda db: db.execute(sql, key + key))
-
-    def _is_incognito(self, db: sqlite3.Connection, asked: Asked) -> bool:
-        sql = "SELECT incognito FROM turns WHERE session_id = ? AND respondent_id = ? LIMIT 1"
-        row = db.execute(sql, (asked.session_id, self._respondent_id)).fetchone()
-        return asked.incognito if row is None else bool(row["incognito"])
-
-    def _intrudes(self, db: sqlite3.Connection, asked: Asked) -> bool:
-        sql = "SELECT user_id FROM turns WHERE session_id = ? AND respondent_id = ? ORDER BY position LIMIT 1"
-        row = db.execute(sql, (asked.session_id, self._respondent_id)).fetchone()
-        return row is not None and row["user_id"] != asked.user_id
 
     def _is_cancelled(self, db: sqlite3.Connection, query_id: str) -> bool:
         sql = "SELECT 1 FROM cancels WHERE query_id = ? AND respondent_id = ?"

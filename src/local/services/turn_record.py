@@ -83,6 +83,7 @@ MIGRATIONS = (
     ALTER TABLE turns ADD COLUMN incognito INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX turns_incognito ON turns (session_id) WHERE incognito;
     """,
+    "ALTER TABLE turns ADD COLUMN refused TEXT;",
 )
 
 
@@ -103,12 +104,20 @@ class TurnStatus(StrEnum):
     FAILED = "failed"
 
 
+class Refusal(StrEnum):
+    """Why a query is no turn of the session in which it was asked: that is another user's, or incognito when the query
+    is not, or the other way round."""
+
+    USER = "user"
+    INCOGNITO = "incognito"
+
+
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
     """One row. `body` is the query's message as JSON; `tools` the names of the tools there were when it was accepted;
-    `outcome` the message that ended it, on `outcome_subject`; `incognito` is its session's. No columns, but looked up
-    on the way by `accept`, are `cancelled`, whether somebody wants it to end, `intrudes`, whether its session is
-    another user's, and `beginning`, the past of the turn where nothing can still be added to it."""
+    `outcome` the message that ended it, on `outcome_subject`. One that is `refused` is deleted with its session, and
+    that is all it has to do with it. No columns, but looked up on the way by `accept`, are `cancelled`, whether
+    somebody wants it to end, and `beginning`, the past of the turn where nothing can still be added to it."""
 
     position: int
     query_id: str
@@ -129,8 +138,8 @@ class StoredTurn:
     created_at: float
     finished_at: float | None
     incognito: bool = False
+    refused: Refusal | None = None
     cancelled: bool = field(default=False, compare=False)
-    intrudes: bool = field(default=False, compare=False)
     beginning: Past | None = field(default=None, compare=False)
 
 
@@ -156,4 +165,5 @@ def stored_turn(row: sqlite3.Row) -> StoredTurn:
     values["status"], values["tools"] = TurnStatus(values["status"]), tuple(json.loads(values["tools"]))
     for flag in ("in_history", "published", "incognito"):
         values[flag] = bool(values[flag])
+    values["refused"] = values["refused"] and Refusal(values["refused"])
     return StoredTurn(**values)

@@ -49,7 +49,7 @@ class CompareAnswersTool(Tool):
         _check(texts)
         if not await self._critic.lives_within(PRESENCE_SECONDS):  # nobody is to wait two minutes for it then
             raise ToolError("no critic runs that could compare answers; decide yourself", kind="unavailable")
-        request = ComparisonRequest(**texts)
+        request = ComparisonRequest(**texts, respondent_id=self.asked_for())
         try:
             result = await self.bus.request(request, ComparisonResult, COMPARISON_SECONDS, self.asked_by())
         except RequestTimeout as error:

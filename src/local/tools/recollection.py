@@ -119,7 +119,7 @@ def _outdated(fact: OutdatedFact, now: datetime) -> str:
     current = " or ".join(f"“{_inline(value)}”" for value in fact.values)
     what = f"{_inline(fact.slot)} “{_inline(fact.value)}”"
     since = f"This no longer holds since {_when(fact.superseded_at, now)}: {what}; "
-    return since + (f"now it is {current}." if current else "the user has taken it back.")
+    return since + (f"now it is {current}." if current else "nothing has taken its place.")
 
 
 def _when(seconds: float, now: datetime) -> str:

@@ -39,6 +39,7 @@ from local.tools.effect_ledger import outcome_unknown
 CALLS_AT_ONCE = 8
 CANCELLED_KEPT = 1024
 _asked_by: ContextVar[Trace] = ContextVar("asked_by")  # of the call that this task runs
+_asked_for: ContextVar[str] = ContextVar("asked_for")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,10 @@ class Tool(Participant):
         """
         return _asked_by.get()
 
+    def asked_for(self) -> str:
+        """For `run`: the id of the respondent that this call is for. Raises `LookupError` outside of a call."""
+        return _asked_for.get()
+
     @classmethod
     def handlers(cls) -> Iterator[Handles]:
         """Also what is deleted, if the tool keeps a record; nothing of that is missed."""
@@ -161,6 +166,7 @@ class Tool(Participant):
         leaves what has effects to that, and says nothing."""
         started = time.monotonic()
         _asked_by.set(envelope.trace())
+        _asked_for.set(request.respondent_id)
         try:
             arguments = self._valid_arguments(request)
             if self.effect == "write":

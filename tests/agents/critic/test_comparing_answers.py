@@ -13,7 +13,7 @@ from local.bus.bus import Bus
 from local.errors import ModelError
 from local.protocol.envelope import Trace
 from local.protocol.judgement_messages import ComparisonRequest, ComparisonResult, CritiqueResult, PairwiseResult
-from local.protocol.lease_messages import LeaseState
+from local.protocol.lease_messages import LeaseClaim, LeaseState
 from local.protocol.messages import AgentTransition, QueryCancel
 
 SECONDS = 20.0
@@ -133,6 +133,25 @@ async def test_a_comparison_that_a_turn_waits_for_does_not_wait_for_the_turn_to_
             assert (await compared(critics)).winner == "A"
             assert critics.door.of(CritiqueResult) == []
         assert (await critics.critique("earlier")).score == 5
+
+
+async def test_a_comparison_that_the_second_respondent_wants_lets_a_users_turn_go_first(critics: Any) -> None:
+    for words in ("More. [RESULT] A", "More. [RESULT] B"):
+        critics.model.will_say(words)
+    critic = await critics.serve()
+    leases = Leases()
+    async with Bus("generator", critics.stage.hub.transport()) as bus, AsyncExitStack() as stack:
+        await bus.ready()
+        await stack.enter_async_context(leases.are_open(bus))
+        with leases.users_turn("gemma"):
+            await critics.door.until(lambda: any(state.turns for state in critics.door.of(LeaseState)))
+            of_b = REQUEST.model_copy(update={"respondent_id": "B"})
+            asking = asyncio.create_task(compared(critics, of_b))
+            await critics.door.until(lambda: any(claim.leases for claim in critics.door.of(LeaseClaim)))
+            assert critics.model.asked == []
+            assert not any(claim.turns for claim in critics.door.of(LeaseClaim) if claim.leases)
+        assert (await asking).winner == "A"
+    assert critic.participant.figures()["answers_compared"] == 1
 
 
 async def test_cancelling_the_query_ends_the_comparison_that_it_wanted(critics: Any) -> None:

@@ -91,6 +91,15 @@ async def test_what_was_cancelled_or_failed_or_is_to_leave_nothing_behind_is_not
     assert [graded.query_id for graded in critics.door.of(CritiqueResult)] == ["q4"]
 
 
+async def test_what_was_answered_long_before_it_took_part_is_left_alone_and_counted(critics: Any) -> None:
+    for query_id in ("q1", "q2"):
+        await critics.answered(query_id=query_id)
+    critic = await critics.serve(grade_within_hours=1e-9)
+    await critics.done(2)
+    assert critics.model.asked == []
+    assert critic.participant.figures()["old_answers_left_alone"] == 2
+
+
 async def test_a_judge_that_cannot_be_read_is_asked_twice_more_and_then_there_is_no_score(critics: Any) -> None:
     for words in ("Five!", "I say 5", "5 of 5"):
         critics.model.will_say(words)
@@ -205,14 +214,17 @@ async def test_the_figures_tell_how_well_the_judge_can_be_read(critics: Any) -> 
         await critics.answered(query_id=query_id)
         await critics.critique(query_id)
     assert critic.participant.figures()["answers_graded"] == 3
-    assert critic.participant.details() == {"model": "judge", "parse_failures": "25%"}
+    assert critic.participant.details() == {
+        "model": "judge", "judges": "critique, pairwise", "parse_failures": "25%",
+    }  # fmt: skip
 
 
 async def test_grading_can_be_switched_off(critics: Any) -> None:
-    await critics.serve(grade=False)
+    critic = await critics.serve(grade=False)
     await critics.answered()
     await critics.done(1)
     assert critics.model.asked == []
+    assert critic.participant.details()["judges"] == "pairwise"
 
 
 async def test_a_judgement_for_which_the_journal_has_no_room_is_made_again_later(

@@ -52,6 +52,7 @@ async def test_the_model_reuses_slots_and_the_new_value_takes_the_place_of_the_o
         await remembering.door.hears(MemoryClassified, number)
         ingested.append((await remembering.ask("facts")).facts)
     assert [[fact.value for fact in facts] for facts in ingested] == [["black"], ["white"], []]
+    assert [fact.value for fact in (await remembering.ask("facts", history=True)).facts] == ["black", "white"]
     assert "- how I take my coffee" in stage.model.asked[1].messages[0]["content"]
     old = await remembering.ask("get", engram_id=remembering.door.of(MemoryIngested)[0].engram_id)
     assert old.facts[0].superseded_at is not None

@@ -55,6 +55,9 @@ async def test_a_deletion_names_the_engrams_of_answers_that_had_recalled_it(reme
     await remembering.door.hears(MemoryIngested, 5)
     asked, other = engram_id("asked", "A"), engram_id("other", "A")
     assert (await remembering.ask("get", engram_id=asked)).engrams[0].recalled == (ENGRAM,)
+    (theirs,) = {one.session_id for one in (await remembering.ask("get", engram_id=ENGRAM)).engrams}
+    assert (await remembering.ask("repeated", of_session=theirs)).repeated_in == (asked, other)
+    assert (await remembering.ask("repeated", of_session="asked")).repeated_in == ()
     assert (await remembering.ask("delete", engram_id=ENGRAM)).repeated_in == (asked, other)
     assert (await remembering.ask("delete", engram_id=asked)).repeated_in == ()
 

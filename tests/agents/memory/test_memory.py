@@ -87,11 +87,11 @@ async def test_judgements_are_noted_with_their_history(remembering: Any) -> None
     await remembering.door.hears(MemoryIngested, query_id="last")  # so all of them have been dealt with
     said = [(each.respondent_id, each.what, each.value) for each in remembering.door.of(MemoryAnnotated)]
     assert said == [
-        ("A", "score", 4.25), ("B", "score", 2.0), ("A", "winner", 1.0), ("B", "winner", 0.0), ("A", "sentiment", 1.0),
+        ("A", "score", 4.25), ("B", "score", 2.0), ("A", "winner", "A"), ("B", "winner", "A"), ("A", "sentiment", 1.0),
     ]  # fmt: skip
     result = await remembering.ask("get", engram_id=engram_id("q", "A"))
     (engram,) = result.engrams
-    assert (engram.score, engram.sentiment, engram.winner) == (4.25, 1, True)
+    assert (engram.score, engram.sentiment, engram.winner) == (4.25, 1, "A")
     assert [change.what for change in result.changes] == ["score", "winner", "sentiment"]
 
 
@@ -125,6 +125,22 @@ async def test_pins_become_lines_and_everybody_hears_of_each_change(remembering:
     await remembering.door.hears(UserFacts, 2, lines=("I like zebras",))  # as it announces itself
     await remembering.ask("unpin", user="ann", engram_id=ingested.engram_id)
     await remembering.door.hears(UserFacts, lines=())
+
+
+async def test_a_pin_for_which_there_is_no_room_is_a_conflict_and_nobody_hears_of_it(remembering: Any) -> None:
+    await remembering.serve()
+    for number in range(7):
+        await remembering.answered(f"q{number}", f"{number} {'x' * 400}")
+    await remembering.door.hears(MemoryIngested, 7)
+    *fitting, last = [
+        await remembering.ask("pin", engram_id=engram_id(f"q{number}", "A")) for number in range(7)
+    ]  # fmt: skip
+    assert [result.error for result in fitting] == [None] * 6
+    assert (last.error.kind, last.error.message[:8]) == ("conflict", "no room:")
+    await remembering.door.hears(UserFacts, 6)
+    facts = await remembering.ask("facts")
+    assert (len(facts.lines), facts.left_out) == (6, ())
+    assert remembering.door.of(UserFacts)[-1].lines == facts.lines
 
 
 async def test_an_export_is_everything_in_pages(remembering: Any) -> None:
@@ -167,8 +183,16 @@ async def test_the_last_page_says_that_it_is_the_last(remembering: Any, limit: i
     pages = [await remembering.ask("list", limit=limit)]
     while (before := pages[-1].more_before) is not None:
         pages.append(await remembering.ask("list", limit=limit, before=before))
+        assert pages[-1] == await remembering.ask("list", limit=limit, cursor=pages[-2].cursor)
+    assert pages[-1].cursor == ""
     assert [engram.query for page in pages for engram in page.engrams] == ["Zebra 2", "Zebra 1", "Zebra 0"]
     assert len(pages) == math.ceil(3 / limit)
+
+
+async def test_a_cursor_that_is_none_is_an_error_that_says_so(remembering: Any) -> None:
+    await remembering.serve()
+    error = (await remembering.ask("list", cursor="yesterday")).error
+    assert error is not None and (error.kind, "yesterday" in error.message) == ("invalid", True)
 
 
 async def test_what_cannot_be_answered_is_an_error_that_says_why(remembering: Any) -> None:

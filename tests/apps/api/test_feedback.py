@@ -92,6 +92,20 @@ async def test_an_open_query_cannot_be_rated_nor_an_answer_of_somebody_who_gave_
     assert (await scores(client))["rating"] == 1
 
 
+async def test_an_answer_that_is_not_on_record_yet_is_rated_a_little_later(system: System) -> None:
+    async with system.door() as client:
+        await client.post("/query", json={"query": "hold on", "query_id": "q", "session_id": "s", "wait": False})
+        answer = ResponseGeneration(query_id="q", status="answered", query="hold on", answer="Hi there.")
+        await system.generator.heard.wait()
+        system.generator.outcomes["q"] = (answer, Trace("q", None, "s"))  # stored, and not published yet
+        refused = await rate(client, rating=1)
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")
+        assert refused.headers["retry-after"]
+        await say(system, answer)
+    async with system.door() as client:  # which has not heard it live
+        assert (await rate(client, rating=1)).status_code == 202
+
+
 async def test_an_unknown_query_cannot_be_rated(client: httpx.AsyncClient) -> None:
     refused = await rate(client, rating=1)
     assert (refused.status_code, refused.json()["error"]["kind"]) == (404, "not_found")

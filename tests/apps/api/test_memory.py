@@ -28,7 +28,7 @@ from local.runtime.participant import Participant, on
 System = Any  # of conftest.py
 ENGRAM: dict[str, Any] = {
     "engram_id": "e1", "query_id": "q", "respondent_id": "A", "session_id": "s", "query": "Tea?", "answer": "Green.",
-    "origin": "assistant", "asked_at": 1000.0, "pinned": False, "score": 4.0, "sentiment": 1, "winner": True,
+    "origin": "assistant", "asked_at": 1000.0, "pinned": False, "score": 4.0, "sentiment": 1, "winner": "A",
     "superseded_by": None, "recalled": ["e0"], "intent": None, "entities": [], "cut": False,
 }  # fmt: skip
 FOUND: dict[str, Any] = {
@@ -61,9 +61,11 @@ class Memory(Participant):
                 return {"hits": [RecalledEngram.model_validate(ENGRAM | FOUND)], "degraded": ["words alone"]}
             case "list":
                 found = [one for one in self.engrams.values() if one.asked_at < (request.before or 1e10)]
-                return {"engrams": found, "more_before": 1000.0 if found else None}
+                return {"engrams": found, "more_before": 1000.0, "cursor": "1000.0,e1"} if found else {}
+            case "repeated":
+                return {"repeated_in": ["e2"] if request.of_session == "s1" else []}
             case "facts":
-                return {"facts": [FactRecord.model_validate(FACT)], "lines": ["tea: green"]}
+                return {"facts": [FactRecord.model_validate(FACT)], "lines": ["tea: green"], "left_out": ["e0"]}
             case "export":
                 lines, cursor = self.pages[int(request.cursor or 0) // 2]
                 if not lines:
@@ -103,9 +105,12 @@ async def test_a_search_shows_each_hit_with_all_that_it_is_made_of(client: httpx
 async def test_without_a_query_the_latest_come_page_by_page(client: httpx.AsyncClient, memory: Memory) -> None:
     body = (await client.get("/memory", params={"limit": 1})).json()
     assert [engram["engram_id"] for engram in body["engrams"]] == ["e1"]
-    assert body["more_before"] == 1000.0
-    assert (await client.get("/memory", params={"before": 1000.0})).json() == {"engrams": [], "more_before": None}
-    assert [(request.verb, request.before) for request, _ in memory.asked] == [("list", None), ("list", 1000.0)]
+    assert (body["more_before"], body["cursor"]) == (1000.0, "1000.0,e1")
+    last = {"engrams": [], "cursor": None, "more_before": None}
+    assert (await client.get("/memory", params={"before": 1000.0})).json() == last
+    await client.get("/memory", params={"cursor": body["cursor"]})
+    asked = [(request.verb, request.before, request.cursor) for request, _ in memory.asked]
+    assert asked == [("list", None, ""), ("list", 1000.0, ""), ("list", None, "1000.0,e1")]
 
 
 async def test_each_user_has_a_memory_of_their_own(client: httpx.AsyncClient, memory: Memory) -> None:
@@ -127,7 +132,9 @@ async def test_an_engram_is_pinned_and_unpinned(client: httpx.AsyncClient, memor
 
 
 async def test_facts_come_with_the_lines_that_are_pinned(client: httpx.AsyncClient, memory: Memory) -> None:
-    assert (await client.get("/memory/facts")).json() == {"facts": [FACT], "pinned": ["tea: green"]}
+    assert (await client.get("/memory/facts")).json() == {"facts": [FACT], "pinned": ["tea: green"], "left_out": ["e0"]}
+    await client.get("/memory/facts?history=true")
+    assert [request.history for request, _ in memory.asked] == [None, True]
 
 
 async def test_deleting_removes_the_exchange_here_too_and_a_second_time_there_is_none(
@@ -168,6 +175,18 @@ async def test_what_was_deleted_elsewhere_is_not_kept_here(
             pass  # until the door has heard it
 
 
+async def test_deleting_a_session_names_what_repeats_it_where_a_memory_can_tell(
+    client: httpx.AsyncClient, system: System
+) -> None:
+    assert (await client.delete("/sessions/s1")).json()["repeated_in"] is None
+    async with system.host(Memory()):
+        async with asyncio.timeout(5):
+            while "memory" not in (await client.get("/participants")).text:
+                pass  # until the door has heard it
+        assert (await client.delete("/sessions/s1")).json()["repeated_in"] == ["e2"]
+        assert (await client.delete("/sessions/unknown")).status_code == 404
+
+
 async def test_an_export_is_a_file_with_the_lines_of_every_page(client: httpx.AsyncClient, memory: Memory) -> None:
     answer = await client.get("/memory/export")
     assert answer.text == "{1}\n{2}\n{3}\n"
@@ -196,6 +215,7 @@ async def test_an_export_that_fails_at_once_has_a_status_and_one_that_fails_late
         ("/memory?before=nan", "before"),
         ("/memory?before=inf", "before"),
         ("/memory?query=x&before=5", "before"),
+        ("/memory?query=x&cursor=5,e1", "cursor"),
         ("/memory?user_id=a%20b", "user_id"),
         ("/memory?user_id=", "user_id"),
         ("/memory/facts?user_id=a%2Fb", "user_id"),

@@ -127,3 +127,13 @@ def test_a_child_that_calls_itself_otherwise_is_listed_once(table: ParticipantTa
     table.heard(supervisor(child("DiceTool", 7)), 0)
     table.heard(beat("dice", 7), 0)
     assert names(table) == ["DiceTool"]
+
+
+def test_whoever_the_supervisor_starts_is_expected_and_whoever_has_left_is_not(table: ParticipantTable) -> None:
+    assert not table.is_expected("critic", 0)
+    for state, is_expected in {"starting": True, "restarting": True, "failed": False, "stopped": False}.items():
+        table.heard(supervisor(child("critic", None, state)), 0)
+        assert table.is_expected("critic", 0) is is_expected
+    table.heard(beat("critic", 12, details={"judges": "critique"}), 0)
+    assert table.is_expected("critic", 10) and table.details("critic", 10) == {"judges": "critique"}
+    assert not table.is_expected("critic", 10.1) and table.details("critic", 10.1) == {}

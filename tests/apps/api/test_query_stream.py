@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx
@@ -14,6 +14,7 @@ import pytest
 from local.apps.api.following import NO_TRAIL, Trail, batches
 from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
 from local.apps.exchange import Exchange
+from local.bus.bus import Bus
 from local.config import Settings
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult
@@ -142,16 +143,24 @@ class Critic(Participant):
         return PairwiseResult(query_id=response.query_id, winner="A", status="graded")
 
 
+async def hears_of(client: httpx.AsyncClient, bus: Bus, *names: str, **details: str) -> None:
+    """The door hears that these take part as processes of their own; the first one has details."""
+    for pid, name in enumerate(names, 1):
+        told = details if pid == 1 else {}
+        await bus.publish(
+            ParticipantStatus(name=name, kind="agent", pid=pid, instance="i", state="ready", details=told)
+        )
+    while set(names) - {row["name"] for row in (await client.get("/participants")).json()["participants"]}:
+        pass  # until the door has heard them
+
+
 @asynccontextmanager
-async def judged(system: System, *others: str) -> AsyncIterator[tuple[httpx.AsyncClient, Critic]]:
-    """A door with a long trail, which has heard of a critic and of these others as processes of their own."""
+async def judged(system: System, *others: str, **details: str) -> AsyncIterator[tuple[httpx.AsyncClient, Critic]]:
+    """A door with a long trail, which has heard of a critic with these details, and of these others."""
     critic = Critic()
     async with system.door(trail_seconds=20) as client, system.bus("watcher") as bus, system.host(critic):
         await bus.ready()
-        for pid, name in enumerate(("critic", *others), 1):
-            await bus.publish(ParticipantStatus(name=name, kind="agent", pid=pid, instance="i", state="ready"))
-        while {"critic", *others} - {row["name"] for row in (await client.get("/participants")).json()["participants"]}:
-            pass  # until the door has heard them
+        await hears_of(client, bus, "critic", *others, **details)
         try:
             yield client, critic
         finally:
@@ -181,15 +190,69 @@ async def test_the_stream_waits_for_the_comparison_where_a_second_respondent_is_
         assert [name for name, _, _ in await collected(events)] == ["pairwise"]
 
 
+async def test_a_client_that_comes_back_after_the_answer_goes_on_to_wait_for_the_scores(
+    system: System, events_of: Read
+) -> None:
+    async with asyncio.timeout(10), judged(system, "generator_b") as (client, critic):
+        async with ask(client, "hello") as response:
+            seen = [number async for _, number, _ in until("critique", events_of(response))]
+        async with client.stream("GET", "/query/q/events", headers={"last-event-id": seen[-1]}) as response:
+            assert response.status_code == 200
+            critic.other_is_there.set()
+            assert [name for name, _, _ in await collected(events_of(response))] == ["pairwise"]
+        done = await client.get("/query/q/events", headers={"last-event-id": seen[-1][:-1] + "8"})
+        assert done.status_code == 204
+
+
+@pytest.mark.parametrize("judges", ["critique", ""])
+async def test_what_the_critic_does_not_judge_is_not_waited_for(system: System, events_of: Read, judges: str) -> None:
+    judging = judged(system, "generator_b", judges=judges)
+    async with asyncio.timeout(10), judging as (client, _), ask(client, "hello") as response:
+        names = [name for name, _, _ in await collected(events_of(response))]
+    assert "response" in names and "pairwise" not in names
+
+
+async def test_a_stopping_door_ends_the_streams_that_wait_for_scores(system: System, events_of: Read) -> None:
+    async with asyncio.timeout(10), system.bus("watcher") as bus, system.client() as client, AsyncExitStack() as stack:
+        await bus.ready()
+        async with system.door(trail_seconds=60):
+            await hears_of(client, bus, "critic")
+            events = events_of(await stack.enter_async_context(ask(client, "hello")))
+            assert [name async for name, _, _ in until("response", events)][-1] == "response"
+        assert await collected(events) == []  # a proper end, and not a connection that is cut
+
+
 async def test_the_trail_of_an_answer_that_nobody_judges_in_time_is_as_long_as_it_may_be() -> None:
     clock = asyncio.get_running_loop().time
     exchange = Exchange("q", "s", "why?", clock)
     answer = ResponseGeneration(query_id="q", status="answered", query="why?", answer="Because.")
-    exchange.receive(answer, Envelope(answer.subject, "e", "g", "i", 1, "q", answer.encode()))
-    began = clock()
-    told = [batch async for batch in batches(exchange, 0, tick_seconds=60, trail=Trail(0.05, frozenset({"critique"})))]
-    assert [event.kind for batch in told for event in batch] == ["response"]
+    exchange.receive(answer, Envelope(answer.subject, "e", "g", "i", 1, "q", answer.encode(), sent_at=1000.0))
+    began, now, awaited = clock(), 1000.0, frozenset({"critique"})
+
+    async def told() -> list[str]:
+        trail = Trail(0.05, lambda: awaited, lambda: now + clock() - began)
+        return [event.kind async for batch in batches(exchange, 0, tick_seconds=60, trail=trail) for event in batch]
+
+    assert await told() == ["response"]
     assert clock() - began >= 0.05
+    now = 2000.0
+    async with asyncio.timeout(5):  # an answer of long ago has no trail any more
+        assert await told() == ["response"]
+
+
+async def test_a_trail_ends_when_whoever_was_awaited_has_gone() -> None:
+    exchange = Exchange("q", "s", "why?", asyncio.get_running_loop().time)
+    answer = ResponseGeneration(query_id="q", status="answered", query="why?", answer="Because.")
+    exchange.receive(answer, Envelope(answer.subject, "e", "g", "i", 1, "q", answer.encode(), sent_at=1000.0))
+    awaited = frozenset({"critique"})
+    trail = Trail(60, lambda: awaited, lambda: 1000.0)
+    async with asyncio.timeout(5):
+        count = 0
+        async for _ in batches(exchange, 0, tick_seconds=0.01, trail=trail):
+            count += 1
+            if count == 3:
+                awaited = frozenset()
+    assert count == 3
 
 
 async def test_an_idle_stream_is_kept_alive_by_comments(system: System) -> None:

@@ -26,7 +26,7 @@ from local.protocol.messages import (
 )
 from local.runtime.on_record import messages_on_record
 
-HASTY = Patience(first_look=0.01, last_look=0.02, until_accepted=0.1, while_silent=0.1)
+HASTY = Patience(first_look=0.01, last_look=0.02, while_silent=0.1)
 EAGER = Patience(first_look=0.01)
 
 Stage = Any  # of conftest.py
@@ -177,7 +177,7 @@ async def test_looks_at_the_record_become_rarer(stage: Stage) -> None:
     await bus.ready()
     with pytest.raises(GeneratorSilent):
         await outcome(session.ask("really?"))
-    assert 2 <= len(looks) <= 14
+    assert 1 <= len(looks) <= 14  # without longer pauses it would be 25; how few there are depends on the machine
 
 
 async def test_a_refusal_that_is_on_record_is_told_again(stage: Stage, session: LoCALSession) -> None:

@@ -48,7 +48,7 @@ class Kept(NamedTuple):
     respondent_id: str
     score: float | None
     sentiment: int | None
-    winner: bool | None
+    winner: str | None
 
 
 class Learned(NamedTuple):
@@ -125,10 +125,8 @@ def _of_notes(evidence: Evidence) -> Iterator[Violation]:
     scores = {(said.query_id, said.respondent_id): _score(said) for said in _all(evidence, CritiqueResult)}
     winners = {said.query_id: said.winner for said in _all(evidence, PairwiseResult)}
     for kept in evidence.kept:
-        winner = winners.get(kept.query_id)
-        won = None if winner in (None, "tie") else winner == kept.respondent_id
         sentiment = _latest(evidence, kept.query_id) if kept.respondent_id == FIRST else None
-        wanted = kept._replace(score=scores.get(kept[:2]), sentiment=sentiment, winner=won)
+        wanted = kept._replace(score=scores.get(kept[:2]), sentiment=sentiment, winner=winners.get(kept.query_id))
         if kept != wanted:
             yield Violation(Fault.WRONG_NOTES, kept.query_id, f"{kept}, not {wanted}")
 

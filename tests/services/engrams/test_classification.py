@@ -69,7 +69,7 @@ async def test_each_way_does_what_it_says(service: EngramService, told: Any) -> 
     assert held(await service.facts("ann")) == ["white", "green"]
     await told(found("", Way.RETRACT))
     assert await service.facts("ann") == []
-    assert held(await service.fact_history("ann", SLOT)) == ["black", "white", "green"]
+    assert held(await service.fact_history("ann")) == ["black", "white", "green"]
 
 
 async def test_what_is_taken_back_is_outdated_and_has_no_successor(service: EngramService, told: Any) -> None:

@@ -32,7 +32,7 @@ async def test_a_new_value_supersedes_the_old_with_its_date(service: EngramServi
     old = await service.supersede(await say("black", 10.0))
     new = await service.supersede(await say("with milk", 20.0))
     assert values(await service.facts("ann")) == ["with milk"]
-    first, second = await service.fact_history("ann", "Coffee,  how TAKEN")
+    first, second = await service.fact_history("ann")
     assert (first.fact_id, first.superseded_by, first.superseded_at) == (old.fact_id, new.fact_id, 20.0)
     assert second == new
 
@@ -86,7 +86,7 @@ async def test_secrets_are_no_facts(service: EngramService, say: Any) -> None:
 async def test_facts_belong_to_their_user(service: EngramService, say: Any) -> None:
     await service.supersede(await say("black", 10.0))
     assert await service.facts("bob") == []
-    assert await service.fact_history("bob", SLOT) == []
+    assert await service.fact_history("bob") == []
 
 
 async def test_a_search_puts_the_present_before_the_past_and_marks_it(service: EngramService, say: Any) -> None:
@@ -126,7 +126,7 @@ async def test_a_deleted_update_does_not_bring_the_old_value_back(service: Engra
         await service.supersede(statement)
     await service.delete("ann", new.engram_id)
     assert await service.facts("ann") == []
-    assert values(await service.fact_history("ann", SLOT)) == ["black"]
+    assert values(await service.fact_history("ann")) == ["black"]
 
 
 async def test_facts_are_exported_with_their_history(service: EngramService, say: Any, exported: Any) -> None:

@@ -51,6 +51,16 @@ async def test_a_rare_word_is_found_in_a_text_of_any_length(
     assert hits[0].coverage >= COVERAGE_FLOOR
 
 
+async def test_whatever_the_length_of_the_question_and_of_the_answer_both_are_searched(
+    service: EngramService, exchange: Callable[..., Exchange]
+) -> None:
+    pages = " ".join(f"filler{number % 900}" for number in range(9_000))
+    long = exchange(f"Sum this up: {pages} munin1", f"It says: {pages} munin2")
+    await service.ingest(long)
+    for word in ("munin1", "munin2"):
+        assert [hit.engram.engram_id for hit in (await service.search("ann", word)).hits] == [long.engram_id]
+
+
 async def test_a_word_that_many_have_does_not_make_a_long_text_relevant(
     service: EngramService, exchange: Callable[..., Exchange]
 ) -> None:

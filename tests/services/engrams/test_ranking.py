@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from local.services.engrams.engram import Engram, Origin
 from local.services.engrams.ranking import (
+    CERTAIN_COVERAGE,
     COVERAGE_FLOOR,
+    CROWD,
     HALF_LIFE_SECONDS,
     Candidate,
     Factors,
@@ -40,15 +42,27 @@ def names(*candidates: Candidate, limit: int = 5) -> list[str]:
 
 
 def test_what_both_lists_know_comes_before_what_one_knows() -> None:
-    both = candidate("both", bm25=5.0, cosine=0.5)
-    assert names(candidate("words", bm25=6.0), both, candidate("meaning", cosine=0.9)) == ["both", "meaning", "words"]
+    both = candidate("both", bm25=5.0, cosine=0.59)
+    assert names(candidate("words", bm25=6.0), both, candidate("meaning", cosine=0.6)) == ["both", "meaning", "words"]
+
+
+def test_a_far_better_meaning_is_not_outweighed_by_being_shorter_or_more_recent() -> None:
+    close = candidate("close", bm25=4.0, cosine=0.7, asked_at=NOW - 1e9)
+    shorter = [candidate(f"shorter{number}", bm25=4.5, cosine=0.5) for number in range(9)]
+    assert names(*shorter, close)[0] == "close"
+
+
+def test_what_differs_by_less_than_a_step_shares_a_rank_and_gaps_are_kept() -> None:
+    texts = [("a", 9.0, 0.6), ("b", 8.5, 0.598), ("c", 7.0, 0.58)]
+    hits = ranked(*(candidate(name, bm25=bm25, cosine=cosine) for name, bm25, cosine in texts))
+    assert [(hit.lexical_rank, hit.dense_rank) for hit in hits] == [(1, 1), (1, 1), (3, 5)]
 
 
 def test_a_hit_tells_its_ranks_raw_scores_and_factors() -> None:
     first, _ = ranked(
         candidate("a", bm25=5.0, cosine=0.5, score=5.0, sentiment=1), candidate("b", bm25=9.0, cosine=0.4)
     )
-    assert (first.lexical_rank, first.bm25, first.coverage, first.dense_rank, first.cosine) == (2, 5.0, 0.5, 1, 0.5)
+    assert (first.lexical_rank, first.bm25, first.coverage, first.dense_rank, first.cosine) == (5, 5.0, 0.5, 1, 0.5)
     assert first.factors == Factors(recency=0.04, critic=0.06, rating=0.10)
     assert first.score == pytest.approx(first.fused * 1.2)
 
@@ -92,6 +106,47 @@ def test_nothing_is_found_where_nothing_is_relevant() -> None:
 
 def test_enough_of_the_words_or_of_the_meaning_makes_a_hit() -> None:
     assert names(candidate("a", bm25=COVERAGE_FLOOR * 10), candidate("b", cosine=FLOOR)) == ["b", "a"]
+
+
+def crowd(cosine: float) -> list[Candidate]:
+    return [candidate(f"crowd{number}", cosine=cosine) for number in range(CROWD)]
+
+
+def test_where_all_are_equally_close_nothing_is_relevant() -> None:
+    assert names(*crowd(FLOOR + 0.05)) == []
+
+
+def test_what_stands_out_from_the_crowd_is_relevant_and_tells_how_far_it_had_to() -> None:
+    (first, *_) = ranked(*crowd(FLOOR + 0.05), candidate("best", cosine=0.46))
+    assert (first.engram.engram_id, first.threshold) == ("best", pytest.approx(0.451))
+    assert names(*crowd(FLOOR + 0.05), candidate("best", cosine=0.44)) == []
+
+
+def test_a_close_meaning_is_relevant_however_many_are_as_close() -> None:
+    assert len(names(*crowd(0.6))) == 5
+
+
+def test_most_of_the_words_are_enough_in_any_crowd_and_some_are_where_there_is_no_vector_yet() -> None:
+    words = CERTAIN_COVERAGE * 10
+    assert "all" in names(*crowd(FLOOR + 0.05), candidate("all", bm25=words, cosine=0.1))
+    assert names(*crowd(FLOOR + 0.05), candidate("some", bm25=words - 0.1, cosine=0.1)) == []
+    assert "new" in names(*crowd(FLOOR + 0.05), candidate("new", bm25=COVERAGE_FLOOR * 10))
+
+
+def test_what_has_the_words_comes_before_what_has_them_from_it() -> None:
+    says = candidate("says", bm25=10.0, cosine=0.4, asked_at=NOW - 2)
+    thanks = candidate("thanks", bm25=1.3, cosine=0.46, asked_at=NOW - 1)
+    assert names(thanks, says) == ["says", "thanks"]
+
+
+def test_a_closer_meaning_comes_before_the_words_unless_it_only_borrows_them() -> None:
+    says = candidate("says", bm25=10.0, cosine=0.4, asked_at=NOW - 2)
+    own_words = candidate("own", bm25=6.0, cosine=0.6, asked_at=NOW - 1)
+    before = candidate("before", bm25=1.3, cosine=0.6, asked_at=NOW - 3)
+    without = candidate("without", cosine=0.7, asked_at=NOW - 1)
+    assert names(says, own_words)[0] == "own"
+    assert names(says, before)[0] == "before"
+    assert names(says, without)[0] == "without"
 
 
 def test_what_alone_has_the_word_asked_for_is_found_though_all_others_are_closer_in_meaning() -> None:

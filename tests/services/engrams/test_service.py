@@ -42,7 +42,7 @@ async def test_words_are_found_at_once_and_stemmed(service: EngramService, excha
     await service.ingest(exchange("I was hiking in the mountains"))
     result = await service.search("ann", "Which mountain did I hike?")
     assert [hit.engram.query for hit in result.hits] == ["I was hiking in the mountains"]
-    assert "still being built" in result.degraded[0]
+    assert "not ready yet" in result.degraded[0]
     embedder.may_go_on.set()
 
 
@@ -144,16 +144,16 @@ async def test_grades_ratings_and_comparisons_are_noted_with_their_history(
         await service.ingest(each)
     assert await service.grade("q", "A", 4.0)
     assert await service.rate("q", "A", 1, rated_at=10.0)
-    assert await service.compare("q", "A", False)
-    assert await service.compare("q", "B", True)
+    assert await service.compare("q", "A", "B")
+    assert await service.compare("q", "B", "B")
     assert await service.rate("q", "A", -1, rated_at=20.0)
     assert not await service.rate("q", "A", 1, rated_at=15.0)
     engram = await service.get("ann", ours.engram_id)
-    assert (engram.score, engram.sentiment, engram.winner) == (4.0, -1, False)
-    assert (await service.get("ann", theirs.engram_id)).winner is True
+    assert (engram.score, engram.sentiment, engram.winner) == (4.0, -1, "B")
+    assert (await service.get("ann", theirs.engram_id)).winner == "B"
     changes = await service.changes("ann", ours.engram_id)
     assert [(change.what, change.value) for change in changes] == [
-        ("score", "4"), ("sentiment", "1"), ("winner", "0"), ("sentiment", "-1"),
+        ("score", "4"), ("sentiment", "1"), ("winner", "B"), ("sentiment", "-1"),
     ]  # fmt: skip
     assert changes[1] == Change(10.0, "sentiment", "1")
 
@@ -163,15 +163,15 @@ async def test_a_withdrawn_rating_and_a_tie_leave_none(service: EngramService, e
     await service.ingest(said)
     await service.rate("q", "A", 1, rated_at=10.0)
     await service.rate("q", "A", None, rated_at=20.0)
-    assert await service.compare("q", "A", None)
+    assert await service.compare("q", "A", "tie")
     engram = await service.get("ann", said.engram_id)
-    assert (engram.sentiment, engram.winner) == (None, None)
+    assert (engram.sentiment, engram.winner) == (None, "tie")
 
 
 async def test_what_is_said_about_an_unknown_answer_is_told(service: EngramService) -> None:
     assert not await service.grade("q", "A", 4.0)
     assert not await service.rate("q", "A", 1, rated_at=1.0)
-    assert not await service.compare("q", "A", True)
+    assert not await service.compare("q", "A", "A")
 
 
 async def test_pins_are_set_and_taken_out(service: EngramService, exchange: Make) -> None:
@@ -188,6 +188,35 @@ async def test_the_latest_come_first_page_by_page(service: EngramService, exchan
         await service.ingest(exchange(f"number {number}", asked_at=float(number)))
     assert [engram.query for engram in await service.recent("ann", limit=2)] == ["number 4", "number 3"]
     assert [engram.query for engram in await service.recent("ann", limit=2, before=3.0)] == ["number 2", "number 1"]
+
+
+async def test_paging_by_time_and_id_leaves_out_none_of_those_asked_at_one_time(
+    service: EngramService, exchange: Make
+) -> None:
+    for number in range(5):
+        await service.ingest(exchange(f"number {number}", asked_at=min(float(number), 2.0)))
+    last: dict[str, Any] = {}
+    listed: list[str] = []
+    while found := await service.recent("ann", limit=2, **last):
+        listed += [engram.query for engram in found]
+        last = {"before": found[-1].asked_at, "before_id": found[-1].engram_id}
+    assert sorted(listed) == [f"number {number}" for number in range(5)]
+    assert listed[3:] == ["number 1", "number 0"]
+
+
+async def test_a_session_is_repeated_in_what_other_sessions_have_recalled_of_it(
+    service: EngramService, exchange: Make
+) -> None:
+    told, other = exchange("I like tea", session_id="s"), exchange("I like coffee", session_id="t")
+    await service.ingest(told)
+    await service.ingest(other)
+    recalling = [("u", told), ("s", told), ("u", other), ("u", told)]
+    for number, (session_id, recalled) in enumerate(recalling):
+        each = exchange(f"What do I like? {number}", session_id=session_id, recalled=(recalled.engram_id,))
+        await service.ingest(each)
+    repeats = [engram.engram_id for engram in await service.recent("ann") if engram.query[-1] in "03"]
+    assert sorted(await service.session_repeated_in("s")) == sorted(repeats)
+    assert await service.session_repeated_in("nobody") == ()
 
 
 async def test_the_export_holds_everything_of_one_user(service: EngramService, exchange: Make, exported: Any) -> None:

@@ -14,17 +14,15 @@ from local.agents.answering.waiting_line import WaitingLine
 from local.errors import StoreFailed
 from local.protocol.envelope import Envelope
 from local.protocol.messages import QueryReceived
-from local.services.conversation import Asked, ConversationService, StoredTurn, TurnStatus
+from local.services.conversation import Asked, ConversationService, Refusal, StoredTurn, TurnStatus
 
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
 TOO_MANY = "too many queries of this session wait already; ask again later, with a new query_id"
-MIXED = {
-    True: "this session is incognito, and this query is not; ask it in another session, or incognito",
-    False: "this session is kept, so nothing in it can be incognito; ask in a session of its own",
-}
 ANOTHERS = "this session is another user's; ask in one of your own"
+INCOGNITO = "this session is incognito, and this query is not; ask it in another session, or incognito"
+KEPT = "this session is kept, so nothing in it can be incognito; ask in a session of its own"
 CANCELLED_EARLY = "the query was cancelled before its turn came"
 
 
@@ -35,6 +33,12 @@ def asked_of(message: QueryReceived, envelope: Envelope, tools: Collection[str])
         message.encode().decode(), in_history=message.history is None, tools=tuple(tools),
         incognito=message.incognito,
     )  # fmt: skip
+
+
+def _words(refused: StoredTurn) -> str:
+    if refused.refused is Refusal.USER:
+        return ANOTHERS
+    return KEPT if refused.incognito else INCOGNITO
 
 
 class Acceptance:
@@ -72,10 +76,8 @@ class Acceptance:
         stored, is_new = await self._conversation.accept(asked)
         if stored.outcome is not None or stored.query != asked.query:
             return stored
-        if stored.intrudes:
-            return await self._outcomes.store(stored, TurnStatus.FAILED, "conflict", ANOTHERS)
-        if stored.incognito != asked.incognito:
-            return await self._outcomes.store(stored, TurnStatus.FAILED, "conflict", MIXED[stored.incognito])
+        if stored.refused is not None:
+            return await self._outcomes.store(stored, TurnStatus.FAILED, "conflict", _words(stored))
         if not has_room and is_new:
             return await self._outcomes.store(stored, TurnStatus.FAILED, "busy", TOO_MANY)
         if is_new and (stored.cancelled or self._turns.is_cancelled(asked.query_id)):

@@ -44,7 +44,7 @@ class ConversationDesk:
         return {"sessions": await self._conversation.sessions()}
 
     async def _session(self, session_id: str) -> dict[str, Any]:
-        turns = await self._conversation.session(session_id)
+        turns = [turn for turn in await self._conversation.session(session_id) if turn.refused is None]
         if not turns:
             raise NotOnRecord(f"there is no session {session_id}")
         history = await self._conversation.history(session_id)

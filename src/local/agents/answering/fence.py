@@ -8,11 +8,13 @@ from local.agents.answering.call_rules import NOT_MADE, refused, under_id
 from local.agents.answering.steps import PlannedCall, signature
 from local.protocol.messages import ToolCallRecord, ToolSchema
 
+FIRST_RESPONDENT = "A"
 FENCED = "is not run for the second respondent, because it changes something; go on without its result"
 
 
 class Fence:
-    """Settles calls without a tool. `made` are the calls of the first respondent, in order."""
+    """Settles calls without a tool. `made` are the calls of the first respondent, in order; what is taken from them is
+    marked as theirs."""
 
     def __init__(self, made: Iterable[ToolCallRecord] = ()) -> None:
         self._made: dict[str, ToolCallRecord] = {}
@@ -27,4 +29,4 @@ class Fence:
         if schema.effect == "write":
             return refused(call, "fenced", f"{call.tool} {FENCED}")
         record = self._made.get(call.signature)
-        return None if record is None else under_id(call, record)
+        return None if record is None else under_id(call, record).model_copy(update={"made_by": FIRST_RESPONDENT})

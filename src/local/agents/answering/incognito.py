@@ -1,4 +1,5 @@
-"""When incognito sessions end: with the process, and when nothing was asked in them for long."""
+"""When incognito sessions end: with the process, and when nothing was asked in them for long. So does what was asked
+incognito in a session that is kept, and refused."""
 
 from __future__ import annotations
 
@@ -49,6 +50,8 @@ class IncognitoSessions:
         try:
             for session_id in await self._conversation.incognito_sessions():
                 await self._deletion.drop(session_id)
+            for query_id in await self._conversation.refused_incognito():
+                await self._deletion.drop_query(query_id)
         except LocalError as error:
             log.error("an incognito session is still on record, and is deleted as soon as that is possible: %s", error)
 
@@ -62,9 +65,12 @@ class IncognitoSessions:
                 log.warning("an incognito session could not be deleted: %s", error)
 
     async def end_idle_since(self, then: float) -> None:
-        """Delete those in which nothing has happened since `then`, in seconds since 1970. Raises as a deletion does."""
+        """Delete those in which nothing has happened since `then`, in seconds since 1970, and what was incognito and
+        refused before. Raises as a deletion does."""
         for session_id in await self._conversation.incognito_sessions(then):
             try:
                 await self._deletion.delete(session_id)
             except SessionInUse:
                 log.debug("incognito session %s is waiting for an answer", session_id)
+        for query_id in await self._conversation.refused_incognito(then):
+            await self._deletion.drop_query(query_id)

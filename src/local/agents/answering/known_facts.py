@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 import time
-import unicodedata
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from local.protocol.memory_messages import OWNER, UserFacts
 from local.protocol.messages import ParticipantStatus
 from local.runtime.presence import Presence
+from local.services.pinned_lines import presentable
 
 MEMORY = "memory"
 RETRY_SECONDS = 10.0  # before a memory that did not answer is asked again: each time a turn waits for it
-MAX_LINES, MAX_LINE_CHARACTERS, MAX_CHARACTERS = 30, 300, 2_000
-_JOINERS = "\u200c\u200d"  # invisible as control characters are, but some scripts and emoji need them
-_MARKUP = re.compile(r"(?:-{2,}|[-+•](?=\s)|[#>*=_~`|\s])+")
 
 
 class KnownFacts:
@@ -69,26 +65,3 @@ class KnownFacts:
     def _take(self, user: str, lines: Sequence[str]) -> None:
         self._lines[user] = presentable(lines)
         self._ask_at[user] = math.inf
-
-
-def presentable(lines: Iterable[str]) -> tuple[str, ...]:
-    """Lines that can neither pass for a heading nor crowd out the rest: each is one line of plain text of at most 300
-    characters; at most 30 of them, of 2,000 characters together."""
-    kept: list[str] = []
-    room = MAX_CHARACTERS
-    for line in filter(None, map(_plain, lines)):
-        if len(kept) == MAX_LINES or len(line) > room:
-            break
-        kept.append(line)
-        room -= len(line)
-    return tuple(kept)
-
-
-def _plain(line: str) -> str:
-    line = " ".join("".join(" " if _is_invisible(character) else character for character in line).split())
-    line = line[leading.end() :] if (leading := _MARKUP.match(line)) else line
-    return line if len(line) <= MAX_LINE_CHARACTERS else f"{line[: MAX_LINE_CHARACTERS - 1]}…"
-
-
-def _is_invisible(character: str) -> bool:
-    return unicodedata.category(character).startswith("C") and character not in _JOINERS

@@ -55,6 +55,14 @@ class SessionDeletion:
         await self._delete_elsewhere(session_id, await self._conversation.session(session_id))
         await self._conversation.drop_session(session_id)
 
+    async def drop_query(self, query_id: str) -> None:
+        """Remove one query that was never a turn of its session. Raises as `delete`."""
+        await redact_on_record(self._bus, JournalRedact(query_id=query_id), JOURNAL_SECONDS)
+        if self._files is not None:
+            named = await self._conversation.attachments_of(query_id=query_id)
+            await asyncio.to_thread(self._files.discard, named)
+        await self._conversation.drop_query(query_id)
+
     async def _delete_elsewhere(
         self, session_id: str, turns: Sequence[StoredTurn], unpublished: Sequence[StoredTurn] = ()
     ) -> int:

@@ -22,7 +22,13 @@ class CriticConfig(Settings):
     timeout_seconds: float = Field(120, gt=0)
     grade: bool = True
     compare: bool = True
+    grade_within_hours: float = Field(24, gt=0)
     rubrics: Rubrics
+
+    @property
+    def judges(self) -> str:
+        """What there will be of an answer, by the names that doors have for it."""
+        return ", ".join(name for name, is_made in (("critique", self.grade), ("pairwise", self.compare)) if is_made)
 
 
 def profile_of(profile: Literal["auto"] | ProfileName, model: str) -> ProfileName:

@@ -9,9 +9,11 @@ from local.agents.remembering.deletions import Deletions
 from local.agents.remembering.records import (
     SHORT,
     change_records,
+    cursor_of,
     engram_record,
     fact_records,
     page,
+    place_of,
     recalled,
 )
 from local.errors import LocalError
@@ -37,6 +39,7 @@ class MemoryDesk:
             "pin": self._pin,
             "unpin": self._unpin,
             "facts": self._facts,
+            "repeated": self._repeated,
             "export": self._export,
         }[request.verb]
         try:
@@ -53,11 +56,16 @@ class MemoryDesk:
         return MemoryResult(verb=request.verb, hits=hits, degraded=found.degraded)
 
     async def _list(self, request: MemoryRequest, user_id: str) -> MemoryResult:
-        before = math.inf if request.before is None else request.before
-        engrams = await self._engrams.recent(user_id, limit=request.limit + 1, before=before)  # one to see if it ends
+        before, before_id = math.inf if request.before is None else request.before, ""
+        if request.cursor:
+            before, before_id = place_of(request.cursor)
+        limit = request.limit + 1  # one to see if it ends
+        engrams = await self._engrams.recent(user_id, limit=limit, before=before, before_id=before_id)
         shown = page([engram_record(engram, SHORT) for engram in engrams[: request.limit]])
-        more_before = shown[-1].asked_at if len(shown) < len(engrams) else None
-        return MemoryResult(verb=request.verb, engrams=shown, more_before=more_before)
+        if len(shown) == len(engrams):
+            return MemoryResult(verb=request.verb, engrams=shown)
+        last = shown[-1]
+        return MemoryResult(verb=request.verb, engrams=shown, more_before=last.asked_at, cursor=cursor_of(last))
 
     async def _get(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         engram = await self._engrams.get(user_id, request.engram_id)
@@ -76,6 +84,11 @@ class MemoryDesk:
         repeated_in = await self._engrams.repeated_in(user_id, request.engram_id)
         return MemoryResult(verb=request.verb, engrams=(record,), repeated_in=repeated_in)
 
+    async def _repeated(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        """Whoever may delete the session, which is of one user, may know."""
+        repeated_in = await self._engrams.session_repeated_in(request.of_session)
+        return MemoryResult(verb=request.verb, repeated_in=repeated_in)
+
     async def _pin(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         await self._engrams.pin(user_id, request.engram_id)
         return await self._pinned(request, user_id)
@@ -91,10 +104,11 @@ class MemoryDesk:
         )
 
     async def _facts(self, request: MemoryRequest, user_id: str) -> MemoryResult:
-        lines = await self._engrams.pinned_lines(user_id)
-        latest_first = sorted(await self._engrams.facts(user_id), key=lambda fact: -fact.stated_at)
+        pinned = await self._engrams.pinned_lines(user_id)
+        stated = await (self._engrams.fact_history if request.history else self._engrams.facts)(user_id)
+        latest_first = sorted(stated, key=lambda fact: -fact.stated_at)
         facts = sorted(page(fact_records(latest_first)), key=lambda fact: (fact.slot, fact.stated_at))
-        return MemoryResult(verb=request.verb, facts=tuple(facts), lines=lines)
+        return MemoryResult(verb=request.verb, facts=tuple(facts), lines=pinned.lines, left_out=pinned.left_out)
 
     async def _export(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         lines, cursor = await self._engrams.export(user_id, request.cursor)

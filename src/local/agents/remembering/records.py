@@ -35,6 +35,7 @@ def recalled(hit: Hit) -> RecalledEngram:
         "coverage": hit.coverage,
         "bm25": hit.bm25,
         "cosine": hit.cosine,
+        "threshold": hit.threshold,
         **asdict(hit.factors),
     }
     return RecalledEngram(
@@ -90,6 +91,20 @@ def page(records: Sequence[R]) -> tuple[R, ...]:
             break
         fitting.append(record)
     return tuple(fitting)
+
+
+def cursor_of(engram: EngramRecord) -> str:
+    """The place of an engram in a list, which is by time and id."""
+    return f"{engram.asked_at!r},{engram.engram_id}"
+
+
+def place_of(cursor: str) -> tuple[float, str]:
+    """The time and the id in a cursor. Raises `ValueError` for one that is none."""
+    asked_at, _, engram_id = cursor.partition(",")
+    try:
+        return float(asked_at), engram_id
+    except ValueError:
+        raise ValueError(f"{cursor[:80]!r} is no cursor; take that of the page before") from None
 
 
 def _fields(engram: Engram, room: int) -> dict[str, object]:

@@ -48,7 +48,8 @@ def _answer(session_id: str, response: ResponseGeneration, judgements: Judgement
         "status": response.status,
         "answer": response.answer,
         "thinking": response.thinking,
-        "tool_calls": response.tool_calls,
+        # The main respondent makes its calls itself.
+        "tool_calls": [call.model_dump(mode="json", exclude={"made_by"}) for call in response.tool_calls],
         "model": response.model,
         "usage": response.usage,
         "degraded": response.degraded,

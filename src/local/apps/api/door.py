@@ -34,7 +34,7 @@ MEMORY = "memory"
 class ApiConfig(Settings):
     """`api.yaml`; the comments there say what each key means. `api_token` comes from LOCAL2_API_TOKEN."""
 
-    trail_seconds: float = Field(2.0, ge=0)
+    trail_seconds: float = Field(120.0, ge=0)
     keep_alive_seconds: float = Field(15.0, gt=0)
     allowed_hosts: tuple[str, ...] = ()
     max_attachment_mb: int = Field(20, ge=1, le=512)

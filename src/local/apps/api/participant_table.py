@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -70,6 +71,17 @@ class ParticipantTable:
         """Whether a participant of that name says that it is ready."""
         self._forget_silent(now)
         return any(beat.status.state == "ready" for beat in self._beats.values() if beat.status.name == name)
+
+    def is_expected(self, name: str, now: float) -> bool:
+        """Whether a participant of that name is ready, or will be: the supervisor starts it."""
+        is_coming = any(child.name == name and child.state in ("starting", "restarting") for child in self._children)
+        return is_coming or self.lives(name, now)
+
+    def details(self, name: str, now: float) -> Mapping[str, str]:
+        """What a participant of that name last said of itself; nothing if it has gone."""
+        self._forget_silent(now)
+        said = [beat for beat in self._beats.values() if beat.status.name == name]
+        return max(said, key=lambda beat: beat.heard_at).status.details if said else {}
 
     def listing(self, now: float) -> list[dict[str, Any]]:
         """The supervisor's children in start order, then whoever was started by hand."""

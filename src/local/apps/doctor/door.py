@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -45,4 +47,15 @@ async def check_health(running: Facts | None) -> Finding:
     status = health.get("status") if isinstance(health, dict) else None
     if status == "ok":
         return ok(name, f"{who}, {running.api_url}, model server {running.model_backend}")
-    return warn(name, f"{who}, {running.api_url}, says it is {status}", RESTART)
+    told = "; ".join(problems(health)) if isinstance(health, dict) else ""
+    return warn(name, f"{who}, {running.api_url}, says it is {status}{told and f': {told}'}", RESTART)
+
+
+def problems(health: Mapping[str, Any]) -> list[str]:
+    """What each participant says is wrong with it, such as the second respondent with its model."""
+    return [
+        f"{participant['name']}: {text}"
+        for participant in health.get("participants", ())
+        for name, text in participant.get("details", {}).items()
+        if name.endswith("problem")
+    ]

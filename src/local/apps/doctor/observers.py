@@ -9,6 +9,7 @@ from local.apps.doctor.finding import Finding, ok, warn
 from local.config_models import ModelsConfig
 
 EMBEDDING_MODEL = "nomic-embed-text"
+_NAMED_IN = {"generator_b": "--model-b or system.yaml"}  # where not in a page of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ def _check_observer(who: str, model: str, there: Sequence[str]) -> Finding:
     if _is_among(model, there):
         return ok(who, f"{model} is there")
     text = f"{model} is not there, so that {who} has no model; there are: {', '.join(there[:10]) or 'none'}"
-    return warn(who, text, f"get it, as with 'ollama pull {model}', or name another in {who}.yaml")
+    place = _NAMED_IN.get(who, f"{who}.yaml")
+    return warn(who, text, f"get it, as with 'ollama pull {model}', or name another in {place}")
 
 
 def _is_among(model: str, there: Sequence[str]) -> bool:

@@ -31,7 +31,7 @@ class MiniLmEmbedder:
 
     name = "all-MiniLM-L6-v2"
     dimensions = 384
-    relevance_floor = 0.35
+    relevance_floor = 0.30
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory

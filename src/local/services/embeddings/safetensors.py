@@ -16,7 +16,8 @@ _LENGTH_BYTES = 8
 
 
 def load_tensors(path: Path) -> dict[str, NDArray[np.float32]]:
-    """Every float32 tensor of a file by its name, as read-only memory maps. Raises `ModelError`.
+    """Every float32 tensor of a file by its name, as read-only memory maps, each of its own: what is copied and let go
+    of takes no memory. Raises `ModelError`.
 
     Format: https://github.com/huggingface/safetensors#format
     """
@@ -26,9 +27,9 @@ def load_tensors(path: Path) -> dict[str, NDArray[np.float32]]:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
             header = json.loads(file.read(length))
-        numbers = np.memmap(path, np.uint8, mode="r", offset=_LENGTH_BYTES + length)
+        start = _LENGTH_BYTES + length
         return {
-            name: numbers[slice(*tensor["data_offsets"])].view(np.float32).reshape(tensor["shape"])
+            name: np.memmap(path, np.float32, "r", start + tensor["data_offsets"][0], tuple(tensor["shape"]))
             for name, tensor in header.items()
             if tensor.get("dtype") == "F32"
         }

@@ -31,7 +31,7 @@ class Manner:
 MANNERS: Mapping[str, Manner] = {
     "nomic-embed-text": Manner("search_query: ", "search_document: ", 0.55),
     "mxbai-embed-large": Manner("Represent this sentence for searching relevant passages: ", "", 0.5),
-    "all-minilm": Manner(relevance_floor=0.35),
+    "all-minilm": Manner(relevance_floor=0.30),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from chromadb.api.client import Client
     from chromadb.api.models.Collection import Collection
 
+log = logging.getLogger(__name__)
 _CONFIGURATION: Any = {"hnsw": {"space": "ip"}}  # the vectors are of length 1: the inner product is their cosine
 
 
@@ -72,12 +74,16 @@ class ChromaIndex:
             with self._free:
                 yield
         except Exception as error:
-            raise IndexBroken(f"{self._directory}: the vector index failed: {error!r}") from error
+            raise self._broken(error) from error
         except BaseException as error:
             # A panic in Chroma's Rust code is no Exception, and its class cannot be imported.
             if type(error).__name__ == "PanicException":
-                raise IndexBroken(f"{self._directory}: the vector index failed: {error}") from error
+                raise self._broken(error) from error
             raise
+
+    def _broken(self, error: BaseException) -> IndexBroken:
+        log.warning("%s: %r", self._directory, error)  # what Chroma says helps whoever reads logs, and no user
+        return IndexBroken("the index of meanings does not work, and is made anew")
 
     def _collection(self, user_id: str) -> Collection:
         name = _name(user_id)

@@ -54,8 +54,8 @@ class Exchange:
 class Engram:
     """A stored exchange and what was said about it since.
 
-    `score` is the critic's, 1 to 5; `sentiment` the user's latest rating, -1, 1, or None; `winner` whether it won
-    against the other respondent's answer, None for a tie and where nobody compared. `superseded_by` is the engram that
+    `score` is the critic's, 1 to 5; `sentiment` the user's latest rating, -1, 1, or None; `winner` the
+    respondent whose answer won when the two were compared, or "tie". `superseded_by` is the engram that
     tells what has become of all the facts stated in this one. `recalled` are the engrams that the answer rests on.
     `intent` and `entities` are what a model made of the query, later.
     """
@@ -72,7 +72,7 @@ class Engram:
     pinned: bool = False
     score: float | None = None
     sentiment: int | None = None
-    winner: bool | None = None
+    winner: str | None = None
     superseded_by: str | None = None
     recalled: tuple[str, ...] = ()
     intent: str | None = None

@@ -13,8 +13,8 @@ from local.services.engrams.masking import masked
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """A fact that an engram states and that holds no more; `values` are what the user said instead, none if that was
-    deleted, or if the user only took the fact back. `engram_ids` are the engrams that all of this is from."""
+    """A fact that an engram states and that holds no more; `values` are what the user said instead and what
+    still holds, none if that is gone, too, or the fact was only taken back. `engram_ids` are the engrams of it."""
 
     slot: str
     value: str
@@ -66,9 +66,9 @@ def current(db: sqlite3.Connection, user_id: str) -> list[Fact]:
     return _facts(db, where, (user_id,))
 
 
-def history(db: sqlite3.Connection, user_id: str, slot: str) -> list[Fact]:
-    """Everything a user stated about a slot, oldest first."""
-    return _facts(db, "facts.user_id = ? AND slot_key = ? ORDER BY stated_at, fact_id", (user_id, slot_key(slot)))
+def history(db: sqlite3.Connection, user_id: str) -> list[Fact]:
+    """Everything a user stated, whether it holds or not, by slot, oldest first."""
+    return _facts(db, "facts.user_id = ? ORDER BY slot_key, stated_at, fact_id", (user_id,))
 
 
 def outdated(db: sqlite3.Connection, engram_id: str) -> tuple[Outdated, ...]:

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from local.services.engrams.words import Language, indexable
 
 EXCHANGES_BEFORE = 2
-_MAX_CHARACTERS = 20_000  # of one exchange; what a longer text is about has been said by then
+_GIST = 10_000  # characters; what a longer text is about has been said by then
 
 
 def add(db: sqlite3.Connection, engram: sqlite3.Row) -> None:
     """Index one engram together with the exchanges before it."""
-    context = "\n".join(_text(before) for before in exchanges_before(db, engram))
+    context = "\n".join(_gist(before) for before in exchanges_before(db, engram))
     sql = f"INSERT INTO {Language(engram['language'])} (rowid, exchange, context) VALUES (?, ?, ?)"
-    db.execute(sql, (engram["number"], indexable(_text(engram)), indexable(context)))
+    db.execute(sql, (engram["number"], indexable(f"{engram['query']}\n{engram['answer']}"), indexable(context)))
 
 
 def remove(db: sqlite3.Connection, engram: sqlite3.Row) -> None:
@@ -52,12 +52,12 @@ def exchanges_after(db: sqlite3.Connection, engram: sqlite3.Row) -> list[sqlite3
 
 def embeddable(engram: sqlite3.Row) -> str:
     """What is embedded of an exchange."""
-    return _text(engram)
+    return _gist(engram)
 
 
 def embeddable_context(before: Iterable[sqlite3.Row]) -> str:
     """What is embedded of the exchanges before one: what was asked."""
-    return "\n".join(row["query"][:_MAX_CHARACTERS] for row in before)
+    return "\n".join(row["query"][:_GIST] for row in before)
 
 
 def _neighbours(db: sqlite3.Connection, engram: sqlite3.Row, where: str) -> list[sqlite3.Row]:
@@ -66,5 +66,5 @@ def _neighbours(db: sqlite3.Connection, engram: sqlite3.Row, where: str) -> list
     return db.execute(sql, key).fetchall()
 
 
-def _text(engram: sqlite3.Row) -> str:
-    return f"{engram['query']}\n{engram['answer']}"[:_MAX_CHARACTERS]
+def _gist(engram: sqlite3.Row) -> str:
+    return f"{engram['query'][:_GIST]}\n{engram['answer'][:_GIST]}"

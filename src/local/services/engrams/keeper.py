@@ -70,7 +70,7 @@ class VectorKeeper:
             return []
         index = self._index
         if index is None or self.state is not KeeperState.READY:
-            raise IndexBroken(self.trouble or "the vector index is still being built")
+            raise IndexBroken(self.trouble or "the index of meanings is not ready yet")
         try:
             return await asyncio.to_thread(index.search, user_id, vector, limit)
         except IndexBroken as error:
@@ -143,7 +143,7 @@ class VectorKeeper:
         try:
             index, found = await asyncio.to_thread(_opened, path)
         except IndexBroken as error:
-            log.warning("%s; it is built anew", error)
+            log.warning("%s", error)
             await self._rebuild(state.deletions)
             return
         self._index = index

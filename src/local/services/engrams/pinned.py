@@ -3,47 +3,72 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from local.errors import PinRefused
 from local.services.engrams import facts, record
-from local.services.engrams.engram import Fact
+from local.services.engrams.engram import Engram, Fact
 from local.services.engrams.own_words import own_words
-
-MAX_LINES = 30
-MAX_CHARACTERS = 2_000
-_MAX_QUERY = 300
+from local.services.pinned_lines import MAX_CHARACTERS, MAX_LINES, fits, plain
 
 
-def lines(db: sqlite3.Connection, user_id: str) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """The lines, in the order in which they were pinned; `left_out` are the pinned engrams whose lines have no room
+    any more, as what they state has grown since."""
+
+    lines: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def pin(db: sqlite3.Connection, user_id: str, engram_id: str, now: float) -> None:
+    """Pin an engram. Raises `NotOnRecord`, and `PinRefused` where that would not show in the prompt, or where another
+    pin would not any more."""
+    before = of_user(db, user_id)
+    record.pin(db, user_id, engram_id, 1, now)
+    lines = _lines(db, record.engram(db, user_id, engram_id), facts.current(db, user_id))
+    if not lines:
+        raise PinRefused("what the user said there holds no more, or none of it is in the user's own words")
+    if not {*of_user(db, user_id).left_out} <= {*before.left_out} - {engram_id}:
+        new = [line for line in lines if line not in before.lines]
+        used = f"{len(before.lines)} of {MAX_LINES} lines and {_size(before.lines)} of {MAX_CHARACTERS:,} characters"
+        raise PinRefused(
+            f"no room: {used} are used, and this needs {len(new)} with {_size(new)}; unpin something first"
+        )
+
+
+def of_user(db: sqlite3.Connection, user_id: str) -> Pinned:
     """What is current of each fact that a pinned exchange stated, else what the user asked there; never an answer."""
-    current: dict[str, list[Fact]] = {}
-    for fact in facts.current(db, user_id):
-        current.setdefault(fact.slot, []).append(fact)
-    found: list[str] = []
-    for engram in record.pinned(db, user_id):
-        stated = facts.of_engram(db, engram.engram_id)
-        told = {fact.slot: current.get(fact.slot, []) for fact in stated}
-        found += [_line(fact) for slot in told.values() for fact in slot]
-        if not stated and (query := " ".join(own_words(engram.query).split())):
-            found.append(query[:_MAX_QUERY])
-    return fitting(dict.fromkeys(found))
+    current = facts.current(db, user_id)
+    return fitting([(engram.engram_id, _lines(db, engram, current)) for engram in record.pinned(db, user_id)])
 
 
-def fitting(found: Iterable[str]) -> tuple[str, ...]:
-    """As many of the last lines as there is room for, in their order."""
-    return tuple(reversed(list(_fitting(reversed(list(found))))))
+def fitting(pins: Sequence[tuple[str, Sequence[str]]]) -> Pinned:
+    """The lines of pinned engrams, given in the order in which they were pinned: the latest have their place first."""
+    kept: tuple[str, ...] = ()
+    left_out: list[str] = []
+    for engram_id, lines in reversed(pins):
+        together = tuple(dict.fromkeys((*lines, *kept)))
+        if fits(together):
+            kept = together
+        else:
+            left_out.append(engram_id)
+    return Pinned(kept, tuple(reversed(left_out)))
 
 
-def _fitting(latest_first: Iterable[str]) -> Iterator[str]:
-    room = MAX_CHARACTERS
-    for number, line in enumerate(latest_first):
-        room -= len(line)
-        if room < 0 or number == MAX_LINES:
-            return
-        yield line
+def _lines(db: sqlite3.Connection, engram: Engram, current: Iterable[Fact]) -> list[str]:
+    stated = {fact.slot for fact in facts.of_engram(db, engram.engram_id)}
+    if stated:
+        return [_line(fact) for fact in current if fact.slot in stated]
+    return list(filter(None, [plain(own_words(engram.query))]))
 
 
 def _line(fact: Fact) -> str:
     said = datetime.fromtimestamp(fact.stated_at, UTC).date().isoformat()
-    return f"{fact.slot}: {fact.value} (said {said})"
+    return plain(f"{fact.slot}: {fact.value}", f" (said {said})")
+
+
+def _size(lines: Sequence[str]) -> str:
+    return f"{sum(map(len, lines)):,}"

@@ -12,13 +12,22 @@ from local.services.engrams.words import content_words
 RRF_K = 20
 LEXICAL_WEIGHT = 0.4  # a question shares its meaning with what it is after more often than its words
 DENSE_WEIGHT = 1.0
+# Differences that say something. Fused by mere order, the length of a text (in its BM25) and its age outweighed a far
+# better cosine: recall@1 was below that of dense search alone [m].
+COVERAGE_STEP, COSINE_STEP = 0.1, 0.005
 COVERAGE_FLOOR = 0.35  # a text with less of the question's words says nothing of it by its words
+# In a large memory some text is close to any question. So the best one has to stand out, its cosine halfway from the
+# crowd's, that of the 30th, to one that leaves no doubt, which lies this far from the floor to 1. Or it has most of the
+# question's words.
+CROWD, CERTAIN = 30, 0.36
+CERTAIN_COVERAGE = 0.6
 MAX_FACTOR = 0.20
 RECENCY, CRITIC, RATING = 0.04, 0.06, 0.10  # how far each factor goes at most; together `MAX_FACTOR`
 HALF_LIFE_SECONDS = 30 * 24 * 3600.0
 # Names and numbers mean nothing to an embedding. What leads by its words so clearly comes second at least: that costs
-# no recall on the generated set, and first would cost 0.6 % of its recall@1 [m].
+# no recall on the generated set, and first would cost 1 % of its recall@1 [m].
 LEAD, LEADERS_PLACE = 1.5, 1
+BORROWED = 2.0  # a word is worth less than half to the exchanges after the one that has it
 DUPLICATE = 0.9  # share of common words from which two exchanges say the same
 
 
@@ -50,9 +59,11 @@ class Factors:
 class Hit:
     """An engram that answers a question, and why it stands where it does.
 
-    `score` is `fused` times the factors. `fused` is 1 for what comes first by words and by vector. Ranks count from 1.
-    `folded` are engrams that say the same, older ones; `successor_of` the found engram that this one has superseded;
-    `outdated` what it says that holds no more.
+    `score` is `fused` times the factors. `fused` is 1 for what comes first by words and by vector. Ranks count from 1:
+    what differs by less than a step shares one, and what is several steps behind is as many ranks behind. `threshold`
+    is the cosine that the best one had to reach, unless it has most of the question's words. `folded` are engrams that
+    say the same, older ones; `successor_of` the found engram that this one has superseded; `outdated` what it says
+    that holds no more.
     """
 
     engram: Engram
@@ -64,6 +75,7 @@ class Hit:
     coverage: float | None = None
     dense_rank: int | None = None
     cosine: float | None = None
+    threshold: float | None = None
     folded: tuple[str, ...] = ()
     successor_of: str | None = None
     outdated: tuple[Outdated, ...] = ()
@@ -71,12 +83,16 @@ class Hit:
 
 def rank(candidates: Sequence[Candidate], *, now: float, relevance_floor: float, limit: int) -> list[Hit]:
     """The best `limit` hits, best first; none where nothing is relevant. `relevance_floor` is the embedder's."""
-    lexical = _ranks((candidate.engram.engram_id, candidate.coverage) for candidate in candidates)
-    dense = _ranks((candidate.engram.engram_id, candidate.cosine) for candidate in candidates)
+    threshold = _threshold([each.cosine for each in candidates if each.cosine is not None], relevance_floor)
+    if not any(_stands_out(candidate, threshold) for candidate in candidates):
+        return []
+    lexical = _ranks({each.engram.engram_id: each.coverage for each in candidates}, COVERAGE_STEP)
+    dense = _ranks({each.engram.engram_id: each.cosine for each in candidates}, COSINE_STEP)
     relevant = [candidate for candidate in candidates if _is_relevant(candidate, relevance_floor)]
     hits = [_hit(candidate, lexical, dense, now) for candidate in relevant]
     hits.sort(key=lambda hit: (-hit.score, -hit.engram.asked_at, hit.engram.engram_id))
-    return _folded(_successors_first(_leader_ahead(hits), candidates, now), limit)
+    best = _folded(_successors_first(_sources_first(_leader_ahead(hits)), candidates, now), limit)
+    return [replace(hit, threshold=threshold if dense else None) for hit in best]
 
 
 def factors(engram: Engram, now: float) -> Factors:
@@ -99,9 +115,25 @@ def _reciprocal(weight: float, position: int | None) -> float:
     return 0.0 if position is None else weight / (RRF_K + position)
 
 
-def _ranks(scores: Iterable[tuple[str, float | None]]) -> dict[str, int]:
-    present = sorted((-score, engram_id) for engram_id, score in scores if score is not None)
-    return {engram_id: position for position, (_, engram_id) in enumerate(present, 1)}
+def _ranks(scores: Mapping[str, float | None], step: float) -> dict[str, int]:
+    """1 for the best, and one more for each whole step that another is behind it."""
+    present = {engram_id: score for engram_id, score in scores.items() if score is not None}
+    best = max(present.values(), default=0.0)
+    return {engram_id: 1 + int((best - score) / step + 1e-9) for engram_id, score in present.items()}
+
+
+def _threshold(cosines: Sequence[float], relevance_floor: float) -> float:
+    """What the best cosine has to reach: the floor where few were compared, more where many are close."""
+    if len(cosines) < CROWD:
+        return relevance_floor
+    certain = relevance_floor + CERTAIN * (1 - relevance_floor)
+    return max(relevance_floor, (sorted(cosines)[-CROWD] + certain) / 2)
+
+
+def _stands_out(candidate: Candidate, threshold: float) -> bool:
+    """Whether it is about what was asked, rather than merely closest; by its words alone while it has no vector."""
+    enough = COVERAGE_FLOOR if candidate.cosine is None else CERTAIN_COVERAGE
+    return (candidate.cosine or 0.0) >= threshold or (candidate.coverage or 0.0) >= enough
 
 
 def _is_relevant(candidate: Candidate, relevance_floor: float) -> bool:
@@ -124,6 +156,25 @@ def _leader_ahead(hits: list[Hit]) -> list[Hit]:
         return hits
     moved = replace(hits[leader], score=hits[LEADERS_PLACE].score)
     return [*hits[:LEADERS_PLACE], moved, *hits[LEADERS_PLACE:leader], *hits[leader + 1 :]]
+
+
+def _sources_first(hits: Sequence[Hit]) -> list[Hit]:
+    """What has the question's words comes before the "thanks" after it, which has them from there."""
+    sources = [hit for hit in hits if (hit.coverage or 0.0) >= CERTAIN_COVERAGE]
+    ordered: dict[str, Hit] = {}
+    for hit in hits:
+        for source in sources:
+            if _borrows(hit, source):
+                ordered.setdefault(source.engram.engram_id, replace(source, score=max(source.score, hit.score)))
+        ordered.setdefault(hit.engram.engram_id, hit)
+    return list(ordered.values())
+
+
+def _borrows(hit: Hit, source: Hit) -> bool:
+    before, after = source.engram, hit.engram
+    if before.session_id != after.session_id or before.asked_at >= after.asked_at:
+        return False
+    return 0 < BORROWED * (hit.coverage or 0.0) <= (source.coverage or 0.0)
 
 
 def _successors_first(hits: Sequence[Hit], candidates: Sequence[Candidate], now: float) -> list[Hit]:
@@ -173,6 +224,6 @@ def _merged(better: Hit, other: Hit) -> Hit:
 def _say_the_same(words: frozenset[str], others: frozenset[str]) -> bool:
     """Nearly the same words, and exactly the same numbers: those are what an update changes."""
     different = words ^ others
-    if any(character.isdigit() for word in different for character in word):
+    if len(different) > (1 - DUPLICATE) * len(words | others):
         return False
-    return len(different) <= (1 - DUPLICATE) * len(words | others)
+    return not any(character.isdigit() for word in different for character in word)

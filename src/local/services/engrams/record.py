@@ -38,18 +38,22 @@ def engram(db: sqlite3.Connection, user_id: str, engram_id: str) -> Engram:
     return stored_engram(row_of(db, user_id, engram_id))
 
 
-def recent(db: sqlite3.Connection, user_id: str, limit: int, before: float) -> list[Engram]:
-    """A user's engrams asked before a time, the latest first; what other respondents said is no user's business."""
+def recent(db: sqlite3.Connection, user_id: str, limit: int, before: tuple[float, str]) -> list[Engram]:
+    """A user's engrams before a time and engram_id, the latest first, of one time by id; what other respondents said is
+    no user's business."""
     sql = (
-        "SELECT * FROM engrams WHERE user_id = ? AND asked_at < ? AND respondent_id = ?"
-        " ORDER BY asked_at DESC, number DESC LIMIT ?"
+        "SELECT * FROM engrams WHERE user_id = ? AND (asked_at, engram_id) < (?, ?) AND respondent_id = ?"
+        " ORDER BY asked_at DESC, engram_id DESC LIMIT ?"
     )
-    return [stored_engram(row) for row in db.execute(sql, (user_id, before, USERS_RESPONDENT, limit)).fetchall()]
+    return [stored_engram(row) for row in db.execute(sql, (user_id, *before, USERS_RESPONDENT, limit)).fetchall()]
 
 
 def pinned(db: sqlite3.Connection, user_id: str) -> list[Engram]:
-    """What a user has pinned, oldest first."""
-    sql = "SELECT * FROM engrams WHERE user_id = ? AND pinned ORDER BY number"
+    """What a user has pinned, in the order of pinning."""
+    sql = (
+        "SELECT * FROM engrams WHERE user_id = ? AND pinned ORDER BY"
+        " (SELECT max(changes.rowid) FROM changes WHERE changes.number = engrams.number AND what = 'pinned')"
+    )
     return [stored_engram(row) for row in db.execute(sql, (user_id,)).fetchall()]
 
 
@@ -78,10 +82,10 @@ def rate(db: sqlite3.Connection, engram_id: str, sentiment: int | None, rated_at
     return _change(db, row, "sentiment", sentiment, rated_at)
 
 
-def compare(db: sqlite3.Connection, engram_id: str, won: bool | None, now: float) -> bool:
-    """Note whether an answer won against another, None for a tie; False if there is no such engram."""
+def compare(db: sqlite3.Connection, engram_id: str, winner: str, now: float) -> bool:
+    """Note whose answer won when this one was compared, or "tie"; False if there is no such engram."""
     row = _find(db, engram_id)
-    return row is not None and _change(db, row, "winner", None if won is None else int(won), now)
+    return row is not None and _change(db, row, "winner", winner, now)
 
 
 def changes(db: sqlite3.Connection, user_id: str, engram_id: str) -> list[Change]:
@@ -101,6 +105,16 @@ def repeated_in(db: sqlite3.Connection, user_id: str, engram_id: str) -> tuple[s
     return tuple(row["engram_id"] for row in db.execute(sql, (user_id, json.dumps(engram_id))).fetchall())
 
 
+def session_repeated_in(db: sqlite3.Connection, session_id: str) -> tuple[str, ...]:
+    """The engrams in other sessions that had recalled something of this one, as in `repeated_in`."""
+    sql = (
+        "SELECT engram_id, min(respondent_id) FROM engrams WHERE session_id != ?1 AND query_id IN (SELECT query_id"
+        " FROM engrams, json_each(recalled) WHERE recalled != '[]' AND value IN"
+        " (SELECT engram_id FROM engrams WHERE session_id = ?1)) GROUP BY query_id ORDER BY number"
+    )
+    return tuple(row["engram_id"] for row in db.execute(sql, (session_id,)).fetchall())
+
+
 def _origin(db: sqlite3.Connection, exchange: Exchange) -> Origin:
     """Where an answer's content comes from, also by way of what was recalled for it: that makes nothing cleaner."""
     marks = ",".join("?" * len(exchange.recalled))
@@ -109,10 +123,10 @@ def _origin(db: sqlite3.Connection, exchange: Exchange) -> Origin:
     return next((origin for origin in (Origin.WEB, Origin.TOOL) if origin in origins), exchange.origin)
 
 
-def _change(db: sqlite3.Connection, row: sqlite3.Row, what: str, value: float | None, at: float) -> bool:
+def _change(db: sqlite3.Connection, row: sqlite3.Row, what: str, value: float | str | None, at: float) -> bool:
     if row[what] != value:
         db.execute(f"UPDATE engrams SET {what} = ? WHERE number = ?", (value, row["number"]))
-        told = None if value is None else f"{value:g}"
+        told = f"{value:g}" if isinstance(value, int | float) else value
         db.execute("INSERT INTO changes VALUES (?, ?, ?, ?)", (row["number"], at, what, told))
     return True
 

@@ -29,7 +29,7 @@ MIGRATIONS = (
         score REAL,
         sentiment INTEGER,
         rated_at REAL,
-        winner INTEGER,
+        winner TEXT,
         superseded_by TEXT,
         recalled TEXT NOT NULL,
         classified INTEGER NOT NULL DEFAULT 0,
@@ -106,7 +106,10 @@ def stored_engram(row: sqlite3.Row) -> Engram:
         engram_id=row["engram_id"], query_id=row["query_id"], respondent_id=row["respondent_id"],
         session_id=row["session_id"], user_id=row["user_id"], query=row["query"], answer=row["answer"],
         origin=Origin(row["origin"]), asked_at=row["asked_at"], pinned=bool(row["pinned"]), score=row["score"],
-        sentiment=row["sentiment"], winner=None if row["winner"] is None else bool(row["winner"]),
-        superseded_by=row["superseded_by"], recalled=tuple(json.loads(row["recalled"])), intent=row["intent"],
-        entities=tuple(json.loads(row["entities"])),
+        sentiment=row["sentiment"], winner=row["winner"], superseded_by=row["superseded_by"],
+        recalled=_listed(row["recalled"]), intent=row["intent"], entities=_listed(row["entities"]),
     )  # fmt: skip
+
+
+def _listed(column: str) -> tuple[str, ...]:
+    return () if column == "[]" else tuple(json.loads(column))  # most are empty, and a search reads a hundred

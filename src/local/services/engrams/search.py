@@ -39,8 +39,7 @@ def candidates(
 ) -> list[Candidate]:
     """Everything found by words or by vector, and what superseded it; engrams of `not_session` are left out."""
     found = {hit.number: hit for hit in lexical}
-    numbers = list({*found, *vectors.numbers(db, keys)})
-    cosines = {} if vector is None else dict(vectors.cosines(db, numbers, vector))
+    cosines = {} if vector is None else vectors.cosines(db, list(found), keys, vector)
     made = [
         Candidate(
             stored_engram(row),
@@ -48,7 +47,7 @@ def candidates(
             coverage=hit.coverage if hit else None,
             cosine=cosines.get(row["number"]),
         )
-        for row in _rows(db, "number", numbers)
+        for row in _rows(db, "number", list({*found, *cosines}))
         if row["user_id"] == user_id and row["session_id"] != not_session
     ]
     return [*made, *_successors(db, made)]

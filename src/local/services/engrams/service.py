@@ -22,7 +22,8 @@ from local.services.engrams.deletion import Deletion
 from local.services.engrams.engram import Change, Engram, Exchange, Fact, Ingested, Statement, engram_id
 from local.services.engrams.keeper import KeeperState, VectorKeeper
 from local.services.engrams.lexical import CANDIDATES, LexicalHit, LexicalSearch
-from local.services.engrams.ranking import rank
+from local.services.engrams.pinned import Pinned
+from local.services.engrams.ranking import Hit, rank
 from local.services.engrams.search import Found
 from local.services.engrams.status import Status, counts
 from local.services.engrams.store import EngramStore
@@ -100,21 +101,26 @@ class EngramService:
             by_meaning = group.create_task(self._by_meaning(user_id, question))
         lexical = by_words.result()
         keys, vector, degraded = by_meaning.result()
-        together = await self._store.read(lambda db: search.candidates(db, user_id, lexical, keys, vector, not_session))
         floor = math.inf if self._keeper.embedder is None else self._keeper.embedder.relevance_floor
-        hits = rank(together, now=self._clock(), relevance_floor=floor, limit=limit)
-        return Found(await self._store.read(lambda db: search.explained(db, hits)), degraded)
+        now = self._clock()
+
+        def answer(db: sqlite3.Connection) -> tuple[Hit, ...]:
+            together = search.candidates(db, user_id, lexical, keys, vector, not_session)
+            return search.explained(db, rank(together, now=now, relevance_floor=floor, limit=limit))
+
+        return Found(await self._store.read(answer), degraded)
 
     async def get(self, user_id: str, engram_id: str) -> Engram:
         """One engram."""
         return await self._store.read(lambda db: record.engram(db, user_id, engram_id))
 
-    async def recent(self, user_id: str, *, limit: int = 50, before: float = EVER) -> list[Engram]:
-        """Engrams asked before a time, in seconds since 1970, the latest first."""
-        return await self._store.read(lambda db: record.recent(db, user_id, limit, before))
+    async def recent(self, user_id: str, *, limit: int = 50, before: float = EVER, before_id: str = "") -> list[Engram]:
+        """Engrams asked before a time, in seconds since 1970, the latest first; with the id of one that was asked then,
+        those that come after it in this order."""
+        return await self._store.read(lambda db: record.recent(db, user_id, limit, (before, before_id)))
 
     async def pinned(self, user_id: str) -> list[Engram]:
-        """What the user has pinned, oldest first."""
+        """What the user has pinned, in the order of pinning."""
         return await self._store.read(lambda db: record.pinned(db, user_id))
 
     async def changes(self, user_id: str, engram_id: str) -> list[Change]:
@@ -129,8 +135,8 @@ class EngramService:
         return await self._store.read(lambda db: export.page(db, user_id, cursor))
 
     async def pin(self, user_id: str, engram_id: str) -> None:
-        """Pin an engram."""
-        await self._store.write(lambda db: record.pin(db, user_id, engram_id, 1, self._clock()))
+        """Pin an engram. Raises `PinRefused` where the prompt has no room for it."""
+        await self._store.write(lambda db: pinned.pin(db, user_id, engram_id, self._clock()))
 
     async def unpin(self, user_id: str, engram_id: str) -> None:
         """Take the pin out."""
@@ -146,10 +152,10 @@ class EngramService:
         rated = engram_id(query_id, respondent_id)
         return await self._store.write(lambda db: record.rate(db, rated, sentiment, rated_at))
 
-    async def compare(self, query_id: str, respondent_id: str, won: bool | None) -> bool:
-        """Note whether a respondent's answer won against another's, None for a tie; False if it is not on record."""
+    async def compare(self, query_id: str, respondent_id: str, winner: str) -> bool:
+        """Note whose answer won when this one was compared, or "tie"; False if there is no such engram."""
         compared = engram_id(query_id, respondent_id)
-        return await self._store.write(lambda db: record.compare(db, compared, won, self._clock()))
+        return await self._store.write(lambda db: record.compare(db, compared, winner, self._clock()))
 
     async def unclassified(self) -> Engram | None:
         """The oldest of the users' exchanges that no model has looked at yet."""
@@ -174,18 +180,18 @@ class EngramService:
         """What holds for a user, by slot; several facts of one slot contradict each other."""
         return await self._store.read(lambda db: facts.current(db, user_id))
 
-    async def fact_history(self, user_id: str, slot: str) -> list[Fact]:
-        """Everything a user stated about a slot, oldest first."""
-        return await self._store.read(lambda db: facts.history(db, user_id, slot))
+    async def fact_history(self, user_id: str) -> list[Fact]:
+        """Everything a user stated, whether it holds or not, by slot, oldest first."""
+        return await self._store.read(lambda db: facts.history(db, user_id))
 
     async def facts_of(self, user_id: str, engram_id: str) -> list[Fact]:
         """What the user stated in an exchange, whether it holds or not."""
         await self.get(user_id, engram_id)
         return await self._store.read(lambda db: facts.of_engram(db, engram_id))
 
-    async def pinned_lines(self, user_id: str) -> tuple[str, ...]:
+    async def pinned_lines(self, user_id: str) -> Pinned:
         """What the user has pinned, in lines for a prompt; see `pinned`."""
-        return await self._store.read(lambda db: pinned.lines(db, user_id))
+        return await self._store.read(lambda db: pinned.of_user(db, user_id))
 
     async def pinning_users(self) -> list[str]:
         """Those who have pinned something."""
@@ -213,6 +219,10 @@ class EngramService:
     async def repeated_in(self, user_id: str, engram_id: str) -> tuple[str, ...]:
         """A user's engrams that had recalled this one, also one that is deleted by now, oldest first."""
         return await self._store.read(lambda db: record.repeated_in(db, user_id, engram_id))
+
+    async def session_repeated_in(self, session_id: str) -> tuple[str, ...]:
+        """The same for all engrams of a session that is not deleted yet, without those of that session."""
+        return await self._store.read(lambda db: record.session_repeated_in(db, session_id))
 
     async def deletions(self) -> list[Deletion]:
         """What was deleted here, and others have yet to be told of."""
@@ -246,7 +256,7 @@ class EngramService:
         if self._keeper.state is KeeperState.EMPTY:
             return [], None, ()
         if embedder is None or self._keeper.state is not KeeperState.READY:
-            return [], None, (self._keeper.trouble or "the index of meanings is still being built",)
+            return [], None, (self._keeper.trouble or "the index of meanings is not ready yet",)
         try:
             async with asyncio.timeout(EMBED_SECONDS):
                 vector = (await embedder.embed_queries([question]))[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -150,18 +150,13 @@ def keys(db: sqlite3.Connection) -> set[str]:
     return {row["key"] for row in db.execute("SELECT key FROM vectors")}
 
 
-def numbers(db: sqlite3.Connection, found: Sequence[str]) -> list[int]:
-    """The numbers of engrams by their vectors' keys; keys of what is gone since are left out."""
-    sql = "SELECT number FROM vectors WHERE key IN (SELECT value FROM json_each(?))"
-    return [row["number"] for row in db.execute(sql, (json.dumps(found),))]
-
-
-def cosines(db: sqlite3.Connection, found: Sequence[int], vector: Vectors) -> Iterator[tuple[int, float]]:
-    """The cosine of each engram that has a vector with one of shape (dimensions,)."""
+def cosines(db: sqlite3.Connection, numbers: Sequence[int], keys: Sequence[str], vector: Vectors) -> dict[int, float]:
+    """The cosine with one of shape (dimensions,) of all vectors that are there of these engrams or under these keys, by
+    the engram's number."""
     import numpy as np
 
-    sql = "SELECT number, vector FROM vectors WHERE number IN (SELECT value FROM json_each(?))"
-    rows = db.execute(sql, (json.dumps(found),)).fetchall()
-    if rows:
-        stored = np.frombuffer(b"".join(row["vector"] for row in rows), np.float16).reshape(len(rows), -1)
-        yield from zip((row["number"] for row in rows), (stored.astype(np.float32) @ vector).tolist(), strict=True)
+    listed = "IN (SELECT value FROM json_each(?))"
+    sql = f"SELECT number, vector FROM vectors WHERE number {listed} OR key {listed}"
+    rows = db.execute(sql, (json.dumps(numbers), json.dumps(keys))).fetchall()
+    stored = np.frombuffer(b"".join(row["vector"] for row in rows), np.float16).reshape(-1, len(vector))
+    return dict(zip((row["number"] for row in rows), (stored.astype(np.float32) @ vector).tolist(), strict=True))

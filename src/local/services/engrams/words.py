@@ -76,7 +76,7 @@ def all_words(text: str) -> frozenset[str]:
 
 
 def _words(text: str) -> Iterator[str]:
-    if not _UNSPACED.search(text):  # most texts, and twice as fast
+    if text.isascii() or not _UNSPACED.search(text):  # most texts, and twice as fast
         yield from _WORD.findall(text)
         return
     for word in _WORD.findall(_UNSPACED.sub(lambda run: f" {run[0]} ", text)):

@@ -6,12 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from local.config import Settings
 
 RECALLING_TOOL = "search_memory"
-Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\r\n]*$")]
+
+
+def _on_one_line(text: str) -> str:
+    if "\n" in text or "\r" in text:
+        raise ValueError("expected text on one line; after '>-' in place of '|' it may be written on several")
+    return text
+
+
+Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_on_one_line)]
 
 
 class Rubric(Settings):

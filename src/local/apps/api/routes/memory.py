@@ -22,6 +22,7 @@ END_OF_TIME = 1e11  # seconds since 1970
 UserId = Annotated[str, Query(pattern=PATTERN)]
 Question = Annotated[str, Query(max_length=MAX_QUERY)]
 Limit = Annotated[int, Query(ge=1, le=100)]
+Cursor = Annotated[str, Query(max_length=200)]
 Before = Annotated[float | None, Query(ge=0, le=END_OF_TIME, allow_inf_nan=False)]
 
 
@@ -44,15 +45,23 @@ class _Memory:
         self._context = context
 
     async def listing(
-        self, query: Question = "", limit: Limit = 10, before: Before = None, user_id: UserId = OWNER
+        self,
+        query: Question = "",
+        limit: Limit = 10,
+        cursor: Cursor = "",
+        before: Before = None,
+        user_id: UserId = OWNER,
     ) -> Response:
-        """With `query`, what has to do with it, best first; without, the latest exchanges, those asked `before`."""
+        """With `query`, what has to do with it, best first; without, the latest exchanges: those after the page that
+        gave the `cursor`, or those asked `before`."""
         memories = self._context.memories
         if not query.strip():
-            page = await memories.ask("list", user_id, limit=limit, before=before)
-            return Json({"engrams": _aged(page.engrams), "more_before": page.more_before})
-        if before is not None:
-            raise Refusal("invalid", "before: a search has no pages; leave it out, or leave out the query", "before")
+            page = await memories.ask("list", user_id, limit=limit, cursor=cursor, before=before)
+            paging = {"cursor": page.cursor or None, "more_before": page.more_before}
+            return Json({"engrams": _aged(page.engrams), **paging})
+        for name, given in (("before", before is not None), ("cursor", cursor)):
+            if given:
+                raise Refusal("invalid", f"{name}: a search has no pages; leave it out, or leave out the query", name)
         found = await memories.ask("search", user_id, query=query, limit=limit)
         return Json({"hits": _aged(found.hits), "degraded": found.degraded})
 
@@ -78,10 +87,11 @@ class _Memory:
         await self._context.memories.engram("unpin", user_id, engram_id)
         return Json({"engram_id": engram_id, "pinned": False})
 
-    async def facts(self, user_id: UserId = OWNER) -> Response:
-        """What the user has stated and still holds, and the pinned lines as the model reads them."""
-        result = await self._context.memories.ask("facts", user_id)
-        return Json({"facts": result.facts, "pinned": result.lines})
+    async def facts(self, history: bool = False, user_id: UserId = OWNER) -> Response:
+        """What the user has stated and still holds, with `history` also what does not; and the pinned lines as the
+        model reads them."""
+        result = await self._context.memories.ask("facts", user_id, history=history or None)
+        return Json({"facts": result.facts, "pinned": result.lines, "left_out": result.left_out})
 
     async def export(self, user_id: UserId = OWNER) -> Response:
         """Everything that is kept of a user, one JSON object on each line."""

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from local.apps.api.answers import answer_of, cancelled_unbegun, recorded, state_of
 from local.apps.api.context import ApiContext
 from local.apps.api.errors import Refusal
-from local.apps.api.following import NO_TRAIL, Trail
+from local.apps.api.following import Trail
 from local.apps.api.ids import Id, PathId
 from local.apps.api.json_body import Json, read_body, takes
 from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
@@ -100,15 +100,18 @@ class _Queries:
         return Json(recorded(record, await self._session.judgements(query_id)))
 
     async def follow(self, query_id: PathId, last_event_id: Annotated[str | None, Header()] = None) -> Response:
-        """A query's events. 204, which ends an EventSource, for a client that has them all."""
+        """A query's events. 204, which ends an EventSource, for a client that has them all when no more will come."""
         exchange = self._session.exchange(query_id)
         if exchange is None or exchange.refused:
             record = await self._session.recall(query_id)
             exchange = self._session.ask(record["query"], query_id=query_id, session_id=record["session_id"])
             await exchange.accepted()
             await self._session.judgements(query_id)
-        if exchange.has_nothing_after(number_after(last_event_id, self._context.instance)):
-            return Response(status_code=204)
+        seen = number_after(last_event_id, self._context.instance)
+        if exchange.has_nothing_after(seen):
+            await self._session.judgements(query_id)  # what this door has not heard is on record
+            if exchange.has_nothing_after(seen) and self._trail().seconds_left(exchange) <= 0:
+                return Response(status_code=204)
         return self._stream(exchange, last_event_id)
 
     async def cancel(self, query_id: PathId) -> Response:
@@ -136,12 +139,16 @@ class _Queries:
         return EventStream(query_chunks(exchange, after, settings))
 
     def _trail(self) -> Trail:
-        """What is said of an answer, by those who are there to say it."""
-        context, now = self._context, self._context.clock()
-        if not context.participants.lives(CRITIC, now):
-            return NO_TRAIL
-        compared = {PAIRWISE} if context.participants.lives(SECOND_RESPONDENT, now) else set()
-        return Trail(context.trail_seconds, frozenset({CRITIQUE} | compared))
+        return Trail(self._context.trail_seconds, self._awaited)
+
+    def _awaited(self) -> frozenset[str]:
+        """What will be said of an answer, by those who are there now to say it."""
+        table, now = self._context.participants, self._context.clock()
+        if not table.is_expected(CRITIC, now):
+            return frozenset()
+        judges = table.details(CRITIC, now).get("judges", f"{CRITIQUE}, {PAIRWISE}")
+        possible = (CRITIQUE, PAIRWISE) if table.is_expected(SECOND_RESPONDENT, now) else (CRITIQUE,)
+        return frozenset(kind for kind in possible if kind in judges)
 
 
 async def _whole(exchange: Exchange) -> Response:

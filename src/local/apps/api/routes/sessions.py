@@ -27,7 +27,9 @@ def router(context: ApiContext) -> APIRouter:
 
     @routes.delete("/sessions/{session_id}")
     async def delete(session_id: PathId) -> Response:
-        """Remove a session for good; not while one of its queries is open."""
-        return Json(await session.delete(session_id))
+        """Remove a session for good; not while one of its queries is open. What is remembered elsewhere may repeat it:
+        the ids are told, or null where no memory takes part."""
+        repeated_in = await context.memories.repeated_in(session_id)  # known for as long as the session is
+        return Json({**await session.delete(session_id), "repeated_in": repeated_in})
 
     return routes

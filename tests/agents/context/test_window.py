@@ -1,5 +1,6 @@
 """The window as turns use it: only summaries that must be are waited for, and their failures cost turns, no answers."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from local.agents.answering.context.budget import Limits
 from local.agents.answering.context.parts import Parts, exchanges_of
 from local.agents.answering.context.summarising import SummaryJob
 from local.agents.answering.context.summary import Summary
-from local.agents.answering.context.window import MOST_WAITED_FOR, ContextWindow
+from local.agents.answering.context.window import MOST_WAITED_FOR, QUICKLY_RANKED, ContextWindow
 from local.errors import ModelError, StoreFailed
 
 QUESTION = {"role": "user", "content": "And now?"}
@@ -21,6 +22,11 @@ def parts(turns: int, characters: int = 200) -> Parts:
         for role in ("user", "assistant")
     ]
     return Parts(({"role": "system", "content": "Be brief."},), QUESTION, exchanges=exchanges_of(said))
+
+
+def with_result(characters: int) -> Parts:
+    calling = {"role": "assistant", "tool_calls": [{"function": {"name": "look", "arguments": {}}}]}
+    return Parts((), QUESTION, steps=(calling, {"role": "tool", "content": "x" * characters}))
 
 
 class Minutes:
@@ -51,6 +57,20 @@ async def test_a_prompt_that_fits_waits_for_nobody(window: ContextWindow) -> Non
     planned, same = await window.fit(parts(21), minutes.summarise, minutes.keep)
     assert planned.job is not None and not minutes.jobs
     assert same == parts(21)
+
+
+async def test_a_prompt_without_long_results_is_planned_at_once(window: ContextWindow) -> None:
+    minutes = Minutes()
+    with pytest.raises(StopIteration):
+        window.fit(with_result(QUICKLY_RANKED), minutes.summarise, minutes.keep).send(None)
+
+
+async def test_while_long_results_are_looked_through_other_turns_go_on(window: ContextWindow) -> None:
+    minutes = Minutes()
+    fitting = asyncio.ensure_future(window.fit(with_result(QUICKLY_RANKED + 1), minutes.summarise, minutes.keep))
+    await asyncio.sleep(0)
+    assert not fitting.done()
+    await fitting
 
 
 async def test_a_summary_that_is_needed_is_made_stored_and_used(window: ContextWindow) -> None:

@@ -46,6 +46,12 @@ class Parts:
         """The question's text, without what is attached."""
         return self.query or str(self.question.get("content") or "")
 
+    @property
+    def ranked_characters(self) -> int:
+        """How much there is of what may be cut to what has most to do with the question: results and the summary."""
+        results = sum(len(str(step.get("content") or "")) for step in self.steps)
+        return results + sum(map(len, self.summary.facts)) + len(self.summary.story)
+
 
 def exchanges_of(history: Sequence[Json], after: int = 0) -> tuple[Exchange, ...]:
     """A history as exchanges, the first of them number `after` + 1: a new one begins with each user's message."""

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 PLAUSIBLE = 0.5  # an estimate is not wrong by more than this
 LEAST_WINDOW = 512
+QUICKLY_RANKED = 4_000  # characters, in a millisecond or two
 MOST_WAITED_FOR = 3  # summaries before one prompt; a conversation that needs more is caught up with by later ones
 
 Summarise = Callable[[SummaryJob], Awaitable[str]]
@@ -65,7 +66,10 @@ class ContextWindow:
         return replace(await self._plan(parts), before=planned.before), parts
 
     async def _plan(self, parts: Parts) -> Plan:
-        # Ranking the paragraphs of a very long result may take a tenth of a second.
+        # Ranking the paragraphs of a very long result may take a tenth of a second; counting a prompt takes less time
+        # than a thread takes to begin.
+        if parts.ranked_characters <= QUICKLY_RANKED:
+            return plan(parts, self.meter, self.limits)
         return await asyncio.to_thread(plan, parts, self.meter, self.limits)
 
     def counted(self, planned: Plan, prompt_tokens: int) -> None:

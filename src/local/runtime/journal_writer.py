@@ -24,7 +24,7 @@ from local.protocol.journal_messages import (
 )
 from local.protocol.message import Delivery, Message
 from local.protocol.messages import BusDead, ErrorInfo
-from local.protocol.subjects import QUERY_RECEIVED
+from local.protocol.subjects import QUERY_ACCEPTED, QUERY_RECEIVED
 from local.runtime.durable_consumer import Deliver, Died, Fenced, Park, Serving, Settled
 from local.runtime.journal_admission import admit, backlog
 from local.runtime.journal_arrivals import MAX_BATCH, JournalArrivals, entry_of
@@ -35,10 +35,11 @@ from local.services.journal.store import JournalStore
 
 log = logging.getLogger(__name__)
 
-COMPANY_SECONDS = 0.05  # recorded messages, for which nobody waits, wait so long for others to share a commit with
+COMPANY_SECONDS = 0.05  # messages for which nobody waits wait so long for others to share a commit with
 TICK_SECONDS = 0.1
 RETRY_SECONDS = 1.0
 RECONNECT_SECONDS = 0.15  # until the others have found the new proxy, too
+UNHURRIED = frozenset({QUERY_ACCEPTED})  # confirmed, but the turn that it tells of goes on meanwhile
 NEW_WORK = frozenset({QUERY_RECEIVED})  # refused while the disk is full; the rest is what running work still has to say
 
 
@@ -116,7 +117,7 @@ class JournalWriter:
         if not self._arrived.add(envelope):
             return False
         self._news.set()
-        if delivery_of(envelope.subject) is Delivery.CONFIRMED:
+        if delivery_of(envelope.subject) is Delivery.CONFIRMED and envelope.subject not in UNHURRIED:
             self._urgent.set()
         return True
 

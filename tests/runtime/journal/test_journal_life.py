@@ -11,8 +11,10 @@ import pytest
 from local.bus import bus as bus_module
 from local.errors import JournalFull, NoJournal, StoreFailed
 from local.protocol.envelope import Envelope
-from local.protocol.messages import ParticipantStatus, QueryCancel, QueryReceived
+from local.protocol.journal_messages import JournalEntries, JournalRead
+from local.protocol.messages import ParticipantStatus, QueryAccepted, QueryCancel, QueryReceived
 from local.runtime import journal as journal_module
+from local.runtime import journal_writer as writer_module
 from local.runtime.durable_consumer import Settled
 from local.runtime.participant import Participant, Resources, Settingless, on
 from local.services.journal.store import JournalStore
@@ -50,6 +52,22 @@ async def test_its_status_says_how_much_was_committed_and_nothing_when_nothing_i
         pass
     assert status.counters["commits"] == 3
     assert status.details == {}
+
+
+async def test_that_a_query_was_taken_up_is_committed_with_what_comes_next(
+    scene: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "COMPANY_SECONDS", SECONDS)
+    live = await scene.hears("query.accepted")
+    await scene.journal()
+    talker = await scene.bus()
+    telling = asyncio.create_task(talker.publish(QueryAccepted(query_id="q")))
+    await live.get()
+    await talker.request(JournalRead(), JournalEntries, SECONDS)  # if the journal hurried, it would have by now
+    assert not scene.rows()
+    await talker.publish(QueryCancel(query_id="q"))
+    await telling
+    assert [subject for _, subject, _ in scene.rows()] == ["query.accepted", "query.cancel"]
 
 
 async def test_damage_that_was_found_at_the_start_is_in_its_status_and_in_the_log(

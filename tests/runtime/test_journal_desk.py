@@ -38,9 +38,14 @@ def test_each_publishing_instance_is_told_once_for_a_batch(desk: JournalDesk) ->
     ]
 
 
+def test_who_has_work_to_do_is_told_before_who_has_it_done(desk: JournalDesk) -> None:
+    desk.attach("generator", "one", now=0)
+    assert desk.committed([(1, envelope("a"))], now=0) == [Deliver("generator", 1, 1, "one"), Confirm("api-1", ["a"])]
+
+
 def test_a_repeat_is_confirmed_again_and_delivered_once(desk: JournalDesk) -> None:
     desk.attach("generator", "one", now=0)
-    assert desk.committed([(1, envelope("a"))], now=0)[1:] == [Deliver("generator", 1, 1, "one")]
+    assert desk.committed([(1, envelope("a"))], now=0)[:1] == [Deliver("generator", 1, 1, "one")]
 
     assert desk.committed([(1, envelope("a"))], now=0) == [Confirm("api-1", ["a"])]
 

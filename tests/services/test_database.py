@@ -3,7 +3,8 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from local.errors import StoreFailed
 from local.services.database import Database
 
+Until = Callable[[Callable[[], object]], Awaitable[None]]
 MIGRATIONS = ("CREATE TABLE notes (text TEXT NOT NULL UNIQUE)",)
 
 
@@ -152,6 +154,40 @@ async def test_after_the_end_a_job_is_refused_and_does_not_hang(path: Path) -> N
         pass
     with pytest.raises(StoreFailed, match="is closed"):
         await database.run(all_notes)
+
+
+@pytest.fixture
+def somebodys_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
+    """Another connection to the file, in the middle of a commit as a frozen process may be; others soon say that."""
+    monkeypatch.setattr("local.services.database.LOCKED_SECONDS", 0.01)
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+
+
+async def test_opening_waits_for_a_process_in_the_middle_of_a_commit_and_says_so(
+    path: Path, somebodys_commit: sqlite3.Connection, caplog: pytest.LogCaptureFixture, until: Until
+) -> None:
+    opening = asyncio.create_task(Database(path, MIGRATIONS).__aenter__())
+    await until(lambda: f"{path}: waiting for a process" in caplog.text)
+    assert not opening.done()
+    somebodys_commit.execute("COMMIT")
+    database = await asyncio.wait_for(opening, 10)
+    assert await database.run(insert("one")) == "one"
+    await database.__aexit__(None, None, None)
+
+
+async def test_an_opening_that_waits_can_be_cancelled(
+    path: Path, somebodys_commit: sqlite3.Connection, caplog: pytest.LogCaptureFixture, until: Until
+) -> None:
+    opening = asyncio.create_task(Database(path, MIGRATIONS).__aenter__())
+    await until(lambda: "waiting for a process" in caplog.text)
+    opening.cancel()
+    await asyncio.wait([opening], timeout=10)
+    assert opening.cancelled()
+    assert not [thread for thread in threading.enumerate() if "notes.db" in thread.name]
 
 
 async def test_an_older_file_gets_the_migrations_it_lacks(path: Path) -> None:

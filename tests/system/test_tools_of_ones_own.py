@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 
 import pytest
 
@@ -20,6 +21,20 @@ class CoinTool(Tool):
 
     async def run(self) -> str:
         return "the coin shows heads"
+'''
+
+BELL = '''
+from local.tools.tool import Tool
+
+
+class BellTool(Tool):
+    """Ring a bell."""
+
+    name = "bell"
+    effect = "write"
+
+    async def run(self) -> str:
+        return "it rang"
 '''
 
 BY_HAND = "local.apps.participant"
@@ -48,6 +63,20 @@ def test_a_participant_run_by_hand_is_used_while_it_lives_and_only_then(live, co
     assert by_hand.returncode == 0
     assert "Traceback" not in said
     assert live.ask("toss a coin")["tool_calls"] == []
+
+
+def test_one_that_waits_for_a_process_that_is_frozen_in_a_commit_says_so_and_ends_at_once(live, command) -> None:
+    (live.config_dir / "my_tools" / "bell.py").write_text(BELL)
+    record = live.system.data_dir / "effects" / "bell.db"
+    record.parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(record, isolation_level=None)) as frozen:
+        frozen.execute("BEGIN EXCLUSIVE")
+        waiting = command(*_words(live, "my_tools.bell:BellTool"))
+        assert "bell.db: waiting for a process that is in the middle of a commit" in waiting.stderr.readline()
+        waiting.send_signal(signal.SIGINT)
+        _, said = waiting.communicate(timeout=20)
+    assert waiting.returncode == 130
+    assert "Traceback" not in said
 
 
 def test_a_participant_that_the_system_runs_itself_is_refused(live, command) -> None:

@@ -31,7 +31,7 @@ from local.runtime.participant import Resources
 
 log = logging.getLogger(__name__)
 
-EXIT_BAD_USE = 2
+EXIT_BAD_USE, EXIT_INTERRUPTED = 2, 130
 LISTEN_SECONDS = 1.5 * STATUS_SECONDS  # everybody alive is heard within one interval
 
 
@@ -49,7 +49,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until Ctrl-C or SIGTERM. The exit status is 2, with one line, for whatever the user can mend."""
+    """Serve until Ctrl-C or SIGTERM. The exit status is 2, with one line, for whatever the user can mend, and 130 for
+    Ctrl-C before it serves."""
     given = _arguments(arguments)
     try:
         part = _part(given)
@@ -60,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LocalError as error:
         sys.stderr.write(f"local2: {error}\n")
         return EXIT_BAD_USE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
     return 0
 
 
@@ -113,10 +116,14 @@ def _bus(addresses: str | None, directory: RunDirectory, system: SystemConfig) -
 
 async def _run(part: Part, name: str) -> None:
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+    def begin() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):  # until now they end it at once: it has nothing in hand
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        log.info("%s serves (Ctrl-C stops it)", name)
+
     await _refuse_second(part, name)
-    await serve(part, stop, lambda: log.info("%s serves (Ctrl-C stops it)", name))
+    await serve(part, stop, begin)
 
 
 async def _refuse_second(part: Part, name: str) -> None:

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 MAX_GROUP = 256
 COMPANY_SECONDS = 0.05
+LOCKED_SECONDS = 5.0  # then a commit fails that another process's is in the way of, and an opening says that it waits
 # SQLITE_IOERR_SHMSIZE: the file beside the WAL could not grow, the one way of being full that has another name.
 _FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
@@ -60,6 +61,9 @@ class Database:
     goes on. A job that raises leaves no trace and disturbs no other. Raises `StoreFailed` for what SQLite reports,
     `StoreFull` where the disk is full. `committed(connection)` is called in the owning thread after each commit and
     before its awaiters go on; what it raises of `sqlite3.Error`, `OSError` and `StoreFailed` they get.
+
+    While another process is in the middle of a commit, opening waits and logs it: one that is frozen there holds the
+    file until it is continued or killed.
     """
 
     def __init__(
@@ -77,7 +81,11 @@ class Database:
         self._loop = asyncio.get_running_loop()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._thread.start()
-        await self._opened
+        try:
+            await self._opened
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
         return self
 
     async def __aexit__(
@@ -141,13 +149,16 @@ class Database:
 
     def _open(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        connection = sqlite3.connect(self._path, isolation_level=None)
-        try:
-            self._prepare(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        while True:
+            connection = sqlite3.connect(self._path, isolation_level=None, timeout=LOCKED_SECONDS)
+            try:
+                self._prepare(connection)
+                return connection
+            except BaseException as error:
+                connection.close()
+                if self._closed or not _is_locked(error):
+                    raise
+            log.warning("%s: waiting for a process that is in the middle of a commit, perhaps frozen", self._path)
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.row_factory = sqlite3.Row
@@ -198,6 +209,11 @@ class Database:
 
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(settle)
+
+
+def _is_locked(error: BaseException) -> bool:
+    """Whether another connection was in the way for too long; the extended codes have it in their lowest byte."""
+    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _log_failure(noted: asyncio.Future[object]) -> None:

@@ -6,7 +6,7 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from local.errors import StoreFenced
 from local.services.database import Database
@@ -23,15 +23,6 @@ class OwnedDatabase(Database):
         super().__init__(path, migrations, self._wipe_log)
         self._role, self._token = role, uuid.uuid4().hex
         self._is_log_to_be_wiped = True  # what a killed process had deleted may still be in it
-
-    async def __aenter__(self) -> Self:
-        await super().__aenter__()
-        try:
-            await self.run(self._take_over)
-        except BaseException:
-            await self.__aexit__(None, None, None)
-            raise
-        return self
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return `work(connection)` after its commit."""
@@ -56,9 +47,13 @@ class OwnedDatabase(Database):
             busy, *_ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             self._is_log_to_be_wiped = bool(busy)  # by a reader that is slow: the next commit tries again
 
-    def _take_over(self, db: sqlite3.Connection) -> None:
-        db.execute(_OWNERS)
-        db.execute("INSERT OR REPLACE INTO ownership VALUES (?, ?)", (self._role, self._token))
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        super()._prepare(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(_OWNERS)
+        connection.execute("INSERT OR REPLACE INTO ownership VALUES (?, ?)", (self._role, self._token))
+        connection.execute("COMMIT")
+        self._wipe_log(connection)
 
     def _check_owner(self, db: sqlite3.Connection) -> None:
         sql = "SELECT 1 FROM ownership WHERE role = ? AND token = ?"

@@ -133,7 +133,8 @@ class ChaosSystem:
 
     @asynccontextmanager
     async def replacement(self, target: str) -> AsyncIterator[None]:
-        """A second process of the same participant, by hand, while the first says nothing; ready when entered."""
+        """A second process of the same participant, by hand, while the first says nothing. It serves when this is
+        entered, or waits for the first one, which was frozen in the middle of a commit."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "local.apps.participant", target),
             *("--data-dir", self._system.data_dir, "--config-dir", self._config),
@@ -144,7 +145,7 @@ class ChaosSystem:
         try:
             async for line in process.stderr:
                 said += line
-                if b" serves " in line:
+                if b" serves " in line or b": waiting for a process " in line:
                     break
             else:
                 raise AssertionError(f"the replacement has ended instead of serving: {said.decode()}")

@@ -85,7 +85,9 @@ class Live:
         return next((known for known in self.health()["participants"] if known["name"] == name), {})
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
-        """Look at every heartbeat on the bus until it holds."""
+        """Look now, and at every heartbeat on the bus, until it holds."""
+        if holds():
+            return
         end = time.monotonic() + SECONDS
         with self.stream("GET", "/events", params={"subject": "participant.status"}) as beats:
             for _ in beats:
@@ -104,7 +106,8 @@ class Live:
             return len(journal.read(limit=10, subjects=[subject], correlation_id=query_id))
 
     def kill(self, name: str) -> None:
-        """kill -9, and wait for the end."""
+        """kill -9, and wait for the end. A process of the API that has just been started may know nobody yet."""
+        self.wait_until(lambda: psutil.pid_exists(self.participant(name).get("pid") or 0))
         process = psutil.Process(self.participant(name)["pid"])
         process.kill()
         psutil.wait_procs([process], SECONDS)

@@ -7,7 +7,7 @@ import signal
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -153,12 +153,19 @@ async def _treated(system: ChaosSystem, cell: Cell, freeze_seconds: float) -> As
             case Treatment.PROXY:
                 system.victims()[PROXY].kill()
         for process in frozen:
-            process.send_signal(signal.SIGCONT)
+            with suppress(psutil.NoSuchProcess):  # where all is slow, the supervisor has ended it
+                process.send_signal(signal.SIGCONT)
         yield True
 
 
 def _frozen(system: ChaosSystem) -> list[psutil.Process]:
-    return [process for process in system.victims().values() if process.status() == psutil.STATUS_STOPPED]
+    return [process for process in system.victims().values() if _is_frozen(process)]
+
+
+def _is_frozen(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.status() == psutil.STATUS_STOPPED
+    return False
 
 
 async def _comes_true(holds: Callable[[], bool]) -> bool:

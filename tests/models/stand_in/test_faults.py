@@ -188,10 +188,13 @@ async def test_refused_requests_are_logged_with_their_status(http: httpx.AsyncCl
 
 
 async def test_a_kept_connection_does_not_wait_for_delayed_acknowledgements(http: httpx.AsyncClient) -> None:
-    started = time.monotonic()
-    for _ in range(50):
+    async def seconds() -> float:
+        started = time.monotonic()
         await streamed(http)
-    assert time.monotonic() - started < 50 * 0.040
+        return time.monotonic() - started
+
+    took = sorted([await seconds() for _ in range(40)])
+    assert took[10] < 0.040  # every answer would wait that long; a busy machine does not slow down all of them
 
 
 async def test_the_log_is_bounded(serving: Any) -> None:

@@ -125,6 +125,7 @@ async def test_what_could_not_be_deleted_at_the_start_is_deleted_as_soon_as_poss
     await generator.kill()
     await stage.no_journal()
     await stage.generator(incognito_minutes=0.005)
+    monkeypatch.setattr(session_deletion, "JOURNAL_SECONDS", 10.0)
     await stage.journal()
     await stage.door.hears(SessionDeleted)
     assert files_with(tmp_path, SECRET, name="journal.db*") == []

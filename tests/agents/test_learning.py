@@ -76,8 +76,9 @@ def listed(messages: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.fixture
-def serve(stage: Any, until: Until) -> Callable[[Memory], Awaitable[Any]]:
-    """A generator that has heard that this memory lives."""
+def serve(stage: Any, until: Until, monkeypatch: pytest.MonkeyPatch) -> Callable[[Memory], Awaitable[Any]]:
+    """A generator that has heard that this memory lives, and is patient with it."""
+    monkeypatch.setattr(learning, "FACTS_SECONDS", 10.0)
 
     async def serve(memory: Memory) -> Any:
         served = await stage.generator()

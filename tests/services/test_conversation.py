@@ -1,6 +1,7 @@
 """What was asked and answered."""
 
 import asyncio
+import errno
 import json
 import threading
 from collections.abc import AsyncIterator
@@ -10,7 +11,7 @@ import pytest
 
 from local.errors import StoreFenced, StoreFull
 from local.services.conversation import MAX_HISTORY_TURNS, Asked, ConversationService, Past, Refusal, TurnStatus
-from local.services.database import Database
+from local.services.owned_database import OwnedDatabase
 
 
 @pytest.fixture
@@ -250,10 +251,10 @@ async def test_a_deleted_session_has_no_summary_and_gets_none_afterwards(convers
 async def test_a_record_that_cannot_be_taken_over_is_left_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def is_full(self: Database, work: object) -> None:
-        raise StoreFull("c.db: the disk is full")
+    def is_full(self: OwnedDatabase, connection: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
 
-    monkeypatch.setattr(Database, "run", is_full)
+    monkeypatch.setattr(OwnedDatabase, "_wipe_log", is_full)
     before = set(threading.enumerate())
     with pytest.raises(StoreFull):
         async with ConversationService(tmp_path / "c.db"):

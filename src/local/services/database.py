@@ -36,15 +36,15 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
         connection.executescript(f"BEGIN; {script}; PRAGMA user_version={number}; COMMIT")
 
 
-def store_failure(path: Path, error: sqlite3.Error | OSError) -> StoreFailed:
-    """The error for a person: `StoreFull` where space is what is missing."""
+def store_failure(path: Path, error: sqlite3.Error | OSError, *, what: str = "") -> StoreFailed:
+    """The error for a person: `StoreFull` where space is what is missing. `what` is what failed, if need be."""
     if isinstance(error, OSError):
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     else:
         is_full = getattr(error, "sqlite_errorcode", None) in _FULL_CODES
     if is_full:
         return StoreFull(f"{path}: the disk is full; free some space and try again")
-    return StoreFailed(f"{path}: {error}")
+    return StoreFailed(f"{path}: {what}{error}")
 
 
 @dataclass(slots=True)
@@ -118,7 +118,10 @@ class Database:
     def _serve(self) -> None:
         try:
             connection = self._open()
-        except (sqlite3.Error, OSError, StoreFailed) as error:
+        except (sqlite3.Error, OSError) as error:
+            self._tell(self._opened, None, store_failure(self._path, error, what="cannot be opened: "))
+            return
+        except StoreFailed as error:
             self._tell(self._opened, None, StoreFailed(f"{self._path}: cannot be opened: {error}"))
             return
         self._tell(self._opened, None, None)

@@ -1,4 +1,4 @@
-"""Users ask while every two seconds somebody is killed or frozen."""
+"""Users ask while every second somebody is killed or frozen."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chaos_harness.load import Users
 from chaos_harness.run import random_chaos
 from chaos_harness.system import ChaosSystem
 
-SECONDS = 40.0
+SECONDS, EVERY = 24.0, 1.0
 SESSIONS = 5
 MODEL_SECONDS = 0.2
 pytestmark = [pytest.mark.system, pytest.mark.timeout(150)]
@@ -19,8 +19,8 @@ async def test_nothing_is_lost_or_done_twice_whoever_dies(tmp_path, chaos_seed) 
     with ChaosSystem(tmp_path, model_seconds=MODEL_SECONDS) as system:
         end = time.monotonic() + SECONDS
         users = Users([f"s{number}" for number in range(SESSIONS)], chaos_seed)
-        result = await random_chaos(system, users, every=2.0, goes_on=lambda _: time.monotonic() < end)
+        result = await random_chaos(system, users, every=EVERY, goes_on=lambda _: time.monotonic() < end)
     assert result.violations == [], "\n".join(system.log)
-    assert len(result.struck) >= SECONDS / 2 - 3
-    assert len(result.asked) > 100
+    assert len(result.struck) >= SECONDS / EVERY / 2  # who is being started again, or has just been, is spared
+    assert len(result.asked) > 50
     assert not [line for line in system.log if "Traceback" in line]

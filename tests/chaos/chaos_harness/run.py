@@ -28,7 +28,7 @@ class Result:
 async def random_chaos(system: ChaosSystem, users: Users, *, every: float, goes_on: Callable[[int], bool]) -> Result:
     """Hit somebody every so many seconds for as long as users ask; a user asks while `goes_on(asked so far)`."""
     asked: list[Asked] = []
-    driver = Driver(system.victims, system.hang_seconds)
+    driver = Driver(system.victims_that_bear_it, system.hang_seconds, system.count_strike)
     async with client_of(system.api_url, PATIENCE) as client:
         async with asyncio.TaskGroup() as tasks:
             driving = tasks.create_task(driver.run(users.seed, every), name="chaos driver")

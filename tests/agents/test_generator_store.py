@@ -97,6 +97,19 @@ async def test_a_turn_that_is_cancelled_while_it_cannot_be_stored_ends_as_cancel
     assert len(stage.model.asked) == 1
 
 
+async def test_the_live_cancel_of_a_turn_whose_end_cannot_be_stored_holds_before_the_one_on_record_comes(
+    stage: Any, breaks: Break
+) -> None:
+    served = await stage.generator()
+    breaks(served, "finish", 3)
+    stage.model.will_say("So far", asyncio.Event())
+    await stage.door.ask("Well?", "q1")
+    await stage.door.hears(GenerationToken)
+    served.participant._turns.stop("q1")
+    assert (await stage.end_of("q1")).status == "cancelled"
+    assert len(stage.model.asked) == 1
+
+
 async def test_a_cancellation_that_cannot_be_stored_comes_again(stage: Any, breaks: Break) -> None:
     await stage.journal(ack_wait_seconds=0.1)
     served = await stage.generator()

@@ -105,13 +105,15 @@ class Turns:
         so."""
         if self._line.leave(query_id):
             return self._entered.pop(query_id)
-        self._cancelled.append(query_id)  # also where there is a runner: it may have to run again
+        if query_id not in self._runners:
+            self._cancelled.append(query_id)
         self.stop(query_id)
         return None
 
     def stop(self, query_id: str) -> None:
         """End a running turn early; without effect on any other."""
         if query_id in self._runners:
+            self._cancelled.append(query_id)  # it may have to run again, while its end cannot be stored
             self._runners[query_id].cancel()
 
     def is_cancelled(self, query_id: str) -> bool:

@@ -22,10 +22,10 @@ from local.models.model_errors import ErrorClass, classify
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
 
-BUDGET_SECONDS = 10.0  # far more than any of these takes; a hang would need for ever
+BUDGET_SECONDS = 50.0  # far more than any of these takes; a hang would need for ever
 SILENCE_SECONDS = 0.08
-LIMITS = {"first_token_seconds": 5.0, "between_tokens_seconds": 5.0, "timeout_seconds": 5.0}
-IMPATIENT = {"first_token_seconds": SILENCE_SECONDS, "between_tokens_seconds": SILENCE_SECONDS, "timeout_seconds": 5.0}
+LIMITS = {"first_token_seconds": 30.0, "between_tokens_seconds": 30.0, "timeout_seconds": 30.0}
+IMPATIENT = {"first_token_seconds": SILENCE_SECONDS, "between_tokens_seconds": SILENCE_SECONDS, "timeout_seconds": 30.0}
 
 
 class Do(Enum):

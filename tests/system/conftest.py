@@ -46,10 +46,12 @@ class DiceTool(Tool):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything here drives the real system."""
+    """Everything here drives the real system, which takes its time to start on a busy machine."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("system")
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(180))
 
 
 class Live:

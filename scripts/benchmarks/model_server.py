@@ -57,8 +57,8 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def _chat(messages: list[dict[str, Any]], writer: asyncio.StreamWriter) -> None:
-    query = next(message for message in reversed(messages) if message["role"] == "user")["content"]
-    order = dict(word.split("=") for word in query.split())
+    asked = [message["content"] for message in messages if message["role"] == "user"]
+    order = dict(word.split("=") for word in (asked[-1] if asked else "").split())  # nothing is asked to load a model
     if "wait" in order:
         await asyncio.sleep(float(order["wait"]))
     if "call" in order and messages[-1]["role"] != "tool":

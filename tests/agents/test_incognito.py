@@ -145,3 +145,13 @@ async def test_one_that_waits_for_an_answer_is_not_idle(stage: Stage) -> None:
         deletion = SessionDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
         await IncognitoSessions(record, deletion, 60.0).end_idle_since(math.inf)
         assert [turn.query_id for turn in await record.session("s")] == ["q"]
+
+
+async def test_a_process_whose_record_another_one_has_leaves_incognito_sessions_to_that_and_tells_of_no_error(
+    stage: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ConversationService(tmp_path / "c.db") as replaced, ConversationService(tmp_path / "c.db"):
+        deletion = SessionDeletion(stage.door.bus, replaced, Outcomes(stage.door.bus, replaced))
+        async with IncognitoSessions(replaced, deletion, 60.0).end_in_time():
+            pass
+    assert [entry.message for entry in caplog.records if entry.levelname == "ERROR"] == []

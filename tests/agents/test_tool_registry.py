@@ -1,6 +1,12 @@
 """Which tools there are, learned from what tools say of themselves."""
 
-from local.agents.answering.tool_registry import MAX_SCHEMA_BYTES, SILENT_SECONDS, ToolRegistry, as_function
+from local.agents.answering.tool_registry import (
+    LIVES_SECONDS,
+    MAX_SCHEMA_BYTES,
+    SILENT_SECONDS,
+    ToolRegistry,
+    as_function,
+)
 from local.protocol.messages import ToolSchema
 
 
@@ -34,8 +40,8 @@ def test_a_refused_tool_is_not_asked_again_while_its_rival_lives() -> None:
     registry = ToolRegistry()
     registry.announce(schema(), "dice", "i1", now=0)
     registry.announce(schema(), "other_dice", "i2", now=0)
-    assert registry.heard("other_dice", now=SILENT_SECONDS - 1)
-    assert not registry.heard("other_dice", now=SILENT_SECONDS + 1)
+    assert registry.heard("other_dice", "i2", now=SILENT_SECONDS - 1)
+    assert not registry.heard("other_dice", "i2", now=SILENT_SECONDS + 1)
     assert registry.announce(schema(description="rival"), "other_dice", "i2", now=SILENT_SECONDS + 1) is None
     assert registry.offered(now=SILENT_SECONDS + 1)["dice"].description == "rival"
 
@@ -43,15 +49,15 @@ def test_a_refused_tool_is_not_asked_again_while_its_rival_lives() -> None:
 def test_a_tool_is_withdrawn_after_ten_seconds_of_silence_and_back_with_the_next_sign_of_life() -> None:
     registry = ToolRegistry()
     registry.announce(schema(), "dice", "i1", now=0)
-    assert registry.heard("dice", now=5)
+    assert registry.heard("dice", "i1", now=5)
     assert "dice" in registry.offered(now=14.9)
     assert registry.offered(now=15) == {}
-    assert registry.heard("dice", now=20)
+    assert registry.heard("dice", "i1", now=20)
     assert "dice" in registry.offered(now=20)
 
 
 def test_whoever_has_announced_nothing_should_be_asked() -> None:
-    assert not ToolRegistry().heard("dice", now=0)
+    assert not ToolRegistry().heard("dice", "i1", now=0)
 
 
 def test_a_tool_too_long_to_tell_the_model_of_is_refused_and_not_asked_again_and_again() -> None:
@@ -60,7 +66,7 @@ def test_a_tool_too_long_to_tell_the_model_of_is_refused_and_not_asked_again_and
     refusal = registry.announce(endless, "dice", "i1", now=0)
     assert refusal is not None and "dice" in refusal and "16384" in refusal
     assert registry.offered(now=0) == {}
-    assert registry.heard("dice", now=1)
+    assert registry.heard("dice", "i1", now=1)
     assert registry.announce(schema(), "dice", "i2", now=2) is None
     assert "dice" in registry.offered(now=2)
 
@@ -68,7 +74,7 @@ def test_a_tool_too_long_to_tell_the_model_of_is_refused_and_not_asked_again_and
 def test_goodbye_withdraws_the_tool() -> None:
     registry = ToolRegistry()
     registry.announce(schema(), "dice", "i1", now=0)
-    registry.left("dice", "i1")
+    registry.left("dice", "i1", now=0)
     assert registry.offered(now=0) == {}
 
 
@@ -76,8 +82,27 @@ def test_the_goodbye_of_an_old_instance_does_not_remove_its_successor() -> None:
     registry = ToolRegistry()
     registry.announce(schema(), "dice", "old", now=0)
     registry.announce(schema(), "dice", "new", now=1)
-    registry.left("dice", "old")
+    registry.left("dice", "old", now=1)
     assert "dice" in registry.offered(now=1)
+
+
+def test_a_replaced_process_that_spoke_last_does_not_take_the_tool_away_when_it_leaves() -> None:
+    registry = ToolRegistry()
+    for instance in ("frozen", "replacement", "frozen"):  # it thaws, answers what it was asked meanwhile, and ends
+        registry.announce(schema(), "dice", instance, now=0)
+    registry.left("dice", "frozen", now=1)
+    assert "dice" in registry.offered(now=1)
+    registry.left("dice", "replacement", now=1)
+    assert registry.offered(now=1) == {}
+
+
+def test_a_process_that_died_without_a_word_does_not_hold_the_tool_when_its_successor_leaves() -> None:
+    registry = ToolRegistry()
+    registry.announce(schema(), "dice", "killed", now=0)
+    registry.announce(schema(), "dice", "successor", now=1)
+    registry.heard("dice", "successor", now=LIVES_SECONDS)
+    registry.left("dice", "successor", now=LIVES_SECONDS)
+    assert registry.offered(now=LIVES_SECONDS) == {}
 
 
 def test_the_model_is_told_of_a_tool_as_a_function() -> None:

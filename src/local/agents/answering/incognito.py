@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from local.agents.answering.session_deletion import SessionDeletion
-from local.errors import LocalError, SessionInUse
+from local.errors import LocalError, SessionInUse, StoreFenced
 from local.services.conversation import ConversationService
 
 log = logging.getLogger(__name__)
@@ -52,6 +52,8 @@ class IncognitoSessions:
                 await self._deletion.drop(session_id)
             for query_id in await self._conversation.refused_incognito():
                 await self._deletion.drop_query(query_id)
+        except StoreFenced:
+            log.info("incognito sessions are left to the process that has the record now")
         except LocalError as error:
             log.error("an incognito session is still on record, and is deleted as soon as that is possible: %s", error)
 

@@ -179,10 +179,11 @@ class Respondent(Learning):
         """A participant lives or leaves."""
         if status.kind != Kind.TOOL:
             return None
+        sender, instance, now = envelope.sender, envelope.instance, time.monotonic()
         if status.state == "stopping":
-            self._tools.left(envelope.sender, envelope.instance)
+            self._tools.left(sender, instance, now)
             return None
-        known = self._tools.heard(envelope.sender, time.monotonic())
+        known = self._tools.heard(sender, instance, now)
         return None if known else ToolSchemaRequest()
 
     async def _prepare(self, stored: StoredTurn) -> TurnRunner:

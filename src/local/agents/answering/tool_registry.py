@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from local.models.chat import Json
 from local.protocol.messages import ToolSchema
 
 SILENT_SECONDS = 10.0
+LIVES_SECONDS = 3.0  # a participant is heard each second
 MAX_SCHEMA_BYTES = 16 * 1024  # it is a part of every call of the model
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A schema, who gave it, and when its owner was last heard."""
+    """A schema, who gave it, and when each of its owner's processes was last heard: one may take the other's place."""
 
     schema: ToolSchema
     sender: str
-    instance: str
-    heard_at: float
+    processes: Mapping[str, float]
+
+    def others(self, instance: str, now: float) -> dict[str, float]:
+        """The processes that live beside this one."""
+        lately = {name: at for name, at in self.processes.items() if now - at < LIVES_SECONDS}
+        return {name: at for name, at in lately.items() if name != instance}
 
 
 class ToolRegistry:
-    """Times are seconds of one monotonic clock. A tool is offered until its participant says goodbye or is silent for
-    ten seconds; a participant that restarted takes its own tool over. Another one of the same name is refused, and so
-    is one whose schema is too long to tell the model."""
+    """Times are seconds of one monotonic clock. A tool is offered until its participant says goodbye, all its processes
+    do if there are several, or is silent for ten seconds; one that restarted takes its own tool over. Another one of
+    the same name is refused, and so is one whose schema is too long to tell the model."""
 
     def __init__(self) -> None:
         self._offers: dict[str, Offer] = {}
@@ -43,30 +49,34 @@ class ToolRegistry:
             self._refused[sender] = schema.tool
             return f"tool {schema.tool} of {sender} is refused: {owner.sender} offers one of that name"
         self._refused.pop(sender, None)
-        self._offers[schema.tool] = Offer(schema, sender, instance, now)
+        others = owner.others(instance, now) if owner is not None and owner.sender == sender else {}
+        self._offers[schema.tool] = Offer(schema, sender, {**others, instance: now})
         return None
 
-    def heard(self, sender: str, now: float) -> bool:
-        """A tool's participant lives; False if it should say (again) what it offers."""
+    def heard(self, sender: str, instance: str, now: float) -> bool:
+        """A process of a tool's participant lives; False if it should say (again) what it offers."""
         known = [name for name, offer in self._offers.items() if offer.sender == sender]
         for name in known:
-            self._offers[name] = replace(self._offers[name], heard_at=now)
+            self._offers[name] = replace(self._offers[name], processes={**self._offers[name].processes, instance: now})
         rival = self._offers.get(self._refused.get(sender, ""))
         is_refused = sender in self._oversized or (rival is not None and self._is_alive(rival, now))
         return bool(known) or is_refused
 
-    def left(self, sender: str, instance: str) -> None:
-        """A tool's participant says goodbye; its successor, if it is here already, stays."""
-        gone = [name for name, offer in self._offers.items() if (offer.sender, offer.instance) == (sender, instance)]
-        for name in gone:
-            del self._offers[name]
+    def left(self, sender: str, instance: str, now: float) -> None:
+        """A process of a tool's participant says goodbye; its successor, if it is here already, stays."""
+        for name, offer in list(self._offers.items()):
+            if offer.sender == sender and instance in offer.processes:
+                if others := offer.others(instance, now):
+                    self._offers[name] = replace(offer, processes=others)
+                else:
+                    del self._offers[name]
 
     def offered(self, now: float) -> dict[str, ToolSchema]:
         """The tools to offer to the model, by name."""
         return {name: offer.schema for name, offer in sorted(self._offers.items()) if self._is_alive(offer, now)}
 
     def _is_alive(self, offer: Offer, now: float) -> bool:
-        return now - offer.heard_at < SILENT_SECONDS
+        return now - max(offer.processes.values()) < SILENT_SECONDS
 
 
 def as_function(schema: ToolSchema) -> Json:

@@ -19,12 +19,11 @@ class Offer:
 
     schema: ToolSchema
     sender: str
-    processes: Mapping[str, float]
+    processes: Mapping[str, float]  # by instance
 
     def others(self, instance: str, now: float) -> dict[str, float]:
         """The processes that live beside this one."""
-        lately = {name: at for name, at in self.processes.items() if now - at < LIVES_SECONDS}
-        return {name: at for name, at in lately.items() if name != instance}
+        return {name: at for name, at in self.processes.items() if name != instance and now - at < LIVES_SECONDS}
 
 
 class ToolRegistry:

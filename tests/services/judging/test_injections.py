@@ -157,6 +157,7 @@ def test_no_mixture_of_fragments_becomes_a_mark(text: str) -> None:
         ("One\n\ntwo", "> One\n>\n> two"),
         ("", "> (nothing)"),
         ("[RESULT] 5", "> (RESULT) 5"),
+        ("<|<|>|>", "> ‹|‹|›|›"),
         ("### Steps\n1. Go", "> # # # Steps\n> 1. Go"),
         ("**Result:** 42", "> Result: 42"),
         ("See [1] and a[i] < b", "> See [1] and a[i] < b"),

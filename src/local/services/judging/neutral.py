@@ -53,7 +53,10 @@ def _defused(line: str) -> str:
     line = _KEY.sub(r"'\1'", line)
     line = _HASHES.sub("# ", line)
     line = _BRACKETED.sub(lambda found: f"({found[1]})" if _folded(found[1]) in _MARKS_IN_BRACKETS else found[0], line)
-    return _BAR_TAG.sub(r"‹\1›", _WORD_TAG.sub(r"‹\1›", line))
+    line, found = _WORD_TAG.sub(r"‹\1›", line), 1
+    while found:  # a tag inside another one leaves the outer one, which is one only then
+        line, found = _BAR_TAG.subn(r"‹\1›", line)
+    return line
 
 
 def _folded(word: str) -> str:

@@ -21,6 +21,7 @@ from local.errors import ConfigError, HandedBack, JournalFull, ModelError, Store
 from local.models.backends import connect
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.judgement_messages import ComparisonRequest, ComparisonResult, CritiqueResult, PairwiseResult
+from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import (
     AgentTransition,
     Message,
@@ -43,7 +44,7 @@ T = TypeVar("T")
 
 AGENT = "CriticAgent"
 CONSUMER = "critic"
-MAIN_RESPONDENT, SECOND_RESPONDENT = "A", "B"
+SECOND_RESPONDENT = "B"
 NOBODY = ""  # about whom a comparison is that a model asked for
 ANSWERS_AT_ONCE = 16  # of different sessions; they wait for the model one by one
 COMPARISONS_AT_ONCE = 16  # more than those that nobody waits for, which stay in line for the model meanwhile

@@ -8,7 +8,7 @@ from dataclasses import replace
 from local import failpoints
 from local.agents.answering.acceptance import asked_of
 from local.agents.answering.config import GeneratorConfig
-from local.agents.answering.fence import FIRST_RESPONDENT, Fence
+from local.agents.answering.fence import Fence
 from local.agents.answering.forgetting import Forgetting
 from local.agents.answering.priority import BackgroundTurn, Priority
 from local.agents.answering.respondent import Respondent
@@ -16,6 +16,7 @@ from local.config_models import Routing
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import MemoryDeleted
+from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import BusDead, QueryReceived, ResponseGeneration, SessionDeleted
 from local.runtime.on_record import messages_on_record
 from local.runtime.participant import Resources, on
@@ -135,5 +136,5 @@ class SecondRespondent(Respondent):
 
 
 def _is_to_be_compared(response: ResponseGeneration) -> bool:
-    is_answer = response.respondent_id == FIRST_RESPONDENT and response.status == "answered"
+    is_answer = response.respondent_id == MAIN_RESPONDENT and response.status == "answered"
     return is_answer and response.in_history and not response.incognito

@@ -16,7 +16,7 @@ from local import failpoints
 from local.bus.bus import CONFIRM_SECONDS
 from local.config import Settings
 from local.errors import LocalError
-from local.protocol.envelope import Envelope, Trace
+from local.protocol.envelope import Envelope, Trace, session_of
 from local.protocol.judgement_messages import CritiqueResult, RewardEvent, UserFeedback
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import SessionDeleted
@@ -75,7 +75,7 @@ class RewardService(Participant):
         rating = Rating(
             query_id=feedback.query_id,
             respondent_id=feedback.respondent_id,
-            session_id=_session_of(feedback, envelope),
+            session_id=session_of(envelope, feedback.query_id),
             user_id=envelope.user_id,
             feedback_id=envelope.id,
             rating=feedback.rating,
@@ -90,7 +90,7 @@ class RewardService(Participant):
     @on(CritiqueResult, durable=CONSUMER, concurrency=AT_ONCE)
     async def grade(self, critique: CritiqueResult, envelope: Envelope) -> None:
         """The critic has read an answer."""
-        session_id = _session_of(critique, envelope)
+        session_id = session_of(envelope, critique.query_id)
         await self._ratings.grade(critique.query_id, critique.respondent_id, session_id, critique.score)
         await self._compare()
 
@@ -131,8 +131,3 @@ class RewardService(Participant):
         await self.bus.publish(event, trace, envelope_id=reward_id(rating), seconds=seconds)
         failpoints.reach("reward.told")
         await self._ratings.told(rating)
-
-
-def _session_of(said: UserFeedback | CritiqueResult, envelope: Envelope) -> str:
-    """A query without a session is a session of its own."""
-    return envelope.session_id or said.query_id

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from local.bus.losses import Losses
 from local.bus.rejects import RejectLog
-from local.bus.routes import Receive, Routes, covers
+from local.bus.routes import Receive, Routes
 from local.errors import MalformedFrame
 from local.protocol.envelope import Envelope, decode
 from local.protocol.messages import ParticipantStatus
-from local.protocol.subjects import BUS_PROBE, PARTICIPANT_STATUS
+from local.protocol.subjects import BUS_PROBE, PARTICIPANT_STATUS, covers
 
 
 class Reception:

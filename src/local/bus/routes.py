@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from local.protocol.envelope import Envelope
-from local.protocol.subjects import is_family
+from local.protocol.subjects import covers
 
 Receive = Callable[[Envelope], object]
 
@@ -53,8 +53,3 @@ class Routes:
     def was_wanted(self, subject: str) -> bool:
         """Whether a subscription that has ended covered it: what was on its way then still arrives."""
         return any(covers(known, subject) for known in self._ended)
-
-
-def covers(known: str, subject: str) -> bool:
-    """Whether a subscription to `known`, a subject or a family, takes `subject` in."""
-    return subject.startswith(known) if is_family(known) else subject == known

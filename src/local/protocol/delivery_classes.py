@@ -10,7 +10,7 @@ from local.protocol import judgement_messages as _judgement_messages  # noqa: F4
 from local.protocol import lease_messages as _lease_messages  # noqa: F401 - and these
 from local.protocol import memory_messages as _memory_messages  # noqa: F401 - and these
 from local.protocol.message import Delivery, Message
-from local.protocol.subjects import is_family
+from local.protocol.subjects import covers
 
 
 def kept_subjects() -> list[str]:
@@ -22,7 +22,7 @@ def kept_subjects() -> list[str]:
 def delivery_of(subject: str) -> Delivery:
     """The delivery class of a subject; recorded for one that no message class is known of."""
     for kind in _classes(Message):
-        if subject == kind.subject or (is_family(kind.subject) and subject.startswith(kind.subject)):
+        if covers(kind.subject, subject):
             return kind.delivery
     return Delivery.RECORDED
 

@@ -117,6 +117,11 @@ class Envelope(NamedTuple):
         return frame
 
 
+def session_of(where: Envelope | Trace, query_id: str) -> str:
+    """The session that a query belongs to; a query that names none is a session of its own, under the query's id."""
+    return where.session_id or query_id
+
+
 def decode(frame: bytes) -> Envelope:
     """Parse a frame's subject and header. Raises `MalformedFrame` or `UnsupportedVersion`, never anything else."""
     if len(frame) > MAX_FRAME:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from local.protocol import subjects
-from local.protocol.message import Delivery, Message
+from local.protocol.message import MAIN_RESPONDENT, Delivery, Message
 from local.protocol.messages import ErrorInfo
 
 JudgementStatus = Literal["graded", "unparsed", "failed"]
@@ -19,7 +19,7 @@ class CritiqueResult(Message):
     subject = subjects.CRITIQUE_RESULT
     delivery = Delivery.CONFIRMED
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
     score: int | None
     expected: float | None = None
     status: JudgementStatus
@@ -51,7 +51,7 @@ class ComparisonRequest(Message):
 
     subject = subjects.COMPARISON_REQUEST
     is_request = True
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
     question: str
     answer_a: str
     answer_b: str
@@ -74,7 +74,7 @@ class UserFeedback(Message):
     subject = subjects.USER_FEEDBACK
     delivery = Delivery.CONFIRMED
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
     rating: Literal[-1, 1] | None
     comment: str = ""
     rated_at: float  # seconds since 1970
@@ -87,7 +87,7 @@ class RewardEvent(Message):
     subject = subjects.REWARD_EVENT
     delivery = Delivery.CONFIRMED
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
     reward: float  # -1 to 1
     source: Literal["user"] = "user"
     rated_at: float  # seconds since 1970

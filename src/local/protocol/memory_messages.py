@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from local.protocol import subjects
-from local.protocol.message import Data, Delivery, Message
+from local.protocol.message import MAIN_RESPONDENT, Data, Delivery, Message
 from local.protocol.messages import ErrorInfo
 
 OWNER = "owner"
@@ -128,7 +128,7 @@ class MemoryIngested(Message):
     delivery = Delivery.CONFIRMED  # said again by nobody once the answer is acknowledged
     engram_id: str
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
 
 
 class MemoryClassified(Message):
@@ -153,7 +153,7 @@ class MemoryAnnotated(Message):
     delivery = Delivery.CONFIRMED
     engram_id: str
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
     what: Literal["score", "sentiment", "winner"]
     value: float | str | None
 
@@ -165,7 +165,7 @@ class MemoryDeleted(Message):
     delivery = Delivery.CONFIRMED
     engram_id: str
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
 
 
 class UserFacts(Message):

@@ -11,6 +11,8 @@ from pydantic_core import PydanticSerializationError
 from local.errors import MalformedFrame, UnsendableMessage
 from local.protocol.strict_json import MAX_WHERE, is_shallow, parse_object
 
+MAIN_RESPONDENT = "A"  # the one that the user talks to; any other answers the same queries for comparison
+
 
 class Delivery(StrEnum):
     """How hard the bus tries. Written at each message; `confirmed` waits for a durable commit."""

@@ -7,8 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from local.protocol import subjects
-from local.protocol.message import Data as Data
-from local.protocol.message import Delivery as Delivery
+from local.protocol.message import MAIN_RESPONDENT, Data, Delivery
 from local.protocol.message import Message as Message
 
 
@@ -37,7 +36,7 @@ class QueryAccepted(Message):
     subject = subjects.QUERY_ACCEPTED
     delivery = Delivery.CONFIRMED
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
     attempt: int = 1
 
 
@@ -47,7 +46,7 @@ class QueryFailed(Message):
     subject = subjects.QUERY_FAILED
     delivery = Delivery.CONFIRMED
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
     attempt: int = 1
     error: ErrorInfo
 
@@ -66,7 +65,7 @@ class GenerationThinking(Message):
     subject = subjects.GENERATION_THINKING
     delivery = Delivery.EPHEMERAL
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
     attempt: int = 1
     index: int
     text: str
@@ -104,7 +103,7 @@ class ToolRequest(Message):
     family_key = "tool"
     is_request = True
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
     call_id: str
     tool: str
     args: dict[str, Any]
@@ -116,7 +115,7 @@ class ToolResult(Message):
     subject = subjects.TOOL_RESULT
     family_key = "tool"
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
     call_id: str
     tool: str
     result: str | None = None
@@ -161,7 +160,7 @@ class ResponseGeneration(Message):
     subject = subjects.RESPONSE_GENERATION
     delivery = Delivery.CONFIRMED
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
     status: Literal["answered", "cancelled", "failed"]
     query: str
     answer: str
@@ -221,7 +220,7 @@ class AgentTransition(Message):
     subject = subjects.AGENT_TRANSITION
     agent: str
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
     from_state: str = Field(alias="from")
     action: str
     to_state: str = Field(alias="to")
@@ -243,7 +242,7 @@ class ContextCompacted(Message):
 
     subject = subjects.CONTEXT_COMPACTED
     query_id: str
-    respondent_id: str = "A"
+    respondent_id: str = MAIN_RESPONDENT
     summarised_turns: int
     left_out_turns: int
     masked_results: int

@@ -70,6 +70,11 @@ def is_family(text: str) -> bool:
     return text == "" or text.endswith(".")
 
 
+def covers(known: str, subject: str) -> bool:
+    """Whether a subscription to `known`, a subject or a family, takes `subject` in."""
+    return subject.startswith(known) if is_family(known) else subject == known
+
+
 def is_said_again(subject: str) -> bool:
     """Whether what is lost on a subject is said again, so that status beats do not tell of it."""
     return subject.startswith("journal.")

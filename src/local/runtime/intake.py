@@ -10,7 +10,7 @@ from local.bus.durability import Consumer, Delivered
 from local.bus.inbox import Inbox
 from local.protocol.envelope import Envelope
 from local.protocol.messages import Message
-from local.protocol.subjects import is_family
+from local.protocol.subjects import covers
 from local.runtime.participant import Handles, Participant
 
 Method = Callable[[Message, Envelope], Awaitable[Message | None]]
@@ -109,7 +109,7 @@ class DurableIntakes:
     def _take(self, delivered: Delivered) -> None:
         subject = delivered.envelope.subject
         for intake in self.intakes:
-            if subject == intake.subject or (is_family(intake.subject) and subject.startswith(intake.subject)):
+            if covers(intake.subject, subject):
                 intake.take(delivered)
                 return
         self.consumer.acknowledge(delivered.number)  # of a subject that an earlier version wanted

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Self
 from local import failpoints
 from local.config import Settings
 from local.errors import ConfigError, ToolError
-from local.protocol.envelope import Envelope, Trace
+from local.protocol.envelope import Envelope, Trace, session_of
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import (
     ErrorInfo,
@@ -207,7 +207,7 @@ class Tool(Participant):
             raise ConfigError(f"{self.name} has no record of effects: its lifespan has to enter super().lifespan()")
         return await self._effects.run(
             request,
-            self.asked_by().session_id or request.query_id,
+            session_of(self.asked_by(), request.query_id),
             lambda: self._run_within_limit(request, arguments),
             lambda error: self._internal_error(request, error),
         )

@@ -12,7 +12,7 @@ from local.agents.answering.outcome import Outcomes
 from local.agents.answering.turns import Turns
 from local.agents.answering.waiting_line import WaitingLine
 from local.errors import StoreFailed
-from local.protocol.envelope import Envelope
+from local.protocol.envelope import Envelope, session_of
 from local.protocol.messages import QueryReceived
 from local.services.conversation import Asked, ConversationService, Refusal, StoredTurn, TurnStatus
 
@@ -29,7 +29,7 @@ CANCELLED_EARLY = "the query was cancelled before its turn came"
 def asked_of(message: QueryReceived, envelope: Envelope, tools: Collection[str]) -> Asked:
     """A query as it is stored; without a session it is one of its own."""
     return Asked(
-        message.query_id, envelope.session_id or message.query_id, envelope.user_id, envelope.id, message.query,
+        message.query_id, session_of(envelope, message.query_id), envelope.user_id, envelope.id, message.query,
         message.encode().decode(), in_history=message.history is None, tools=tuple(tools),
         incognito=message.incognito,
     )  # fmt: skip
@@ -54,7 +54,7 @@ class Acceptance:
         A new one that finds no room, or was cancelled, has ended. One that an earlier process began is at its next
         attempt. Waits while the store cannot be written. Raises `StoreFenced`; `StoreFailed` at the process's end.
         """
-        query_id, session_id = message.query_id, envelope.session_id or message.query_id
+        query_id, session_id = message.query_id, session_of(envelope, message.query_id)
         has_room = self._line.expect(query_id, session_id)
         try:
             return await self._store(asked_of(message, envelope, tools), has_room=has_room)

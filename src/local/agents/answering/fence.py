@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from local.agents.answering.call_rules import NOT_MADE, refused, under_id
 from local.agents.answering.steps import PlannedCall, signature
+from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import ToolCallRecord, ToolSchema
 
-FIRST_RESPONDENT = "A"
 FENCED = "is not run for the second respondent, because it changes something; go on without its result"
 
 
@@ -29,4 +29,4 @@ class Fence:
         if schema.effect == "write":
             return refused(call, "fenced", f"{call.tool} {FENCED}")
         record = self._made.get(call.signature)
-        return None if record is None else under_id(call, record).model_copy(update={"made_by": FIRST_RESPONDENT})
+        return None if record is None else under_id(call, record).model_copy(update={"made_by": MAIN_RESPONDENT})

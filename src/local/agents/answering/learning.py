@@ -12,6 +12,7 @@ from local.errors import LocalError
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import MemoryRequest, MemoryResult, UserFacts
+from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import ParticipantStatus
 from local.runtime.participant import Participant, on
 from local.services.conversation import ConversationService
@@ -26,7 +27,7 @@ class Learning(Participant):
     """Base of a respondent. It hears the memory by itself; the handler of `RewardEvent` is the respondent's, as it
     belongs to its own durable consumer."""
 
-    respondent_id: ClassVar[str] = "A"
+    respondent_id: ClassVar[str] = MAIN_RESPONDENT
 
     def __init__(self, config: Settings, conversation: ConversationService) -> None:
         super().__init__(config)

@@ -12,6 +12,7 @@ from local import failpoints
 from local.bus.bus import Bus
 from local.errors import JournalFull
 from local.protocol.envelope import Trace
+from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import AnswerDialog, ErrorInfo, QueryFailed, QueryReceived, ResponseGeneration
 from local.services.conversation import ConversationService, StoredTurn, TurnStatus
 
@@ -44,7 +45,7 @@ async def publish_outcome(bus: Bus, conversation: ConversationService, outcome: 
     """Publish how a query ended, until it is on record, and note that it is out. Raises `BusClosed`."""
     query_id, respondent_id = outcome.query_id, outcome.respondent_id
     await bus.publish(outcome, trace, envelope_id=response_id(query_id, respondent_id), seconds=math.inf)
-    if isinstance(outcome, ResponseGeneration) and outcome.status == "answered" and respondent_id == "A":
+    if isinstance(outcome, ResponseGeneration) and outcome.status == "answered" and respondent_id == MAIN_RESPONDENT:
         dialog = AnswerDialog(query_id=query_id, query=outcome.query, answer=outcome.answer)
         await bus.publish(dialog, trace, envelope_id=response_id(query_id, respondent_id, dialog.subject))
     conversation.published(query_id)

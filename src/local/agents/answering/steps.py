@@ -10,7 +10,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from local.errors import StoreDamaged
 from local.models.chat import Json
-from local.protocol.messages import Data, ToolCallRecord, UsageInfo
+from local.protocol.message import Data
+from local.protocol.messages import ToolCallRecord, UsageInfo
 
 
 def signature(tool: str, args: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from local.protocol.envelope import Envelope
+from local.protocol.envelope import Envelope, session_of
 from local.protocol.memory_messages import OWNER, RECALLED
 from local.protocol.messages import ResponseGeneration, ToolCallRecord
 from local.services.engrams.engram import Exchange, Origin
@@ -22,7 +22,7 @@ def exchange_of(response: ResponseGeneration, envelope: Envelope, now: float) ->
         return None
     return Exchange(
         query_id=response.query_id,
-        session_id=envelope.session_id or response.query_id,
+        session_id=session_of(envelope, response.query_id),
         user_id=envelope.user_id or OWNER,
         query=response.query,
         answer=response.answer,

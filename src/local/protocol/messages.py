@@ -215,7 +215,7 @@ class ConversationResult(Message):
 
 
 class AgentTransition(Message):
-    """Every machine, at each change of state. `from_state` and `to_state` travel as `from` and `to`."""
+    """Every machine, when its state changes; with those changes that followed at once. Travels with `from` and `to`."""
 
     subject = subjects.AGENT_TRANSITION
     agent: str
@@ -224,6 +224,7 @@ class AgentTransition(Message):
     from_state: str = Field(alias="from")
     action: str
     to_state: str = Field(alias="to")
+    then: tuple[dict[str, str], ...] = ()  # action and to
 
 
 class ChildStatus(Data):

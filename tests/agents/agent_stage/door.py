@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from local.bus.bus import Bus
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import AgentTransition, Message, QueryCancel, QueryReceived
+from local.runtime.transition_log import changes
 
 M = TypeVar("M", bound=Message)
 SECONDS = 20.0  # a test that waits so long has failed
@@ -54,22 +55,31 @@ class Door:
     def subjects(self, query_id: str) -> list[str]:
         """The subjects of everything that belongs to a query, in order; transitions by the state they lead to."""
         return [
-            f"-> {AgentTransition.decode(envelope.payload).to_state}"
-            if envelope.subject == AgentTransition.subject
-            else envelope.subject
+            said
             for envelope in self.heard
             if envelope.correlation_id == query_id
+            for said in (
+                [f"-> {change.to_state}" for change in changes(AgentTransition.decode(envelope.payload))]
+                if envelope.subject == AgentTransition.subject
+                else [envelope.subject]
+            )
         ]
 
     def _matching(self, kind: type[M], fields: Mapping[str, Any]) -> list[tuple[Envelope, M]]:
         exact = kind.subject if not kind.family_key else None
         found = [
-            (envelope, kind.decode(envelope.payload))
+            (envelope, message)
             for envelope in self.heard
             if envelope.subject == exact or (exact is None and envelope.subject.startswith(kind.subject))
+            for message in _apart(kind.decode(envelope.payload))
         ]
         return [(envelope, message) for envelope, message in found if fields.items() <= dict(message).items()]
 
     def _hear(self, envelope: Envelope) -> None:
         self.heard.append(envelope)
         self._news.set()
+
+
+def _apart(message: M) -> Iterable[M]:
+    """Each change of a transition by itself, and any other message as it is."""
+    return changes(message) if isinstance(message, AgentTransition) else (message,)

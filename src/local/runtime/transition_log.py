@@ -1,0 +1,60 @@
+"""What a machine has done, on the bus."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+
+from local.protocol.messages import AgentTransition
+
+
+def changes(told: AgentTransition) -> Iterator[AgentTransition]:
+    """The changes that one message tells of, each as a message of its own."""
+    before = told.from_state
+    for change in ({"action": told.action, "to": told.to_state}, *told.then):
+        after = change["to"]
+        told = told.model_copy(update={"from_state": before, "action": change["action"], "to_state": after, "then": ()})
+        yield told
+        before = after
+
+
+class TransitionLog:
+    """Publishes every change of one machine; those that happen in one go leave as one message.
+
+    `note` is what a `Machine` calls. A change leaves in the event loop's next round, or with `flush`, which whoever
+    publishes something that came after it calls first.
+    """
+
+    def __init__(
+        self, post: Callable[[AgentTransition], object], agent: str, query_id: str, respondent_id: str = "A"
+    ) -> None:
+        self._post = post
+        self._agent, self._query_id, self._respondent_id = agent, query_id, respondent_id
+        self._from: StrEnum | None = None  # the state before the first change that has not left
+        self._changes: list[dict[str, str]] = []
+
+    def note(self, before: StrEnum, action: StrEnum, after: StrEnum) -> None:
+        """The machine has changed its state."""
+        if not self._changes:
+            self._from = before
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._changes.append({"action": action, "to": after})
+
+    def flush(self) -> None:
+        """Publish what has not left yet."""
+        if not self._changes:
+            return
+        (first, *then), before = self._changes, self._from
+        self._changes = []
+        self._post(
+            AgentTransition(
+                agent=self._agent,
+                query_id=self._query_id,
+                respondent_id=self._respondent_id,
+                from_state=str(before),
+                action=first["action"],
+                to_state=first["to"],
+                then=tuple(then),
+            )
+        )

@@ -24,11 +24,12 @@ from local.bus.proxy import Proxy
 from local.bus.rejects import RejectLog
 from local.bus.transport import Transport
 from local.bus.zeromq import ZeroMQTransport
+from local.journal.client.journal_client import JournalClient
+from local.journal.server.journal import Journal, JournalConfig
+from local.journal.store.store import JournalStore
 from local.protocol.envelope import Envelope
 from local.runtime.host import Host
-from local.runtime.journal import Journal, JournalConfig
 from local.runtime.participant import Participant
-from local.services.journal.store import JournalStore
 
 SECONDS = 30.0  # a test that waits so long has failed
 
@@ -155,7 +156,13 @@ class Scene:
 
     async def bus(self, name: str = "talker", *, journaled: bool = True) -> Bus:
         """Ready to publish."""
-        bus = Bus(name, self._transport(), rejects=self._rejects, blobs=self._blobs, journaled=journaled)
+        bus = Bus(
+            name,
+            self._transport(),
+            rejects=self._rejects,
+            blobs=self._blobs,
+            durability=JournalClient() if journaled else None,
+        )
         await self._stack.enter_async_context(bus)
         await bus.ready()
         return bus
@@ -172,7 +179,13 @@ class Scene:
 
     async def serve(self, participant: Participant) -> Served:
         end = self._transport()
-        bus = Bus(participant.name, end, rejects=self._rejects, blobs=self._blobs, journaled=participant.journaled)
+        bus = Bus(
+            participant.name,
+            end,
+            rejects=self._rejects,
+            blobs=self._blobs,
+            durability=JournalClient() if participant.journaled else None,
+        )
         served = Served(participant, bus, end)
         self._stack.push_async_callback(_end, served)
         await served.ready()

@@ -19,23 +19,32 @@ ARROWS: dict[str, set[str]] = {
     "failpoints": SHARED,
     "protocol": {"protocol"} | SHARED,
     "bus": {"bus", "protocol"} | SHARED,
-    "runtime": {"runtime", "bus", "protocol", "services"} | SHARED,
+    "journal.client": {"journal.client", "bus", "protocol"} | SHARED,
+    "journal.core": {"journal.core", "protocol"} | SHARED,
+    "journal.store": {"journal.store", "services"} | SHARED,
+    "journal.server": {"journal.server", "journal.core", "journal.store", "runtime", "bus", "protocol"} | SHARED,
+    "runtime": {"runtime", "journal.client", "bus", "protocol", "services"} | SHARED,
     "models": {"models"} | SHARED,
     "services": {"services"} | SHARED,
-    "agents": {"agents", "runtime", "bus", "protocol", "models", "services"} | SHARED,
+    "agents": {"agents", "runtime", "journal.client", "bus", "protocol", "models", "services"} | SHARED,
     "tools": {"tools", "runtime", "bus", "protocol", "models", "services"} | SHARED,
-    "apps": {"apps", "agents", "tools", "runtime", "bus", "protocol", "models"} | SHARED,
+    "apps": {"apps", "agents", "tools", "journal.client", "journal.server", "runtime", "bus", "protocol", "models"}
+    | SHARED,
 }
 COMPOSITION_ROOT = Path("apps/run.py")
-JOURNAL_READER = (Path("apps/journal"), "local.services.journal.")  # a command that reads the file, whoever owns it
+JOURNAL_READER = (Path("apps/journal"), "local.journal.store.")  # a command that reads the file, whoever owns it
 ONLY_IN_BUS = {"zmq"}
 NOT_IN_PROTOCOL = {"asyncio", "io", "pathlib", "socket", "subprocess", "threading", "time"}  # no I/O, no loop, no clock
 ENVIRONMENT = {"environ", "environb", "getenv", "putenv"}
 
 
-def part_of(name: str) -> str:
-    """The part of the house that a package or module below `local` belongs to; config_file.py belongs to config."""
-    return "config" if name.startswith("config_") else name.removesuffix(".py")
+def part_of(*names: str) -> str:
+    """The part of the house that a package or module, by its parts below `local`, belongs to; config_file.py belongs
+    to config, and each package in the journal's is a part of its own."""
+    first = names[0].removesuffix(".py")
+    if first == "journal" and len(names) > 1 and names[1] != "__init__.py":
+        return f"journal.{names[1]}"
+    return "config" if first.startswith("config_") else first
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
@@ -55,10 +64,10 @@ def imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 def wrong_arrows(path: Path, tree: ast.AST) -> Iterator[str]:
     """Imports of one file, given by its path below `local`, that the design does not allow."""
-    package = part_of(path.parts[0])
+    package = part_of(*path.parts)
     for module, line in imports(tree):
         top, _, rest = module.partition(".")
-        target = part_of(rest.partition(".")[0])
+        target = part_of(*rest.split("."))
         may_read = path.parent == JOURNAL_READER[0] and module.startswith(JOURNAL_READER[1])
         if top == "local" and path != COMPOSITION_ROOT and not may_read and target not in ARROWS[package]:
             yield f"{path}:{line}: {package} must not import {module}"
@@ -119,7 +128,7 @@ def report(faults: Iterator[str]) -> None:
 
 
 def test_every_package_has_its_arrows() -> None:
-    assert {part_of(path.parts[0]) for path, _ in trees()} - {"__init__"} == set(ARROWS)
+    assert {part_of(*path.parts) for path, _ in trees()} - {"__init__", "journal"} == set(ARROWS)
 
 
 def test_arrows_point_one_way() -> None:
@@ -157,6 +166,8 @@ def test_everything_public_is_described() -> None:
         ("agents/x.py", "from local.tools.tool import Tool", "agents must not import local.tools.tool"),
         ("agents/x.py", "from local.apps.run import run", "agents must not import local.apps.run"),
         ("apps/cli.py", "from local.services import engrams", "apps must not import local.services"),
+        ("bus/x.py", "from local.journal.client.record import PAGE", "bus must not import local.journal.client"),
+        ("journal/client/x.py", "import local.journal.core.delivery_core", "journal.client must not import"),
         ("config.py", "from local.bus.address import BusAddress", "config must not import local.bus.address"),
         ("runtime/x.py", "import zmq.asyncio", "only bus may import zmq"),
         ("apps/run.py", "from zmq import Context", "only bus may import zmq"),

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from local.bus import confirmations, journal_consumer, journal_link
 from local.bus.bus import Bus
-from local.bus.recorded_buffer import RecordedBuffer
 from local.errors import BusClosed, HandedBack, JournalFull, NotConfirmed, StoreFailed
+from local.journal.client import confirmations, journal_client, journal_consumer
+from local.journal.client.journal_client import JournalClient
+from local.journal.client.recorded_buffer import RecordedBuffer
+from local.journal.server import journal_writer
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.journal_messages import JournalDeliver
 from local.protocol.messages import AnswerDialog, BusDead, Message, ParticipantStatus, QueryCancel, QueryReceived
-from local.runtime import journal_writer
 from local.runtime.participant import Participant, Settingless, on
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
@@ -114,8 +115,8 @@ from pathlib import Path
 from local.apps.participant import open_bus
 from local.bus.address import BusAddress
 from local.runtime.host import Host
-from local.runtime.journal import Journal, JournalConfig
-from local.services.journal.store import JournalStore
+from local.journal.server.journal import Journal, JournalConfig
+from local.journal.store.store import JournalStore
 
 async def main():
     journal = Journal(JournalConfig(), JournalStore(Path(sys.argv[1]) / "journal.db"))
@@ -233,7 +234,7 @@ async def test_live_subscribers_get_what_is_sent_again_once(scene: Any, until: U
 
 
 async def test_closing_ends_a_publish_that_waits_and_a_closed_bus_refuses_the_next(scene: Any) -> None:
-    async with Bus("closing", scene.wire.transport(), journaled=True) as bus:
+    async with Bus("closing", scene.wire.transport(), durability=JournalClient()) as bus:
         await bus.ready()
         publishing = asyncio.create_task(bus.publish(query("one")))
         await asyncio.sleep(0)
@@ -313,7 +314,7 @@ async def test_recorded_messages_wait_for_nobody_and_survive_an_absent_journal(s
     await scene.journal()
     await until(lambda: len(scene.rows()) == 40)
     assert scene.ids() == sent
-    await until(lambda: not talker._journal._recorded)  # acknowledged, in spite of what the new process cannot know
+    await until(lambda: not talker._durability._recorded)  # acknowledged, in spite of what the new process cannot know
 
 
 async def test_a_recorded_message_that_is_lost_on_its_way_goes_again(scene: Any, talker: Any, until: Until) -> None:
@@ -326,7 +327,7 @@ async def test_a_recorded_message_that_is_lost_on_its_way_goes_again(scene: Any,
 async def test_what_the_publishers_buffer_has_no_room_for_is_a_gap(
     scene: Any, until: Until, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal_link, "RecordedBuffer", lambda: RecordedBuffer(max_count=3))
+    monkeypatch.setattr(journal_client, "RecordedBuffer", lambda: RecordedBuffer(max_count=3))
     talker = await scene.bus()
     for number in range(5):
         await talker.publish(said(str(number)))
@@ -334,7 +335,7 @@ async def test_what_the_publishers_buffer_has_no_room_for_is_a_gap(
     (gap,) = talker.take_gaps()
     assert (gap.instance, gap.missed_subject, gap.missed) == (talker.instance, "answer.dialog", 2)
     await scene.journal()
-    await until(lambda: len(scene.rows()) == 3 and not talker._journal._recorded)
+    await until(lambda: len(scene.rows()) == 3 and not talker._durability._recorded)
 
 
 # Durable consumers

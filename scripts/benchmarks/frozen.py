@@ -20,6 +20,7 @@ from benchmarks.talk import forward
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.zeromq import ZeroMQTransport
+from local.journal.client.journal_client import JournalClient
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.judgement_messages import CritiqueResult as Confirmed
 from local.protocol.messages import AnswerDialog, GenerationToken, Message
@@ -40,7 +41,10 @@ def publish(pipe: Pipe, address: BusAddress) -> None:
 
 
 async def _publish(pipe: Pipe, address: BusAddress) -> None:
-    async with Bus("bench_source", ZeroMQTransport(address), journaled=True) as bus, asyncio.TaskGroup() as tasks:
+    async with (
+        Bus("bench_source", ZeroMQTransport(address), durability=JournalClient()) as bus,
+        asyncio.TaskGroup() as tasks,
+    ):
         await bus.ready()
         pipe.send("ready")
         while True:
@@ -145,7 +149,7 @@ def sleep(pipe: Pipe, address: BusAddress) -> None:
 
 async def _sleep(pipe: Pipe, address: BusAddress) -> None:
     sleeper = _Sleeper(pipe)
-    bus = Bus(sleeper.name, ZeroMQTransport(address), journaled=True)
+    bus = Bus(sleeper.name, ZeroMQTransport(address), durability=JournalClient())
     await Host(sleeper, bus).run(asyncio.Event(), lambda: pipe.send("ready"))
 
 

@@ -16,11 +16,12 @@ from benchmarks.talk import forward
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.zeromq import ZeroMQTransport
+from local.journal.client.journal_client import JournalClient
+from local.journal.server.journal import Journal, JournalConfig
+from local.journal.store.store import JournalStore
 from local.protocol.envelope import new_id
 from local.protocol.messages import QueryReceived
 from local.runtime.host import Host
-from local.runtime.journal import Journal, JournalConfig
-from local.services.journal.store import JournalStore
 
 ONE_BY_ONE = 1000
 PUBLISHERS = 50
@@ -47,7 +48,7 @@ def publish(pipe: Pipe, address: BusAddress) -> None:
 async def _publish(pipe: Pipe, address: BusAddress) -> None:
     async with AsyncExitStack() as stack:
         buses = [
-            await stack.enter_async_context(Bus(f"door{number}", ZeroMQTransport(address), journaled=True))
+            await stack.enter_async_context(Bus(f"door{number}", ZeroMQTransport(address), durability=JournalClient()))
             for number in range(5)
         ]
         for bus in buses:

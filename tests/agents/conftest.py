@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from local import failpoints
-from local.bus import journal_link
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
+from local.journal.client import journal_client
+from local.journal.client.journal_client import JournalClient
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the package `agent_stage` beside this file
 
@@ -23,10 +24,10 @@ from agent_stage.stage import Stage
 
 @pytest.fixture
 async def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    monkeypatch.setattr(journal_link, "FLUSH_SECONDS", 0.0)  # nobody reads what is said at the very end
+    monkeypatch.setattr(journal_client, "FLUSH_SECONDS", 0.0)  # nobody reads what is said at the very end
     hub = MemoryHub()
     async with AsyncExitStack() as stack:
-        bus = await stack.enter_async_context(Bus("door", hub.transport(), journaled=True))
+        bus = await stack.enter_async_context(Bus("door", hub.transport(), durability=JournalClient()))
         door = Door(bus)
         await bus.ready()
         made = Stage(hub, door, tmp_path / "conversation.db")

@@ -7,9 +7,9 @@ import pytest
 
 from local.agents.answering.context.window import MOST_WAITED_FOR
 from local.errors import ModelError
+from local.journal.store.store import JournalStore
 from local.models.chat import Degraded, ThinkingDelta
 from local.protocol.messages import AnswerDialog, ContextCompacted, ParticipantStatus, QueryAccepted, ResponseGeneration
-from local.services.journal.store import JournalStore
 
 
 async def test_a_model_error_is_the_end_with_its_kind_and_what_was_said(stage: Any) -> None:

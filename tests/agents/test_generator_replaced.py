@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from local.agents.answering import outcome
-from local.bus import journal_consumer
 from local.errors import StoreFull
+from local.journal.client import journal_consumer
+from local.journal.store.store import JournalStore
 from local.models.chat import ToolCall
 from local.protocol.journal_messages import JournalConfirmed, JournalFenced
 from local.protocol.messages import AgentTransition, BusDead, GenerationToken, QueryFailed, ResponseGeneration
 from local.runtime.host import STOP_SECONDS
-from local.services.journal.store import JournalStore
 
 
 async def test_a_second_process_takes_over_and_the_first_one_ends(

@@ -13,6 +13,7 @@ from local.agents.answering import session_deletion as module
 from local.agents.answering.outcome import Outcomes
 from local.agents.answering.session_deletion import SessionDeletion
 from local.errors import StoreFailed
+from local.journal.store.store import JournalStore
 from local.protocol.envelope import Trace
 from local.protocol.messages import (
     ConversationRequest,
@@ -28,7 +29,6 @@ from local.protocol.messages import (
 )
 from local.services.attachments.store import AttachmentStore
 from local.services.conversation import Asked, ConversationService, TurnStatus
-from local.services.journal.store import JournalStore
 
 Stage = Any  # of conftest.py
 FilesWith = Callable[..., list[str]]  # of conftest.py

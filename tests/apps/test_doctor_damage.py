@@ -6,9 +6,9 @@ from pathlib import Path
 
 from local.apps.doctor.damage import check_damage
 from local.apps.doctor.finding import Finding, Status
-from local.services.journal.entry import Entry
-from local.services.journal.schema import FILE_NAME
-from local.services.journal.store import JournalStore
+from local.journal.store.entry import Entry
+from local.journal.store.schema import FILE_NAME
+from local.journal.store.store import JournalStore
 
 
 async def test_a_damaged_journal_is_a_warning_that_says_where_it_lies_and_what_is_in_doubt(tmp_path: Path) -> None:

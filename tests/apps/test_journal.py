@@ -18,6 +18,9 @@ from local.apps.journal.export import read_export
 from local.apps.journal.moments import BadMoment, moment
 from local.apps.journal.record import BadExport, Record
 from local.bus.blobs import BlobStore
+from local.journal.store.entry import Entry, Stored
+from local.journal.store.schema import FILE_NAME
+from local.journal.store.store import JournalStore
 from local.protocol.envelope import Envelope
 from local.protocol.messages import (
     ErrorInfo,
@@ -28,9 +31,6 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
-from local.services.journal.entry import Entry, Stored
-from local.services.journal.schema import FILE_NAME
-from local.services.journal.store import JournalStore
 
 SRC = Path(__file__).parents[2] / "src"
 NOON = 1_777_000_000.0

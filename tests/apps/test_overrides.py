@@ -36,7 +36,7 @@ def test_the_generator_and_the_others_know_nothing_of_the_second_respondents() -
     )
     assert overrides_for(GENERATOR, said, {"model": "a"}, {"model": "c"}) == {"think": False, "model": "a"}
     assert overrides_for("local.tools.web_search:WebSearchTool", said, {"model": "a"}, {}) == {"provider": "mock"}
-    assert overrides_for("local.runtime.journal:Journal", said, {"model": "a"}, {}) == {}
+    assert overrides_for("local.journal.server.journal:Journal", said, {"model": "a"}, {}) == {}
 
 
 def test_a_second_respondent_takes_part_once_and_last() -> None:

@@ -15,10 +15,10 @@ from simulated.turn_run import TurnRun
 from simulated.world import Process, Violation
 
 from local.agents.answering.steps import Step
+from local.journal.core.delivery_core import Confirm, Decision
+from local.journal.core.durable_consumer import ConsumerDecision, Deliver, DurableConsumer
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ToolCallRecord, ToolRequest
-from local.runtime.durable_consumer import ConsumerDecision, Deliver, DurableConsumer
-from local.runtime.journal_desk import Confirm, Decision
 
 
 class ConfirmsBeforeItCommits(Journal):

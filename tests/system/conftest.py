@@ -20,7 +20,7 @@ import pytest
 from local.apps.local_web import LocalWeb, load_pages
 from local.apps.stories import STORIES
 from local.apps.temporary_system import TemporarySystem, write_settings
-from local.services.journal.view import JournalView
+from local.journal.store.view import JournalView
 
 Json = dict[str, Any]
 Event = tuple[str, Json]

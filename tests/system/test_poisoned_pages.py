@@ -17,8 +17,8 @@ import yaml
 
 from local.apps.local_web import LocalPage, LocalWeb
 from local.apps.temporary_system import TemporarySystem, write_settings
+from local.journal.store.view import JournalView
 from local.protocol.memory_messages import MemoryClassified
-from local.services.journal.view import JournalView
 from local.services.judging.neutral import MARGIN, quoted
 
 Json = dict[str, Any]

@@ -10,9 +10,9 @@ import pytest
 from local.apps.local_web import LocalWeb, load_pages
 from local.apps.stories import STORIES
 from local.apps.temporary_system import TemporarySystem, write_settings
+from local.journal.store.view import JournalView
 from local.protocol.envelope import decode
 from local.protocol.messages import ResponseGeneration
-from local.services.journal.view import JournalView
 
 FLAGS = ["--backend", "stand_in", "--respondent-b", "--model-b", "gemma4:e2b", "--temperature-b", "0.9"]
 

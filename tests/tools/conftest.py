@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from local.bus import journal_link
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
+from local.journal.client import journal_client
+from local.journal.client.journal_client import JournalClient
 from local.protocol.messages import QueryCancel, ToolRequest, ToolResult, ToolSchema, ToolSchemaRequest
 from local.runtime.host import Host
 from local.tools.tool import Tool
@@ -47,7 +48,7 @@ class Caller:
 @pytest.fixture
 async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[Tool], Awaitable[Caller]]]:
     """Serves a tool for the length of the test."""
-    monkeypatch.setattr(journal_link, "FLUSH_SECONDS", 0.0)  # there is no journal
+    monkeypatch.setattr(journal_client, "FLUSH_SECONDS", 0.0)  # there is no journal
     hub = MemoryHub()
     stop = asyncio.Event()
     tasks: list[asyncio.Task[None]] = []
@@ -59,7 +60,7 @@ async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[Tool
         caller = Caller(bus, tool)
         await bus.ready()
         ready = asyncio.Event()
-        host = Host(tool, Bus(tool.name, hub.transport(), journaled=True))
+        host = Host(tool, Bus(tool.name, hub.transport(), durability=JournalClient()))
         tasks.append(asyncio.create_task(host.run(stop, ready.set)))
         await asyncio.wait_for(ready.wait(), SECONDS)
         return caller

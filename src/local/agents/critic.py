@@ -18,6 +18,7 @@ from local.agents.grading.table import TABLE, Action, State
 from local.agents.grading.verdicts import comparison, critique, judgement_id, no_comparison, preference
 from local.agents.lease import Leases
 from local.errors import ConfigError, HandedBack, JournalFull, ModelError, StoreFull
+from local.journal.client.record import messages_on_record
 from local.models.backends import connect
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.judgement_messages import ComparisonRequest, ComparisonResult, CritiqueResult, PairwiseResult
@@ -31,7 +32,6 @@ from local.protocol.messages import (
     ToolSchemaRequest,
 )
 from local.runtime.machine import Machine
-from local.runtime.on_record import messages_on_record
 from local.runtime.participant import Kind, Participant, Resources, on
 from local.services.judging.case import Pair
 from local.services.judging.comparison import Outcome

@@ -13,12 +13,12 @@ from local.agents.answering.forgetting import Forgetting
 from local.agents.answering.priority import BackgroundTurn, Priority
 from local.agents.answering.respondent import Respondent
 from local.config_models import Routing
+from local.journal.client.record import messages_on_record
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import BusDead, QueryReceived, ResponseGeneration, SessionDeleted
-from local.runtime.on_record import messages_on_record
 from local.runtime.participant import Resources, on
 from local.services.conversation import StoredTurn, TurnStatus
 

@@ -22,6 +22,7 @@ from local.bus.rejects import RejectLog
 from local.bus.zeromq import ZeroMQTransport
 from local.config import environment, load
 from local.errors import ConfigError
+from local.journal.client.journal_client import JournalClient
 from local.runtime.host import Host
 from local.runtime.participant import Participant, Resources
 from local.runtime.supervisor import Lifeline
@@ -68,7 +69,7 @@ def open_bus(sender: str, address: BusAddress, data_dir: Path, *, journaled: boo
         ZeroMQTransport(address),
         rejects=RejectLog(data_dir / REJECTED),
         blobs=BlobStore(data_dir / "blobs"),
-        journaled=journaled,
+        durability=JournalClient() if journaled else None,
     )
 
 

@@ -16,7 +16,7 @@ import local.agents.reward
 import local.apps.api.door
 import local.apps.participant
 import local.apps.processes
-import local.runtime.journal  # noqa: F401 - as all these
+import local.journal.server.journal  # noqa: F401 - as all these
 from local.tools.compare_answers import CompareAnswersTool
 from local.tools.search_memory import SearchMemoryTool
 from local.tools.web_fetch import WebFetchTool

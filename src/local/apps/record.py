@@ -10,6 +10,7 @@ from typing import Any
 from local.apps.judgements import JUDGEMENTS, MAIN_RESPONDENT, Judgement
 from local.bus.bus import Bus
 from local.errors import LocalError, MalformedFrame, RecordUnreadable
+from local.journal.client.record import read_on_record
 from local.protocol.envelope import Envelope
 from local.protocol.messages import (
     ConversationRequest,
@@ -18,7 +19,6 @@ from local.protocol.messages import (
     QueryReceived,
     ResponseGeneration,
 )
-from local.runtime.on_record import read_on_record
 
 _NAMESPACE = uuid.UUID("a2f8d1a6-0f4e-4a52-9a2e-6f4a3f0f7c11")
 _OUTCOMES: dict[str, type[QueryFailed] | type[ResponseGeneration]] = {

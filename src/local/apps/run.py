@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 API = "local.apps.api.door:ApiDoor"
-JOURNAL = "local.runtime.journal:Journal"
+JOURNAL = "local.journal.server.journal:Journal"
 KINDS = {
     "api": "door",
     "journal": "service",

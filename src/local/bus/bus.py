@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
 from local.bus.blobs import BlobStore, is_packed
 from local.bus.durability import Consumer, Delivered, Durability
 from local.bus.handshake import Handshake
-from local.bus.journal_link import JournalLink
 from local.bus.outbox import Outbox
 from local.bus.reception import Reception
 from local.bus.rejects import RejectLog
@@ -36,8 +34,8 @@ class Bus:
     """One participant's connection. Use as `async with`; then subscribe, `await ready()`, and talk.
 
     `counters` (published, waited, dropped, received, repeated, malformed, missed, overflow, resent, late_replies,
-    reconnects) only grow. `instance` is fresh for each Bus. With `journaled` there is a journal on the bus: confirmed
-    and recorded messages are sent until it has them. Without, they are sent once.
+    reconnects) only grow. `instance` is fresh for each Bus. With a `durability`, of this bus alone, confirmed and
+    recorded messages are sent until they are on record. Without, they are sent once.
     """
 
     def __init__(
@@ -47,7 +45,7 @@ class Bus:
         *,
         rejects: RejectLog | None = None,
         blobs: BlobStore | None = None,
-        journaled: bool = False,
+        durability: Durability | None = None,
     ) -> None:
         self.sender = sender
         self.instance = new_id()[:12]
@@ -57,14 +55,14 @@ class Bus:
         self._transport = transport
         self._blobs = blobs
         self._fresh: list[str] = []  # subscribed to since the last ready()
-        self._requests = Requests(self._send_again)
+        self._requests = Requests(self.resend)
         self._hears_replies: dict[str, bool] = {}  # by subject: subscribed to, and whether the subscription is in place
         self._handshake = Handshake(self._send_probe, self._reconnected)
         self._outbox = Outbox(transport, self._handshake, self.counters)
         self._reception = Reception(
             sender, self.instance, self.counters, rejects, self._requests.settle, self._handshake.returned
         )
-        self._journal: Durability | None = self._journal_link() if journaled else None
+        self._durability = durability
 
     @property
     def last_seq(self) -> dict[str, int]:
@@ -75,16 +73,16 @@ class Bus:
         self._transport.open(self._reception.on_frame, self._handshake.link)
         self.subscribe(BUS_PROBE + self.instance, _ignore)
         self.subscribe(PARTICIPANT_STATUS, _ignore)
-        if self._journal is not None:
-            self._journal.open()
+        if self._durability is not None:
+            self._durability.open(self)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if self._journal is not None:
-                await self._journal.close()
+            if self._durability is not None:
+                await self._durability.close()
             self._requests.close()
             await self._handshake.close()
             await self._outbox.close()
@@ -121,6 +119,10 @@ class Bus:
         for subject in fresh:  # a status beat may have named numbers that went by before the subscription was in place
             self._reception.forget(subject)
 
+    def dropped(self, gaps: Mapping[str, int]) -> None:
+        """So many recorded messages of its own, by subject, were given up and may be on no record."""
+        self._reception.losses.dropped(self.instance, gaps)
+
     def overflowed(self, envelope: Envelope) -> None:
         """A consumer had no room for this envelope: count it as missed, as a loss on the way would be."""
         self._reception.losses.overflowed(envelope)
@@ -134,6 +136,10 @@ class Bus:
         if self._blobs is not None and is_packed(envelope.payload):
             return await self._blobs.unpack_aside(envelope.payload)
         return envelope.payload
+
+    def unpack_now(self, payload: bytes) -> bytes:
+        """A payload, with the large fields that travel outside it, read in the caller's thread."""
+        return self._blobs.unpack(payload) if self._blobs is not None and is_packed(payload) else payload
 
     async def decode(self, kind: type[M], envelope: Envelope) -> M:
         """The message in an envelope, large fields fetched. Raises `MalformedFrame`."""
@@ -154,9 +160,11 @@ class Bus:
         lane_width: int = 1,
     ) -> Consumer:
         """Serve a durable consumer, as `Durability.consume` has it. Raises `NoJournal` where there is none."""
-        if self._journal is None:
+        if self._durability is None:
             raise NoJournal(name)
-        return self._journal.consume(name, subjects, receive, replaced, max_in_hand=max_in_hand, lane_width=lane_width)
+        return self._durability.consume(
+            name, subjects, receive, replaced, max_in_hand=max_in_hand, lane_width=lane_width
+        )
 
     # Talking
 
@@ -172,7 +180,7 @@ class Bus:
     ) -> Envelope:
         """Hand a message to the proxy; waits up to 5 s for a connection and room.
 
-        On a journaled bus a confirmed message is on disk when this returns: it is sent again until then, for `seconds`
+        With durability a confirmed message is on disk when this returns: it is sent again until then, for `seconds`
         at most, whatever becomes of connections. Without a trace the message begins a new correlation.
         Raises `FrameTooLarge`, `UnsendableMessage`, `BlobNotStored`, `PublishTimeout`, `BusClosed`, and of confirmed
         messages `NotConfirmed` and `JournalFull`.
@@ -185,8 +193,8 @@ class Bus:
             envelope_id=envelope_id,
             ttl_ms=ttl_ms,
         )
-        if self._journal is not None and message.delivery is Delivery.CONFIRMED:
-            confirmed = self._journal.confirm(envelope, frame, seconds)
+        if self._durability is not None and message.delivery is Delivery.CONFIRMED:
+            confirmed = self._durability.confirm(envelope, frame, seconds)
             self._outbox.try_send(frame)
             await confirmed
         else:
@@ -213,6 +221,10 @@ class Bus:
         if not self._record(message, envelope, frame) and not sent:
             self.counters["dropped"] += 1
         return sent
+
+    def resend(self, frame: bytes) -> None:
+        """Send a frame once more, if that is possible now."""
+        self.counters["resent"] += self._outbox.try_send(frame)
 
     async def request(
         self,
@@ -260,17 +272,10 @@ class Bus:
 
     def _record(self, message: Message, envelope: Envelope, frame: bytes) -> bool:
         """Keep a recorded message until the journal has it; False if that is nobody's business."""
-        if self._journal is None or message.delivery is not Delivery.RECORDED:
+        if self._durability is None or message.delivery is not Delivery.RECORDED:
             return False
-        self._journal.record(envelope, frame)
+        self._durability.record(envelope, frame)
         return True
-
-    def _journal_link(self) -> JournalLink:
-        dropped = functools.partial(self._reception.losses.dropped, self.instance)
-        return JournalLink(self.instance, self.subscribe, self._unpack_now, self._send_again, self.post, dropped)
-
-    def _unpack_now(self, payload: bytes) -> bytes:
-        return self._blobs.unpack(payload) if self._blobs is not None and is_packed(payload) else payload
 
     def _send_probe(self, number: int) -> None:
         """Probes have numbers of their own: they are no messages that anybody could miss."""
@@ -281,15 +286,12 @@ class Bus:
         )
         self._transport.send(envelope.encode())
 
-    def _send_again(self, frame: bytes) -> None:
-        self.counters["resent"] += self._outbox.try_send(frame)
-
     def _reconnected(self) -> None:
         self.counters["reconnects"] += 1
         for frame in self._requests.under_way():  # what was on its way when the connection broke is lost
             self.counters["resent"] += self._outbox.send_first(frame)
-        if self._journal is not None:
-            self._journal.reconnected()
+        if self._durability is not None:
+            self._durability.reconnected()
         for call in self.on_reconnect:
             call()
 

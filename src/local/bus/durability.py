@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from local.protocol.envelope import Envelope
+from local.protocol.message import Message
 
 
 class Delivered(NamedTuple):
@@ -37,10 +38,31 @@ class Consumer(Protocol):
         """Take nothing more and hand back what is held."""
 
 
-class Durability(Protocol):
-    """Publisher confirms and durable consumers."""
+class Carrier(Protocol):
+    """What a bus does for whoever makes its messages durable."""
 
-    def open(self) -> None:
+    instance: str
+
+    def subscribe(self, subject: str, receive: Callable[[Envelope], object]) -> Callable[[], None]:
+        """Call `receive` for every envelope on a subject or family; returns the function that ends that."""
+
+    def unpack_now(self, payload: bytes) -> bytes:
+        """A payload with the large fields that travel outside it. Raises `MalformedFrame`."""
+
+    def resend(self, frame: bytes) -> object:
+        """Send a frame once more, if that is possible now."""
+
+    def post(self, message: Message) -> object:
+        """Publish without waiting."""
+
+    def dropped(self, gaps: Mapping[str, int]) -> None:
+        """So many recorded messages, by subject, had to be given up and may be on no record."""
+
+
+class Durability(Protocol):
+    """Publisher confirms and durable consumers, for one bus."""
+
+    def open(self, carrier: Carrier) -> None:
         """The bus begins: subscribe to what is needed."""
 
     async def close(self) -> None:

@@ -70,9 +70,9 @@ def is_family(text: str) -> bool:
     return text == "" or text.endswith(".")
 
 
-def covers(known: str, subject: str) -> bool:
-    """Whether a subscription to `known`, a subject or a family, takes `subject` in."""
-    return subject.startswith(known) if is_family(known) else subject == known
+def covers(subscription: str, subject: str) -> bool:
+    """Whether a subscription to a subject or a family ("tool.result.", "" for everything) takes `subject` in."""
+    return subject.startswith(subscription) if is_family(subscription) else subject == subscription
 
 
 def is_said_again(subject: str) -> bool:

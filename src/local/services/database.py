@@ -9,13 +9,14 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from local.errors import StoreFailed, StoreFull
+from local.errors import StoreDamaged, StoreFailed, StoreFull
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +26,9 @@ COMPANY_SECONDS = 0.05
 LOCKED_SECONDS = 5.0  # then a commit fails that another process's is in the way of, and an opening says that it waits
 # SQLITE_IOERR_SHMSIZE: the file beside the WAL could not grow, the one way of being full that has another name.
 _FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+# What SQLite says of a file that is broken; anything else (no permission, no space, busy) is no damage.
+_DAMAGE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
+_UNREADABLE_CODES = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ)
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
@@ -45,6 +49,25 @@ def store_failure(path: Path, error: sqlite3.Error | OSError, *, what: str = "")
     if is_full:
         return StoreFull(f"{path}: the disk is full; free some space and try again")
     return StoreFailed(f"{path}: {what}{error}")
+
+
+def connect_read_only(path: Path) -> closing[sqlite3.Connection]:
+    """A connection that changes nothing, not even by closing: no checkpoint, no removal of the WAL."""
+    return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None))
+
+
+@contextmanager
+def naming_damage() -> Iterator[None]:
+    """Make `StoreDamaged` of what SQLite says of a broken file; other errors (busy, no permission) stay theirs."""
+    try:
+        yield
+    except UnicodeDecodeError as error:  # Python, on a message of SQLite's that quotes damaged text
+        raise StoreDamaged("SQLite cannot read the file: malformed text") from error
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: a value that Python cannot make out
+        if code in _UNREADABLE_CODES or code & 0xFF in _DAMAGE_CODES:
+            raise StoreDamaged(f"SQLite cannot read the file: {error}") from error
+        raise
 
 
 @dataclass(slots=True)

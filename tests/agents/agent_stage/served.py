@@ -8,6 +8,7 @@ from agent_stage.door import SECONDS
 
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub, MemoryTransport
+from local.journal.client.journal_client import JournalClient
 from local.runtime.host import Host
 from local.runtime.participant import Participant
 from local.services.conversation import ConversationService
@@ -38,7 +39,10 @@ class Served:
 
     def __init__(self, participant: Participant, hub: MemoryHub, sender: str, record: Record | None = None) -> None:
         self._wire, self._record = Wire(hub), record
-        self.participant, self.bus = participant, Bus(sender, self._wire, journaled=participant.journaled)
+        self.participant, self.bus = (
+            participant,
+            Bus(sender, self._wire, durability=JournalClient() if participant.journaled else None),
+        )
         self._stop = asyncio.Event()
         self._ready = asyncio.Event()
         self._task = asyncio.create_task(Host(participant, self.bus).run(self._stop, self._ready.set))

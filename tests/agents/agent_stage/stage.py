@@ -14,12 +14,12 @@ from local.agents.answering.config import GeneratorConfig
 from local.agents.generator import CONSUMER, GeneratorAgent
 from local.agents.generator_b import SecondRespondent
 from local.bus.memory import MemoryHub
+from local.journal.server.journal import Journal, JournalConfig
+from local.journal.store.store import JournalStore
 from local.protocol.envelope import decode
 from local.protocol.journal_messages import JournalAck, JournalEntries, JournalEntry, JournalRead
 from local.protocol.messages import BusDead, Message, QueryFailed, QueryReceived, ResponseGeneration, ToolSchema
-from local.runtime.journal import Journal, JournalConfig
 from local.runtime.participant import Participant
-from local.services.journal.store import JournalStore
 from local.tools.tool import Tool
 
 

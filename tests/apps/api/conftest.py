@@ -18,6 +18,9 @@ from local.apps.api.door import ApiConfig, ApiDoor
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
 from local.config import Settings
+from local.journal.client.journal_client import JournalClient
+from local.journal.server.journal import Journal, JournalConfig
+from local.journal.store.store import JournalStore
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import (
     AgentTransition,
@@ -38,9 +41,7 @@ from local.protocol.messages import (
     UsageInfo,
 )
 from local.runtime.host import Host
-from local.runtime.journal import Journal, JournalConfig
 from local.runtime.participant import Kind, Participant, on
-from local.services.journal.store import JournalStore
 
 
 class ScriptedGenerator(Participant):
@@ -172,7 +173,7 @@ def _failed(query_id: str, kind: str, message: str) -> QueryFailed:
 async def _hosted(participant: Participant, hub: MemoryHub) -> AsyncIterator[None]:
     stop, ready = asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        bus = Bus(participant.name, hub.transport(), journaled=participant.journaled)
+        bus = Bus(participant.name, hub.transport(), durability=JournalClient() if participant.journaled else None)
         tasks.create_task(Host(participant, bus).run(stop, ready.set))
         await ready.wait()
         try:
@@ -220,7 +221,7 @@ class System:
 
     def bus(self, sender: str, *, journaled: bool = False) -> Bus:
         """Another end of the same bus."""
-        return Bus(sender, self.hub.transport(), journaled=journaled)
+        return Bus(sender, self.hub.transport(), durability=JournalClient() if journaled else None)
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import httpx
 import pytest
 
 from local.errors import StoreFull
+from local.journal.store.store import JournalStore
+from local.journal.store.view import JournalView
 from local.protocol.envelope import Trace
 from local.protocol.journal_messages import JournalRedact, JournalRedacted
 from local.protocol.messages import QueryCancel, QueryReceived, ResponseGeneration
-from local.services.journal.store import JournalStore
-from local.services.journal.view import JournalView
 
 System = Any  # of conftest.py
 Read = Any

@@ -12,6 +12,9 @@ import pytest
 from local.apps.session import LoCALSession, Patience
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub, MemoryTransport
+from local.journal.client.journal_client import JournalClient
+from local.journal.server.journal import Journal, JournalConfig
+from local.journal.store.store import JournalStore
 from local.protocol.envelope import Envelope
 from local.protocol.messages import (
     Message,
@@ -21,8 +24,6 @@ from local.protocol.messages import (
     ResponseGeneration,
 )
 from local.runtime.host import Host
-from local.runtime.journal import Journal, JournalConfig
-from local.services.journal.store import JournalStore
 
 
 class Generator:
@@ -71,7 +72,9 @@ class Stage:
         """A bus that lives as long as the stage."""
         transport = HardOfHearing(self.hub)
         transport.deaf_to = deaf_to
-        return await self._stack.enter_async_context(Bus(name, transport, journaled=name == "door"))
+        return await self._stack.enter_async_context(
+            Bus(name, transport, durability=JournalClient() if name == "door" else None)
+        )
 
     async def journal(self) -> None:
         """A journal that lives as long as the stage."""

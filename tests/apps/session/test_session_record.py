@@ -12,6 +12,7 @@ from local.apps.exchange import Exchange, QueryRefused
 from local.apps.record import query_envelope_id
 from local.apps.session import LoCALSession, Patience
 from local.errors import RequestTimeout
+from local.journal.client.record import messages_on_record
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import JournalRead, JournalRedact, JournalRedacted
 from local.protocol.judgement_messages import UserFeedback
@@ -24,7 +25,6 @@ from local.protocol.messages import (
     QueryFailed,
     ResponseGeneration,
 )
-from local.runtime.on_record import messages_on_record
 
 HASTY = Patience(first_look=0.01, last_look=0.02, while_silent=0.1)
 EAGER = Patience(first_look=0.01)

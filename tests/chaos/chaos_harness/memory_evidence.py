@@ -9,10 +9,10 @@ from pathlib import Path
 
 from chaos_harness.memory_judge import Evidence, Kept, Search
 from chaos_harness.remembered import Remembered
+from local.journal.store.view import JournalView
 from local.protocol.memory_messages import MemoryIngested
 from local.services.engrams.chroma_index import ChromaIndex
 from local.services.engrams.schema import FILE_NAME
-from local.services.journal.view import JournalView
 
 
 def gather(data_dir: Path, published: Sequence[Remembered], searches: Sequence[Search]) -> Evidence:

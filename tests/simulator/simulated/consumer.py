@@ -15,7 +15,7 @@ ATTACH_EVERY = 4  # beats
 
 
 class Hold:
-    """Decides what a delivery is to this process, as bus/journal_consumer.py does."""
+    """Decides what a delivery is to this process, as journal/client/journal_consumer.py does."""
 
     def __init__(self, receive: Callable[[int, Envelope], None]) -> None:
         self.receive = receive

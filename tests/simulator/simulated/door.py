@@ -8,7 +8,7 @@ from itertools import count
 
 from simulated.publisher import Publisher
 
-from local.bus.recorded_buffer import RecordedBuffer
+from local.journal.client.recorded_buffer import RecordedBuffer
 from local.protocol.envelope import Envelope
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from simulated.world import Process
 
-from local.protocol.envelope import Envelope
-from local.protocol.message import Delivery
-from local.runtime.durable_consumer import (
+from local.journal.core.delivery_core import Confirm, Decision, DeliveryCore
+from local.journal.core.durable_consumer import (
     ConsumerDecision,
     ConsumerState,
     Deaths,
@@ -21,7 +20,8 @@ from local.runtime.durable_consumer import (
     Serving,
     Settled,
 )
-from local.runtime.journal_desk import Confirm, Decision, JournalDesk
+from local.protocol.envelope import Envelope
+from local.protocol.message import Delivery
 
 CONSUMERS = {
     "generator": ["query.received", "bus.dead"],
@@ -78,7 +78,7 @@ class Journal(Process):
     disk: JournalDisk
 
     def start(self) -> None:
-        self.desk = JournalDesk(lambda s: Delivery.RECORDED if s == "agent.transition" else Delivery.CONFIRMED)
+        self.desk = DeliveryCore(lambda s: Delivery.RECORDED if s == "agent.transition" else Delivery.CONFIRMED)
         for name in CONSUMERS:
             self.desk.register(self.consumer(name))
         self.envelopes: list[Envelope] = []

@@ -6,7 +6,7 @@ from typing import Any
 
 from simulated.world import Process
 
-from local.bus.confirmations import Confirmations, GiveUp, Resend
+from local.journal.client.confirmations import Confirmations, GiveUp, Resend
 from local.protocol.envelope import Envelope
 
 LISTENERS = {  # who hears the live copy

@@ -7,9 +7,9 @@ import asyncio
 from local.agents.answering.context_desk import ContextDesk
 from local.bus.bus import Bus
 from local.errors import HandedBack, RecordNotRedacted, RequestTimeout
+from local.journal.client.record import redact_on_record
 from local.protocol.journal_messages import JournalRedact
 from local.protocol.memory_messages import MemoryDeleted
-from local.runtime.on_record import redact_on_record
 from local.services.attachments.store import AttachmentStore
 from local.services.conversation import ConversationService, TurnStatus
 

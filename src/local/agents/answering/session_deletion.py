@@ -9,10 +9,10 @@ from local.agents.answering.context_desk import ContextDesk
 from local.agents.answering.outcome import Outcomes
 from local.bus.bus import Bus
 from local.errors import NotOnRecord, RequestTimeout, SessionInUse
+from local.journal.client.record import redact_on_record
 from local.protocol.envelope import Trace, new_id
 from local.protocol.journal_messages import JournalRedact
 from local.protocol.messages import SessionDeleted
-from local.runtime.on_record import redact_on_record
 from local.services.attachments.store import AttachmentStore
 from local.services.conversation import ConversationService, StoredTurn, TurnStatus
 

@@ -9,8 +9,8 @@ from local.apps.journal.record import Record
 from local.apps.journal.source import Source
 from local.apps.journal.turns import REMOVED
 from local.apps.terminal import cut, visible
+from local.journal.store.view import SessionSpan
 from local.protocol.subjects import QUERY_RECEIVED
-from local.services.journal.view import SessionSpan
 
 
 def list_sessions(source: Source, width: int | None) -> Iterator[str]:

@@ -15,8 +15,8 @@ from pydantic_core import from_json, to_json
 from local.apps.tap import payload
 from local.bus.blobs import BlobStore
 from local.errors import LocalError
+from local.journal.store.entry import Stored
 from local.protocol.envelope import Envelope, decode
-from local.services.journal.entry import Stored
 
 
 class BadExport(LocalError):

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from local.bus.blobs import BlobStore
 from local.config import data_dir as find_data_dir
-from local.services.journal.schema import FILE_NAME
-from local.services.journal.view import JournalView
+from local.journal.store.schema import FILE_NAME
+from local.journal.store.view import JournalView
 
 
 class Source(NamedTuple):

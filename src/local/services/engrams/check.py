@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local.errors import StoreDamaged
-from local.services.database import store_failure
+from local.services.database import connect_read_only, naming_damage, store_failure
 from local.services.engrams import vectors
 from local.services.engrams.schema import FILE_NAME, MIGRATIONS
-from local.services.journal.check import connect_read_only, naming_damage
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,300 @@
+"""What a durable consumer is given, and when: decisions only, no I/O and no clock of its own.
+
+In order within a lane (a session), side by side across lanes; a consumer that orders a lane by itself may have several
+of a lane at a time, each with the number of the one before it. What a process held when it died is given to its
+successor at once. A message that was in hand at two deaths is a suspect and runs alone from then on, so that the next
+death has a culprit; after `max_deliver` deaths alone it is parked.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import NamedTuple
+
+from local.protocol.subjects import covers
+
+SUSPECT_AFTER = 2
+GONE_AFTER = 3  # times `ack_wait` without a word from the process
+MAX_FENCED = 64
+
+
+class Deaths(NamedTuple):
+    """How often a message was in hand when its process died, and how often of these it ran alone as a suspect."""
+
+    total: int = 0
+    alone: int = 0
+
+    @property
+    def of_a_suspect(self) -> bool:
+        """Whether the message has to run alone."""
+        return self.total >= SUSPECT_AFTER
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Give message `number` to `instance`. `working` has to name the attempt.
+
+    `after` is the message of the same lane that has to begin before it, 0 if none has to: on the way to the consumer
+    that one may be lost, and this one not.
+    """
+
+    consumer: str
+    number: int
+    attempt: int
+    instance: str
+    after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """To be stored: the consumer is done with message `number`."""
+
+    consumer: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """To be stored: what message `number` has lived through."""
+
+    consumer: str
+    number: int
+    deaths: Deaths
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """To be stored: `instance` serves the consumer from now on, None if nobody does; all before it are fenced."""
+
+    consumer: str
+    instance: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Give message `number` to nobody any more. To be stored together with the dead letter that says so."""
+
+    consumer: str
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """Tell `instance` that another one has taken its place: it is given nothing and should end."""
+
+    consumer: str
+    instance: str
+
+
+ConsumerDecision = Deliver | Settled | Died | Serving | Park | Fenced
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerState:
+    """What has to outlive the journal's process: the past `Settled` (all up to `floor`, and some), `Died`, `Serving`.
+
+    With the instance known, a journal that was away gives it again what it had, and counts its death if it is gone.
+    """
+
+    floor: int = 0
+    settled: Collection[int] = frozenset()
+    deaths: Mapping[int, Deaths] = field(default_factory=dict)
+    instance: str | None = None
+    fenced: Sequence[str] = ()  # the instances before it; the last 64 are enough
+
+
+@dataclass(slots=True)
+class _Entry:
+    number: int
+    lane: str
+    deaths: Deaths
+    attempt: int
+    due: float = 0.0  # when silence on it ends its delivery
+
+
+@dataclass(slots=True)
+class _Lane:
+    """Those that may be in hand side by side, in order, and those behind them."""
+
+    window: dict[int, None] = field(default_factory=dict)
+    waiting: deque[int] = field(default_factory=deque)
+
+
+class DurableConsumer:
+    """One named consumer. Times are seconds of any monotonic clock; every event costs O(log n) of what waits."""
+
+    def __init__(
+        self,
+        name: str,
+        subjects: Collection[str],
+        *,
+        ack_wait: float = 30.0,
+        max_deliver: int = 3,
+        max_in_hand: int = 256,
+        lane_width: int = 1,
+        state: ConsumerState | None = None,
+    ) -> None:
+        """`subjects` are whole ones and families ("tool.result."); `lane_width` of a lane are in hand at most."""
+        self.name, self.ack_wait, self.max_deliver, self.max_in_hand = name, ack_wait, max_deliver, max_in_hand
+        self.subjects = tuple(subjects)
+        self._lane_width = lane_width
+        self._past = state or ConsumerState()
+        self._last = self._past.floor
+        self._instance = self._past.instance
+        self._heard_at = -math.inf
+        self._fenced = deque(self._past.fenced, maxlen=MAX_FENCED)
+        # What is settled leaves `_entries` at once and the queues only when it comes to their front.
+        self._entries: dict[int, _Entry] = {}
+        self._order: deque[int] = deque()
+        self._lanes: dict[str, _Lane] = {}
+        self._ready: list[int] = []  # heap of the windows of all lanes, those in hand excepted
+        self._in_hand: dict[int, _Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def floor(self) -> int:
+        """Nothing up to this number is needed any more."""
+        return self._order[0] - 1 if self._order else self._last
+
+    @property
+    def next_due(self) -> float | None:
+        """When `tick` has something to do."""
+        return min((entry.due for entry in self._in_hand.values()), default=None)
+
+    def wants(self, subject: str) -> bool:
+        """Whether messages of this subject are for this consumer."""
+        return any(covers(known, subject) for known in self.subjects)
+
+    def add(self, number: int, lane: str, now: float) -> list[ConsumerDecision]:
+        """A message was committed. Numbers rise; one that is not above the last is known already."""
+        if number <= self._last:
+            return []
+        self._last = number
+        if number in self._past.settled:
+            return []
+        deaths = self._past.deaths.get(number, Deaths())
+        self._entries[number] = _Entry(number, lane, deaths, attempt=deaths.total)
+        self._order.append(number)
+        self._lanes.setdefault(lane, _Lane()).waiting.append(number)
+        self._promote(lane)
+        return self._give(now)
+
+    def attach(self, instance: str, now: float) -> list[ConsumerDecision]:
+        """A process serves this consumer; what its predecessor still held has seen a death.
+
+        May be repeated, and has to be: to a process that has not said so for a while nothing is given again. An
+        instance that was replaced or said goodbye never comes back, or two would take turns.
+        """
+        if instance in self._fenced:
+            return [Fenced(self.name, instance)]
+        self._heard_at = now
+        if instance == self._instance:
+            return []
+        deaths = self._count_deaths()
+        self._change_to(instance)
+        return [Serving(self.name, instance), *deaths, *self._give(now)]
+
+    def detach(self, instance: str) -> list[ConsumerDecision]:
+        """A process says goodbye and hands back what it holds: no death."""
+        if instance != self._instance:
+            return []
+        self._change_to(None)
+        return [Serving(self.name, None)]
+
+    def ack(self, number: int, now: float) -> list[ConsumerDecision]:
+        """The work is done. That is a fact whichever attempt or instance did it, so it is never too old to count."""
+        entry = self._entries.get(number)
+        if entry is None:
+            return []
+        self._settle(entry)
+        return [Settled(self.name, number), *self._give(now)]
+
+    def working(self, number: int, attempt: int, instance: str, now: float) -> None:
+        """It is still being worked on; said of an older attempt or by an older instance, it means nothing."""
+        entry = self._in_hand.get(number)
+        if entry is not None and entry.attempt == attempt and instance == self._instance:
+            entry.due = now + self.ack_wait
+            self._heard_at = now
+
+    def hasten(self, due: float) -> None:
+        """Deliveries may have been lost: end the silence on what is in hand at `due`, if not before."""
+        for entry in self._in_hand.values():
+            entry.due = min(entry.due, due)
+
+    def tick(self, now: float) -> list[ConsumerDecision]:
+        """Give again what has been silent for too long: the delivery or its acknowledgement was lost."""
+        if now - self._heard_at > GONE_AFTER * self.ack_wait:
+            return []
+        return [self._deliver(entry, now) for entry in self._in_hand.values() if entry.due <= now]
+
+    def _give(self, now: float) -> list[ConsumerDecision]:
+        """Hand out by number. A suspect waits until nothing is in hand, and everything behind it waits with it."""
+        given: list[ConsumerDecision] = []
+        while self._instance is not None and self._ready and len(self._in_hand) < self.max_in_hand:
+            entry = self._entries.get(self._ready[0])
+            if entry is not None:
+                if self._in_hand and (entry.deaths.of_a_suspect or self._runs_alone):
+                    break
+                self._in_hand[entry.number] = entry
+                given.append(self._deliver(entry, now))
+            heapq.heappop(self._ready)
+        return given
+
+    @property
+    def _runs_alone(self) -> bool:
+        return next(iter(self._in_hand.values())).deaths.of_a_suspect
+
+    def _deliver(self, entry: _Entry, now: float) -> Deliver:
+        assert self._instance is not None
+        entry.attempt += 1
+        entry.due = now + self.ack_wait
+        before = takewhile(lambda number: number != entry.number, self._lanes[entry.lane].window)
+        return Deliver(self.name, entry.number, entry.attempt, self._instance, max(before, default=0))
+
+    def _change_to(self, instance: str | None) -> None:
+        if self._instance is not None:
+            self._fenced.append(self._instance)
+        self._instance = instance
+        for number in self._in_hand:
+            heapq.heappush(self._ready, number)
+        self._in_hand.clear()
+
+    def _count_deaths(self) -> list[ConsumerDecision]:
+        decisions: list[ConsumerDecision] = []
+        for entry in list(self._in_hand.values()):
+            total, alone = entry.deaths
+            entry.deaths = Deaths(total + 1, alone + entry.deaths.of_a_suspect)
+            if entry.deaths.alone < self.max_deliver:
+                decisions.append(Died(self.name, entry.number, entry.deaths))
+                continue
+            self._settle(entry)
+            reason = f"{total + 1} processes died with it in hand, {entry.deaths.alone} of them with nothing else"
+            decisions.append(Park(self.name, entry.number, reason))
+        return decisions
+
+    def _settle(self, entry: _Entry) -> None:
+        del self._entries[entry.number]
+        self._in_hand.pop(entry.number, None)
+        while self._order and self._order[0] not in self._entries:
+            self._order.popleft()
+        self._lanes[entry.lane].window.pop(entry.number, None)
+        self._promote(entry.lane)
+
+    def _promote(self, name: str) -> None:
+        """Fill a lane's window."""
+        lane = self._lanes[name]
+        while lane.waiting and len(lane.window) < self._lane_width:
+            number = lane.waiting.popleft()
+            if number in self._entries:
+                lane.window[number] = None
+                heapq.heappush(self._ready, number)
+        if not lane.window:
+            del self._lanes[name]

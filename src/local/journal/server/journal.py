@@ -1,0 +1,204 @@
+"""The journal: keeps every confirmed and recorded message, and gives durable consumers what they have not done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import ClassVar, Self
+
+from pydantic import Field
+
+from local.bus.blobs import BlobStore
+from local.bus.rejects import FILE_NAME as REJECTED
+from local.bus.rejects import RejectLog
+from local.config import Settings
+from local.errors import LocalError, StoreDamaged
+from local.journal.server.journal_redaction import YOUNG_SECONDS, JournalRedaction
+from local.journal.server.journal_writer import JournalWriter
+from local.journal.store.entry import Stored
+from local.journal.store.schema import FILE_NAME
+from local.journal.store.store import JournalStore
+from local.protocol.envelope import Envelope
+from local.protocol.journal_messages import (
+    JournalEntries,
+    JournalEntry,
+    JournalOpened,
+    JournalRead,
+    JournalRedact,
+    JournalRedacted,
+)
+from local.protocol.messages import ErrorInfo, Message
+from local.runtime.participant import Kind, Participant, Resources, on
+
+log = logging.getLogger(__name__)
+
+DAY = 24 * 60 * 60.0
+READ_BYTES = 48 * 1024  # of frames in one answer: more would travel as a file of its own
+PAGE = 20
+HOUSEKEEPING_SECONDS = 600.0
+
+
+class JournalConfig(Settings):
+    """`journal.yaml`; the comments there say what each key means."""
+
+    max_age_days: float = Field(365.0, gt=0)
+    max_megabytes: float = Field(2048.0, gt=0)
+    ack_wait_seconds: float = Field(1.0, gt=0)
+    max_deliver: int = Field(3, ge=1)
+
+
+class Journal(Participant):
+    """Numbers, commits and confirms; see `JournalWriter`. Its own messages wait for nobody."""
+
+    name = "journal"
+    kind = Kind.SERVICE
+    Config = JournalConfig
+    journaled: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        config: JournalConfig,
+        store: JournalStore,
+        blobs: BlobStore | None = None,
+        rejects: RejectLog | None = None,
+    ) -> None:
+        """`blobs` is where the large fields lie of what it keeps; `rejects` holds samples of what nobody took."""
+        super().__init__(config)
+        self._settings, self._store = config, store
+        self._redaction = JournalRedaction(store, blobs, rejects)
+        self._damage = ""
+
+    @classmethod
+    def build(cls, config: JournalConfig, resources: Resources) -> Self:
+        """With its file below the data directory."""
+        folder = resources.data_dir
+        return cls(config, JournalStore(folder / FILE_NAME), BlobStore(folder / "blobs"), RejectLog(folder / REJECTED))
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Open the file, listen, and only then serve."""
+        settings = self._settings
+        async with self._store as store, self._suspecting(), asyncio.TaskGroup() as tasks:
+            self._writer = JournalWriter(
+                self.bus,
+                store,
+                ack_wait=settings.ack_wait_seconds,
+                max_deliver=settings.max_deliver,
+                clock=time.monotonic,
+            )
+            if store.damage is not None:
+                self._damage = str(store.damage)
+                log.error("%s", self._damage)
+            self._writer.subscribe()
+            await self.bus.ready()
+            working = [tasks.create_task(self._writer.run()), tasks.create_task(self._keep_house())]
+            yield
+            await self._writer.catch_up()  # what is committed has to be told: cancelled in between, it would not be
+            for task in working:
+                task.cancel()
+            await asyncio.wait(working)
+            await self._writer.finish()
+
+    @asynccontextmanager
+    async def _suspecting(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except* StoreDamaged:
+            self._store.suspect()
+            raise
+
+    async def announce(self) -> None:
+        """Have everybody send again what is not confirmed, and attach."""
+        self._writer.reconnected()
+        self.bus.post(JournalOpened())
+
+    def figures(self) -> dict[str, int]:
+        """How much was committed, and what is pending for whom."""
+        return self._writer.figures()
+
+    def details(self) -> dict[str, str]:
+        """What is wrong with it, if anything is."""
+        problem = self._writer.problem or self._damage
+        return {"problem": problem} if problem else {}
+
+    @on(JournalRead, concurrency=8)
+    async def read(self, request: JournalRead, envelope: Envelope) -> JournalEntries:
+        """Somebody wants to know what is on record."""
+        entries: list[JournalEntry] = []
+        room = READ_BYTES
+        async with aclosing(self._find(request)) as found:
+            async for stored in found:
+                room -= len(stored.entry.frame)
+                if room < 0 and entries:
+                    return JournalEntries(entries=tuple(entries), more=True)
+                frame = stored.entry.frame.decode()
+                entries.append(
+                    JournalEntry(
+                        number=stored.number, committed_at=stored.committed_at, redacted=stored.redacted, frame=frame
+                    )
+                )
+        return JournalEntries(entries=tuple(entries), more=len(entries) == request.limit)
+
+    @on(JournalRedact, concurrency=8)
+    async def redact(self, request: JournalRedact, envelope: Envelope) -> JournalRedacted:
+        """Somebody has deleted something: its payloads go, and the large fields that nobody else refers to."""
+        await self._writer.catch_up()
+        count = await self._redaction.carry_out(request)
+        await self._sweep(YOUNG_SECONDS)
+        return JournalRedacted(count=count)
+
+    def error_reply(self, message: Message, error: Exception) -> Message | None:
+        """Why the record could not be read or changed."""
+        info = ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)
+        if isinstance(error, StoreDamaged):
+            self._damage = str(error)
+            self._store.suspect()
+        if isinstance(message, JournalRead):
+            return JournalEntries(error=info)
+        return JournalRedacted(error=info) if isinstance(message, JournalRedact) else None
+
+    async def _find(self, request: JournalRead) -> AsyncGenerator[Stored, None]:
+        """What is asked for; not all of it in memory at a time."""
+        after, left = request.after, request.limit
+        while left:
+            page = await self._store.read(
+                limit=min(left, PAGE),
+                after=after,
+                subjects=request.subjects,
+                session_id=request.session_id,
+                correlation_id=request.correlation_id,
+            )
+            for stored in page:
+                yield stored
+            if len(page) < PAGE:
+                return
+            after, left = page[-1].number, max(0, left - PAGE)
+
+    async def _keep_house(self) -> None:
+        """Look through the whole file once, and remove now and then what is too old or too much."""
+        damage = await self._store.verify()
+        if damage is not None:
+            raise StoreDamaged(f"{damage}; the journal is opened anew")
+        sweeps = False  # not before whoever waited for this process has sent again what it had to say
+        while True:
+            try:
+                removed = await self._store.retain(self._settings.max_age_days * DAY, self._max_bytes)
+                if removed:
+                    log.info("%d messages that nobody needs any more were removed", removed)
+                if sweeps:
+                    await self._sweep(HOUSEKEEPING_SECONDS)
+            except LocalError as error:
+                log.warning("nothing could be removed: %s", error)
+            await asyncio.sleep(HOUSEKEEPING_SECONDS)
+            sweeps = True
+
+    async def _sweep(self, age_seconds: float) -> None:
+        if not self._writer.problem:  # else what refers to a large field may be waiting for room
+            await self._redaction.sweep(age_seconds)
+
+    @property
+    def _max_bytes(self) -> int:
+        return int(self._settings.max_megabytes * 1024 * 1024)

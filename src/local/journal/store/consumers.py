@@ -1,0 +1,190 @@
+"""Durable consumers in SQL: who is registered, what happens to each, what none needs any more. In the caller's
+transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from local.errors import NotOnRecord
+from local.journal.store.entries import of_subjects
+from local.journal.store.entry import ConsumerChanges, ConsumerState, Deaths
+from local.journal.store.schema import put, read_state, rows, write_state
+
+
+def register(db: sqlite3.Connection, name: str, subjects: Sequence[str], floor: int) -> ConsumerState:
+    """Register a consumer that needs what comes above `floor`; one that is known keeps its floor.
+
+    After damage to the consumers' rows a name that is unknown may be one that was lost: it gets everything.
+    """
+    state = read_state(db)
+    known = next(_find(db, name), None)
+    if known is None and state.consumers_in_doubt:
+        floor = 0
+    if known is None or known.subjects != tuple(subjects):
+        put_consumer(db, name, subjects, known.floor if known else floor)
+        write_state(db, state.changed())
+    return consumer(db, name)
+
+
+def forget(db: sqlite3.Connection, name: str) -> None:
+    """Remove a consumer: nothing is kept for it any longer."""
+    registration(db, name)
+    db.execute("DELETE FROM consumers WHERE name = ?", (name,))
+    for table in ("deliveries", "servers"):
+        db.execute(f"DELETE FROM {table} WHERE consumer = ?", (name,))
+    write_state(db, read_state(db).changed())
+
+
+def registration(db: sqlite3.Connection, name: str) -> ConsumerState:
+    """A consumer's subjects and floor, nothing else. Raises `NotOnRecord` for a name that was never registered."""
+    for known in _find(db, name):
+        return known
+    raise NotOnRecord(f"journal: no durable consumer {name!a} is registered")
+
+
+def consumer(db: sqlite3.Connection, name: str) -> ConsumerState:
+    """Everything that is known of a consumer. Raises `NotOnRecord`."""
+    known = registration(db, name)
+    acknowledged = set()
+    for _, number, is_acknowledged, total, alone, reason in rows(db, "deliveries", "consumer = ?", (name,)):
+        if is_acknowledged:
+            acknowledged.add(number)
+        if reason is not None:
+            known.parked[number] = reason
+        if total:
+            known.deaths[number] = Deaths(total, alone)
+    served_by, fenced = servers(db, name)
+    return ConsumerState(
+        name, known.subjects, known.floor, frozenset(acknowledged), known.deaths, known.parked, served_by, fenced
+    )
+
+
+def consumer_names(db: sqlite3.Connection) -> list[str]:
+    """All that are registered."""
+    return sorted(name for name, *_ in rows(db, "consumers"))
+
+
+def servers(db: sqlite3.Connection, name: str) -> tuple[str | None, tuple[str, ...]]:
+    """The instance that serves a consumer now, and those before it."""
+    for _, served_by, fenced in rows(db, "servers", "consumer = ?", (name,)):
+        return served_by, tuple(json.loads(fenced))
+    return None, ()
+
+
+def put_consumer(db: sqlite3.Connection, name: str, subjects: Sequence[str], floor: int) -> None:
+    """Write a registration, over the one before."""
+    put(db, "consumers", (name, json.dumps(list(subjects)), floor))
+
+
+def _find(db: sqlite3.Connection, name: str) -> Iterator[ConsumerState]:
+    for _, subjects, floor in rows(db, "consumers", "name = ?", (name,)):
+        yield ConsumerState(name, tuple(json.loads(subjects)), floor)
+
+
+MAX_FENCED = 64
+_UNTOUCHED = (0, Deaths(0, 0), None)
+
+
+def apply(db: sqlite3.Connection, changes: Mapping[str, ConsumerChanges]) -> None:
+    """Write what happened to each consumer. Raises `NotOnRecord` for one that is not registered."""
+    state = read_state(db)
+    for name, change in changes.items():
+        _put_deliveries(db, name, change, state.last_number)
+        if change.served_by:
+            _put_servers(db, name, change.served_by)
+    if any(change.deaths or change.parked or change.served_by for change in changes.values()):
+        write_state(db, state.changed())  # not for what is settled: losing that means one more delivery
+
+
+def first_needed(db: sqlite3.Connection, known: ConsumerState, last: int, settled: Collection[int] = ()) -> int:
+    """The lowest number that a consumer still needs; one above the last when it needs none.
+
+    `settled` are numbers that are about to be written as such.
+    """
+    is_settled = "SELECT 1 FROM deliveries WHERE consumer = ? AND number = ? AND (acknowledged OR parked IS NOT NULL)"
+    for (number,) in of_subjects(db, "number", known.subjects, known.floor):
+        if number not in settled and db.execute(is_settled, (known.name, number)).fetchone() is None:
+            return int(number)
+    return last + 1
+
+
+def _put_deliveries(db: sqlite3.Connection, name: str, change: ConsumerChanges, last: int) -> None:
+    """A number that is not given out yet is no message, and nothing to settle."""
+    known = registration(db, name)
+    settled = {number for number in change.settled | change.parked.keys() if known.floor < number <= last}
+    floor = first_needed(db, known, last, settled) - 1 if settled else known.floor
+    if floor > known.floor:
+        put_consumer(db, name, known.subjects, floor)
+        db.execute("DELETE FROM deliveries WHERE consumer = ? AND number <= ? AND parked IS NULL", (name, floor))
+    for number in settled | change.deaths.keys():
+        if floor < number <= last or (number in settled and number in change.parked):
+            acknowledged, deaths, reason = _delivery(db, name, number)
+            put(
+                db,
+                "deliveries",
+                (name, number, int(acknowledged or number in change.settled), *change.deaths.get(number, deaths),
+                 change.parked.get(number, reason)),
+            )  # fmt: skip
+
+
+def _delivery(db: sqlite3.Connection, name: str, number: int) -> tuple[int, Deaths, str | None]:
+    for _, _, acknowledged, total, alone, reason in rows(
+        db, "deliveries", "consumer = ? AND number = ?", (name, number)
+    ):
+        return acknowledged, Deaths(total, alone), reason
+    return _UNTOUCHED
+
+
+def _put_servers(db: sqlite3.Connection, name: str, instances: Sequence[str | None]) -> None:
+    current, before = servers(db, name)
+    fenced = deque(before, MAX_FENCED)
+    for instance in instances:
+        if current is not None and current != instance:
+            fenced.append(current)
+        current = instance
+    put(db, "servers", (name, current, json.dumps(list(fenced))))
+
+
+SLICE = 500  # entries removed in one transaction: appends wait no longer than for that
+_ENTRY_OVERHEAD = 500  # bytes of header columns and indexes
+
+
+def remove_slice(db: sqlite3.Connection, committed_before: float, max_bytes: int) -> int:
+    """Remove the oldest entries that are too old or too many, at most `SLICE` of them; returns how many.
+
+    Always a prefix, up to the first that is needed, so that a number missing in the middle is damage and nothing else.
+    """
+    state = read_state(db)
+    last = state.last_number
+    needed = min((first_needed(db, registration(db, name), last) for name in consumer_names(db)), default=last + 1)
+    used = _used_bytes(db)
+    excess, average = used - max_bytes, used / (last - state.first_number + 2)
+    removed, cut = 0, 0
+    for number, committed_at, size in db.execute(
+        "SELECT number, committed_at, length(frame) FROM entries WHERE number < ? ORDER BY number LIMIT ?",
+        (needed, SLICE),
+    ):
+        if committed_at >= committed_before and excess <= 0:
+            break
+        removed, cut = removed + 1, number
+        excess -= max(size + _ENTRY_OVERHEAD, average)  # rather too much: what is still over is left to the next slice
+    if removed:
+        for condition in (
+            "entries WHERE number",
+            "gaps WHERE last",
+            "tombstones WHERE up_to",
+            "deliveries WHERE number",
+        ):
+            db.execute(f"DELETE FROM {condition} <= ?", (cut,))
+        write_state(db, state.changed()._replace(first_number=cut + 1))
+    return removed
+
+
+def _used_bytes(db: sqlite3.Connection) -> int:
+    pages, free, size = (
+        db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+    )
+    return int((pages - free) * size)

@@ -1,0 +1,269 @@
+"""What a durable consumer is given, and when."""
+
+import sys
+from collections.abc import Iterable
+
+from local.journal.core.durable_consumer import (
+    ConsumerDecision,
+    ConsumerState,
+    Deaths,
+    Deliver,
+    Died,
+    DurableConsumer,
+    Fenced,
+    Park,
+    Serving,
+    Settled,
+)
+
+
+def consumer(max_in_hand: int = 256, state: ConsumerState | None = None) -> DurableConsumer:
+    return DurableConsumer("critic", ["answer", "tool.result."], ack_wait=10, max_in_hand=max_in_hand, state=state)
+
+
+def given(decisions: Iterable[ConsumerDecision]) -> list[tuple[int, int]]:
+    """(number, attempt) of each delivery."""
+    return [(d.number, d.attempt) for d in decisions if isinstance(d, Deliver)]
+
+
+def filled(*lanes: str, max_in_hand: int = 256) -> DurableConsumer:
+    """Messages 1, 2, 3 … in these lanes, and nobody there yet."""
+    it = consumer(max_in_hand)
+    for number, lane in enumerate(lanes, 1):
+        assert it.add(number, lane, now=0) == []
+    return it
+
+
+def die(it: DurableConsumer, times: int) -> list[ConsumerDecision]:
+    """Processes come one after the other. Returns what the last one's coming leads to."""
+    decisions: list[ConsumerDecision] = []
+    for life in range(times):
+        decisions = it.attach(f"life {life}", now=0)
+    return decisions
+
+
+def test_a_lane_is_given_in_order_and_lanes_side_by_side() -> None:
+    it = filled("a", "a", "b")
+
+    assert given(it.attach("one", now=0)) == [(1, 1), (3, 1)]
+    assert it.ack(1, now=0) == [Settled("critic", 1), Deliver("critic", 2, 1, "one")]
+    assert it.ack(2, now=0) == [Settled("critic", 2)]
+
+
+def test_a_message_that_is_committed_while_a_process_is_there_is_given_at_once() -> None:
+    it = consumer()
+    it.attach("one", now=0)
+
+    assert given(it.add(7, "a", now=0)) == [(7, 1)]
+
+
+def test_a_message_that_is_committed_again_under_its_number_changes_nothing() -> None:
+    it = filled("a")
+
+    assert it.add(1, "a", now=0) == []
+    assert len(it) == 1
+
+
+def test_no_more_than_the_bound_is_in_hand_and_the_lowest_number_comes_next() -> None:
+    it = filled("a", "b", "a", "c", max_in_hand=2)
+
+    assert given(it.attach("one", now=0)) == [(1, 1), (2, 1)]
+    assert given(it.ack(1, now=0)) == [(3, 1)]
+
+
+def test_silence_for_ack_wait_means_another_delivery_and_working_puts_it_off() -> None:
+    it = filled("a", "b")
+    it.attach("one", now=0)
+    it.working(1, attempt=1, instance="one", now=9)
+
+    assert it.next_due == 10
+    assert given(it.tick(now=9.9)) == []
+    assert given(it.tick(now=10)) == [(2, 2)]
+    assert given(it.tick(now=19)) == [(1, 2)]
+
+
+def test_working_of_an_older_attempt_or_another_instance_means_nothing() -> None:
+    it = filled("a")
+    it.attach("one", now=0)
+    it.tick(now=10)
+
+    it.working(1, attempt=1, instance="one", now=15)
+    it.working(1, attempt=2, instance="two", now=15)
+
+    assert it.next_due == 20
+
+
+def test_an_acknowledgement_counts_whichever_attempt_it_is_of() -> None:
+    it = filled("a", "a")
+    it.attach("one", now=0)
+    it.tick(now=10)
+
+    assert given(it.ack(1, now=11)) == [(2, 1)]
+    assert it.ack(1, now=12) == []
+
+
+def test_an_acknowledgement_counts_even_for_what_waits() -> None:
+    it = filled("a", "a", "a")
+    it.attach("one", now=0)
+
+    it.ack(2, now=0)
+
+    assert given(it.ack(1, now=0)) == [(3, 1)]
+
+
+def test_what_a_process_held_is_given_to_its_successor_at_once() -> None:
+    it = filled("a", "a", "b")
+    it.attach("one", now=0)
+
+    assert it.attach("two", now=1) == [
+        Serving("critic", "two"),
+        Died("critic", 1, Deaths(1, 0)),
+        Died("critic", 3, Deaths(1, 0)),
+        Deliver("critic", 1, 2, "two"),
+        Deliver("critic", 3, 2, "two"),
+    ]
+
+
+def test_a_process_that_says_again_that_it_is_there_changes_nothing() -> None:
+    it = filled("a")
+    it.attach("one", now=0)
+
+    assert it.attach("one", now=1) == []
+
+
+def test_a_replaced_instance_is_told_so_and_given_nothing() -> None:
+    it = filled("a")
+    it.attach("one", now=0)
+    it.attach("two", now=0)
+
+    assert it.attach("one", now=1) == [Fenced("critic", "one")]
+    assert it.tick(now=10) == [Deliver("critic", 1, 3, "two")]
+
+
+def test_a_goodbye_hands_back_without_a_death() -> None:
+    it = filled("a")
+    it.attach("one", now=0)
+
+    assert it.detach("one") == [Serving("critic", None)]
+    assert it.tick(now=100) == []
+    assert it.attach("two", now=100) == [Serving("critic", "two"), Deliver("critic", 1, 2, "two")]
+
+
+def test_the_goodbye_of_a_replaced_instance_changes_nothing() -> None:
+    it = filled("a")
+    it.attach("one", now=0)
+    it.attach("two", now=0)
+
+    assert it.detach("one") == []
+    assert given(it.tick(now=10)) == [(1, 3)]
+
+
+def test_what_was_in_hand_at_two_deaths_runs_alone() -> None:
+    it = filled("a", "b", "c", max_in_hand=2)
+
+    assert given(die(it, 3)) == [(1, 3)]
+    assert given(it.add(4, "d", now=0)) == []
+    assert given(it.ack(1, now=0)) == [(2, 3)]
+    assert given(it.ack(2, now=0)) == [(3, 1), (4, 1)]
+
+
+def test_a_suspect_waits_until_nothing_is_in_hand_and_nothing_overtakes_it() -> None:
+    it = consumer(state=ConsumerState(deaths={2: Deaths(2, 0)}))
+    for number, lane in enumerate("abc", 1):
+        it.add(number, lane, now=0)
+
+    assert given(it.attach("one", now=0)) == [(1, 1)]
+    assert given(it.ack(1, now=0)) == [(2, 3)]
+    assert given(it.ack(2, now=0)) == [(3, 1)]
+
+
+def test_three_deaths_alone_park_a_message_and_its_lane_goes_on() -> None:
+    it = filled("a", "a")
+
+    assert given(die(it, 5)) == [(1, 5)]
+    parked, after = it.attach("last", now=0)[1:]
+
+    assert isinstance(parked, Park)
+    assert (parked.number, parked.reason) == (1, "5 processes died with it in hand, 3 of them with nothing else")
+    assert given([after]) == [(2, 1)]
+
+
+def test_an_innocent_one_that_died_beside_a_poisonous_one_is_not_parked() -> None:
+    it = filled("poison", "innocent")
+
+    parked = [d.number for n in range(6) for d in it.attach(str(n), now=0) if isinstance(d, Park)]
+
+    assert parked == [1]
+    assert given(it.tick(now=10)) == [(2, 4)]
+
+
+def test_a_journal_that_was_away_goes_on_with_what_was_stored() -> None:
+    state = ConsumerState(floor=2, settled={4}, deaths={3: Deaths(1, 0)}, instance="two", fenced=["one"])
+    it = consumer(state=state)
+
+    assert [given(it.add(number, "a", now=0)) for number in range(1, 6)] == [[], [], [(3, 2)], [], []]
+    assert it.attach("one", now=0) == [Fenced("critic", "one")]
+    assert it.attach("three", now=0)[1] == Died("critic", 3, Deaths(2, 0))
+
+
+def test_the_floor_is_below_the_oldest_that_is_still_needed() -> None:
+    it = filled("a", "b", "c")
+
+    floors = [it.floor]
+    for number in (2, 1, 3):
+        it.ack(number, now=0)
+        floors.append(it.floor)
+
+    assert floors == [0, 0, 2, 3]
+
+
+def test_it_wants_its_subjects_and_their_families() -> None:
+    it = consumer()
+
+    assert [it.wants(s) for s in ("answer", "answer.dialog", "tool.result.x", "tool.result")] == [1, 0, 1, 0]
+
+
+def calls_for_each_acknowledgement(waiting: int) -> float:
+    """Python's and C's function calls, so that a busy machine makes no difference."""
+    it = filled(*(str(n % 100) for n in range(waiting)), max_in_hand=10)
+    it.attach("one", now=0)
+    calls = 0
+
+    def count(frame: object, event: str, arg: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        for number in range(1, 101):
+            it.ack(number, now=0)
+    finally:
+        sys.setprofile(None)
+    return calls / 100
+
+
+def test_the_price_of_an_event_does_not_grow_with_what_waits() -> None:
+    assert calls_for_each_acknowledgement(10_000) < 2 * calls_for_each_acknowledgement(200)
+
+
+def test_a_process_that_says_nothing_any_more_is_given_nothing_again_until_it_is_heard() -> None:
+    it = filled("a")
+    it.attach("one", now=0)
+    assert given(it.tick(now=10)) == [(1, 2)]
+
+    assert it.tick(now=100) == []
+
+    assert it.attach("one", now=101) == []
+    assert given(it.tick(now=101)) == [(1, 3)]
+
+
+def test_after_a_lost_connection_what_is_in_hand_is_given_again_soon_unless_it_is_worked_on() -> None:
+    it = filled("a", "b")
+    it.attach("one", now=0)
+    it.hasten(due=3)
+
+    it.working(1, attempt=1, instance="one", now=2)
+
+    assert it.tick(now=2.9) == []
+    assert given(it.tick(now=3)) == [(2, 2)]
+    assert given(it.tick(now=12)) == [(1, 2)]

@@ -1,0 +1,65 @@
+"""A full disk: refused by name, nothing lost, and on it goes when there is space."""
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from local.errors import StoreFull
+from local.journal.store.entry import Appended, Entry
+from local.journal.store.store import JournalStore
+
+MakeEntry = Callable[..., Entry]
+
+
+async def numbers(store: JournalStore, **wanted: object) -> list[int]:
+    return [stored.number for stored in await store.read(limit=10_000, **wanted)]  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    mounted = mount and subprocess.run([mount, "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True)
+    if not mounted or mounted.returncode:
+        pytest.skip("mounting a small disk takes the rights of the system's owner")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+async def test_a_store_without_room_says_so_and_works_again_when_there_is_some(path: Path, entry: MakeEntry) -> None:
+    async with JournalStore(path) as store:
+        await store.commit([entry(0)])
+        (pages,) = await store._database.run(lambda db: tuple(db.execute("PRAGMA page_count").fetchone()))
+        await store._database.run(lambda db: db.execute(f"PRAGMA max_page_count={pages}").fetchall())
+        large = [entry(number, payload=b"x" * 50_000) for number in range(1, 3)]
+        failed = await asyncio.gather(*(store.commit([each]) for each in large), return_exceptions=True)
+        assert [type(error) for error in failed] == [StoreFull] * 2
+        assert str(failed[0]) == f"{path}: the disk is full; free some space and try again"
+        assert await numbers(store) == [1]
+        await store._database.run(lambda db: db.execute("PRAGMA max_page_count=100000").fetchall())
+        assert await store.commit(large) == [Appended(2, True), Appended(3, True)]
+    async with JournalStore(path) as store:
+        assert store.damage is None
+        assert await numbers(store) == [1, 2, 3]
+
+
+async def test_a_full_disk_loses_nothing_that_was_acknowledged(tiny_disk: Path, entry: MakeEntry) -> None:
+    ballast = tiny_disk / "ballast"
+    ballast.write_bytes(b"x" * 500_000)
+    acknowledged = []
+    async with JournalStore(tiny_disk / "journal.db") as store:
+        with pytest.raises(StoreFull):
+            for number in range(1000):
+                acknowledged += await store.commit([entry(number, payload=b"x" * 5000)])
+        ballast.unlink()
+        acknowledged += await store.commit([entry(1000)])
+        assert await numbers(store) == [appended.number for appended in acknowledged]
+        assert await store.verify() is None
+    async with JournalStore(tiny_disk / "journal.db") as store:
+        assert store.damage is None
+        assert await numbers(store) == [appended.number for appended in acknowledged]

@@ -1,0 +1,67 @@
+"""Removing the oldest entries, as far as nobody needs them."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from local.journal.store.entry import Appended, ConsumerChanges, Entry
+from local.journal.store.store import JournalStore
+
+MakeEntry = Callable[..., Entry]
+FOREVER, UNLIMITED = 1e12, 2**60
+
+
+async def numbers(store: JournalStore, **wanted: object) -> list[int]:
+    return [stored.number for stored in await store.read(limit=10_000, **wanted)]  # type: ignore[arg-type]
+
+
+async def test_retention_removes_what_is_too_old(store: JournalStore, clock: Any, entry: MakeEntry) -> None:
+    await store.commit([entry(1), entry(2)])
+    clock.now += 100
+    await store.commit([entry(3)])
+    assert await store.retain(50, UNLIMITED) == 2
+    assert await numbers(store) == [3]
+    assert await store.verify() is None
+    clock.now += 100
+    assert await store.retain(50, UNLIMITED) == 1
+    assert await store.commit([entry(4)]) == [Appended(4, True)]
+
+
+async def test_retention_keeps_the_file_within_its_size(path: Path, store: JournalStore, entry: MakeEntry) -> None:
+    for start in range(0, 2000, 500):
+        await store.commit(
+            [entry(number, payload=os.urandom(1000).hex().encode()) for number in range(start, start + 500)]
+        )
+    assert await store.retain(FOREVER, 1_000_000) > 1000
+    left = await numbers(store)
+    assert left == list(range(left[0], 2001))
+    assert len(left) > 200
+    assert await store.retain(FOREVER, 1_000_000) == 0
+
+
+async def test_retention_never_removes_what_a_consumer_has_not_settled(
+    store: JournalStore, clock: Any, entry: MakeEntry
+) -> None:
+    await store.register("critic", ["query.received"])
+    await store.commit([entry(1, subject="other"), entry(2), entry(3), entry(4, subject="other"), entry(5)])
+    clock.now += 100
+    assert await store.retain(0, 0) == 1
+    await store.note({"critic": ConsumerChanges(settled={2, 5})})
+    await store.commit([], {"critic": ConsumerChanges(parked={3: "why"})})
+    assert await store.retain(0, 0) == 4
+    await store.commit([entry(6)])
+    assert await store.retain(0, 0) == 0
+    assert (await store.consumer("critic")).parked == {}
+    await store.forget("critic")
+    assert await store.retain(0, 0) == 1
+
+
+async def test_everything_removed_still_opens_and_goes_on_counting(path: Path, clock: Any, entry: MakeEntry) -> None:
+    async with JournalStore(path, clock=clock) as store:
+        await store.commit([entry(number) for number in range(5)])
+        clock.now += 1
+        assert await store.retain(0, 0) == 5
+    async with JournalStore(path) as store:
+        assert store.damage is None
+        assert await store.commit([entry(9)]) == [Appended(6, True)]

@@ -28,8 +28,8 @@ from local.journal.client.journal_client import JournalClient
 from local.journal.server.journal import Journal, JournalConfig
 from local.journal.store.store import JournalStore
 from local.protocol.envelope import Envelope
-from local.runtime.host import Host
 from local.runtime.participant import Participant
+from local.runtime.participant_runner import ParticipantRunner
 
 SECONDS = 30.0  # a test that waits so long has failed
 
@@ -121,7 +121,7 @@ class Served:
     def __init__(self, participant: Participant, bus: Bus, end: Leaky) -> None:
         self.participant, self.bus, self._end = participant, bus, end
         self._stop, self._ready = asyncio.Event(), asyncio.Event()
-        self.task = asyncio.create_task(Host(participant, bus).run(self._stop, self._ready.set))
+        self.task = asyncio.create_task(ParticipantRunner(participant, bus).run(self._stop, self._ready.set))
 
     async def ready(self) -> None:
         ready = asyncio.create_task(self._ready.wait())

@@ -114,14 +114,14 @@ import asyncio, sys
 from pathlib import Path
 from local.apps.participant import open_bus
 from local.bus.address import BusAddress
-from local.runtime.host import Host
+from local.runtime.participant_runner import ParticipantRunner
 from local.journal.server.journal import Journal, JournalConfig
 from local.journal.store.store import JournalStore
 
 async def main():
     journal = Journal(JournalConfig(), JournalStore(Path(sys.argv[1]) / "journal.db"))
     bus = open_bus("journal", BusAddress(*sys.argv[2:]), Path(sys.argv[1]))
-    await Host(journal, bus).run(asyncio.Event(), lambda: print("ready", flush=True))
+    await ParticipantRunner(journal, bus).run(asyncio.Event(), lambda: print("ready", flush=True))
 
 asyncio.run(main())
 """

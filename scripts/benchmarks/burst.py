@@ -19,8 +19,8 @@ from local.bus.bus import Bus
 from local.bus.zeromq import ZeroMQTransport
 from local.protocol.envelope import Envelope
 from local.protocol.messages import AnswerDialog, BusGap
-from local.runtime.host import Host
 from local.runtime.participant import Participant, Settingless, on
+from local.runtime.participant_runner import ParticipantRunner
 
 SENT = 200_000
 SETTLE_SECONDS = 20.0  # for a backlog to be worked off, the next status beat to arrive, gaps to be reported
@@ -104,7 +104,7 @@ async def _sink(pipe: Pipe, address: BusAddress, stands_still: bool) -> None:
 
 
 async def _host(participant: Participant, address: BusAddress, pipe: Pipe, *, announce: bool) -> None:
-    host = Host(participant, Bus(participant.name, ZeroMQTransport(address)))
+    host = ParticipantRunner(participant, Bus(participant.name, ZeroMQTransport(address)))
     await host.run(asyncio.Event(), (lambda: pipe.send("ready")) if announce else (lambda: None))
 
 

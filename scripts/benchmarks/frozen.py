@@ -24,8 +24,8 @@ from local.journal.client.journal_client import JournalClient
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.judgement_messages import CritiqueResult as Confirmed
 from local.protocol.messages import AnswerDialog, GenerationToken, Message
-from local.runtime.host import Host
 from local.runtime.participant import Participant, Settingless, on
+from local.runtime.participant_runner import ParticipantRunner
 
 PAIRS = 5
 SECONDS = 10
@@ -150,7 +150,7 @@ def sleep(pipe: Pipe, address: BusAddress) -> None:
 async def _sleep(pipe: Pipe, address: BusAddress) -> None:
     sleeper = _Sleeper(pipe)
     bus = Bus(sleeper.name, ZeroMQTransport(address), durability=JournalClient())
-    await Host(sleeper, bus).run(asyncio.Event(), lambda: pipe.send("ready"))
+    await ParticipantRunner(sleeper, bus).run(asyncio.Event(), lambda: pipe.send("ready"))
 
 
 async def run() -> list[Figure]:

@@ -21,7 +21,7 @@ from local.journal.server.journal import Journal, JournalConfig
 from local.journal.store.store import JournalStore
 from local.protocol.envelope import new_id
 from local.protocol.messages import QueryReceived
-from local.runtime.host import Host
+from local.runtime.participant_runner import ParticipantRunner
 
 ONE_BY_ONE = 1000
 PUBLISHERS = 50
@@ -37,7 +37,9 @@ def keep(pipe: Pipe, address: BusAddress, folder: Path) -> None:
 
 async def _keep(pipe: Pipe, address: BusAddress, folder: Path) -> None:
     journal = Journal(JournalConfig(), JournalStore(folder / "journal.db"))
-    await Host(journal, Bus("journal", ZeroMQTransport(address))).run(asyncio.Event(), lambda: pipe.send("ready"))
+    await ParticipantRunner(journal, Bus("journal", ZeroMQTransport(address))).run(
+        asyncio.Event(), lambda: pipe.send("ready")
+    )
 
 
 def publish(pipe: Pipe, address: BusAddress) -> None:

@@ -1,4 +1,4 @@
-"""Our bus: a `Bus` that publishes and asks, a participant on its `Host` that handles."""
+"""Our bus: a `Bus` that publishes and asks, a participant on its `ParticipantRunner` that handles."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from local.bus.bus import Bus
 from local.bus.zeromq import ZeroMQTransport
 from local.protocol.envelope import Envelope
 from local.protocol.messages import AnswerDialog, ToolRequest, ToolResult
-from local.runtime.host import Host
 from local.runtime.participant import Participant, Settingless, on
+from local.runtime.participant_runner import ParticipantRunner
 
 
 def talk(pipe: Pipe, address: BusAddress) -> None:
@@ -59,5 +59,5 @@ async def _talk(pipe: Pipe, address: BusAddress) -> None:
 
 
 async def _listen(pipe: Pipe, address: BusAddress) -> None:
-    host = Host(_Listener(Meter(pipe)), Bus("bench_listener", ZeroMQTransport(address)))
+    host = ParticipantRunner(_Listener(Meter(pipe)), Bus("bench_listener", ZeroMQTransport(address)))
     await host.run(asyncio.Event(), lambda: pipe.send("ready"))

@@ -14,7 +14,7 @@ from local.journal.store.store import JournalStore
 from local.models.chat import ToolCall
 from local.protocol.journal_messages import JournalConfirmed, JournalFenced
 from local.protocol.messages import AgentTransition, BusDead, GenerationToken, QueryFailed, ResponseGeneration
-from local.runtime.host import STOP_SECONDS
+from local.runtime.participant_runner import STOP_SECONDS
 
 
 async def test_a_second_process_takes_over_and_the_first_one_ends(

@@ -17,7 +17,7 @@ from local.protocol.messages import (
     QueryFailed,
     ResponseGeneration,
 )
-from local.runtime.host import STOP_SECONDS
+from local.runtime.participant_runner import STOP_SECONDS
 
 Break = Callable[..., asyncio.Event]
 

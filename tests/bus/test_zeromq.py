@@ -21,8 +21,8 @@ from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.handshake import Handshake
 from local.bus.inbox import Inbox
-from local.bus.outbox import Outbox
 from local.bus.proxy import Proxy, load_or_make_keys
+from local.bus.send_queue import SendQueue
 from local.bus.zeromq import ZeroMQTransport
 from local.errors import BadBusAddress, BusClosed, BusNotReady, PublishTimeout, RequestTimeout
 from local.protocol.envelope import MAX_FRAME, Envelope
@@ -320,10 +320,10 @@ async def test_while_the_socket_is_full_the_loop_goes_on(full: Full) -> None:
     handshake = Handshake(lambda number: handshake.returned(number), lambda: None)
     handshake.link(True)
     await handshake.shake("ipc:", 10)
-    outbox = Outbox(full.transport, handshake, counters)
+    send_queue = SendQueue(full.transport, handshake, counters)
     with pytest.raises(PublishTimeout):
-        await outbox.send(b"x", "s", 0.05)
-    sending = asyncio.create_task(outbox.send(b"x", "s", 10))
+        await send_queue.send(b"x", "s", 0.05)
+    sending = asyncio.create_task(send_queue.send(b"x", "s", 10))
     while not sending.done():
         await asyncio.to_thread(full.read)
     assert counters == {"waited": 2, "dropped": 1, "published": 1}

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from local.errors import ConfigError, StartFailed, UnknownParticipant
-from local.runtime.supervisor import ChildSpec, ChildState, State, Supervisor
+from local.runtime.supervisor import ChildPhase, ChildSpec, ChildState, Supervisor
 
 TARGETS = Path(__file__).parent / "targets"
 PATIENCE = 30.0
@@ -58,24 +58,24 @@ async def come_back(supervisor: Supervisor, name: str, restarts: int = 1) -> Chi
     """Wait until the child is ready again after so many restarts."""
     async with asyncio.timeout(PATIENCE):
         await supervisor.wait_until(
-            lambda _: child(supervisor, name).restarts >= restarts and child(supervisor, name).state is State.READY
+            lambda _: child(supervisor, name).restarts >= restarts and child(supervisor, name).state is ChildPhase.READY
         )
     return child(supervisor, name)
 
 
 async def test_a_child_that_outlives_its_group_is_stopped_when_the_others_of_it_have_ended() -> None:
-    told: list[tuple[str, State]] = []
+    told: list[tuple[str, ChildPhase]] = []
     journal, others = replace(spec("journal"), outlives=True), [spec("memory"), spec("critic")]
     async with Supervisor([[journal, *others]], on_change=lambda child: told.append((child.name, child.state))):
         pass
-    stopping = told.index(("journal", State.STOPPING))
-    assert all(told.index((child.name, State.STOPPED)) < stopping for child in others)
+    stopping = told.index(("journal", ChildPhase.STOPPING))
+    assert all(told.index((child.name, ChildPhase.STOPPED)) < stopping for child in others)
 
 
 async def test_a_signal_that_children_get_too_changes_nothing_about_the_order_of_their_end(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:
-    told: list[tuple[str, State]] = []
+    told: list[tuple[str, ChildPhase]] = []
     journal, slow = replace(spec("journal"), outlives=True), spec("memory", "slow_goodbye", pair[1])
     stages = [[journal, slow]]
     async with Supervisor(
@@ -84,23 +84,30 @@ async def test_a_signal_that_children_get_too_changes_nothing_about_the_order_of
         for name in ("journal", "memory"):
             process(supervisor, name).send_signal(signal.SIGTERM)
         supervisor.wind_down()
-    assert told[-2:] == [("journal", State.STOPPING), ("journal", State.STOPPED)]
+    assert told[-2:] == [("journal", ChildPhase.STOPPING), ("journal", ChildPhase.STOPPED)]
     assert pair[0].recv(16) == b"goodbye"
 
 
 async def test_every_child_is_ready_before_the_next_starts_and_stops_after_it() -> None:
-    told: list[tuple[str, State]] = []
+    told: list[tuple[str, ChildPhase]] = []
     specs = [spec("proxy"), spec("memory"), spec("critic")]
     async with Supervisor(specs, on_change=lambda child: told.append((child.name, child.state))) as supervisor:
-        assert [child.state for child in supervisor.children] == [State.READY] * 3
+        assert [child.state for child in supervisor.children] == [ChildPhase.READY] * 3
         pids = [child.pid for child in supervisor.children]
 
-    def order(state: State) -> list[int]:
+    def order(state: ChildPhase) -> list[int]:
         return [told.index((name, state)) for name in ("proxy", "memory", "critic")]
 
-    assert all(start > ready for start, ready in zip(order(State.STARTING)[1:], order(State.READY), strict=False))
-    assert order(State.STOPPED) == sorted(order(State.STOPPED), reverse=True)
-    assert order(State.STOPPING)[0] > order(State.STOPPED)[1] > order(State.STOPPING)[1] > order(State.STOPPED)[2]
+    assert all(
+        start > ready for start, ready in zip(order(ChildPhase.STARTING)[1:], order(ChildPhase.READY), strict=False)
+    )
+    assert order(ChildPhase.STOPPED) == sorted(order(ChildPhase.STOPPED), reverse=True)
+    assert (
+        order(ChildPhase.STOPPING)[0]
+        > order(ChildPhase.STOPPED)[1]
+        > order(ChildPhase.STOPPING)[1]
+        > order(ChildPhase.STOPPED)[2]
+    )
     assert not any(psutil.pid_exists(pid) for pid in pids if pid is not None)
 
 
@@ -128,12 +135,12 @@ async def test_a_child_that_is_killed_again_and_again_is_given_up_and_the_rest_k
         process(supervisor, "critic").send_signal(signal.SIGABRT)
         failed = await asyncio.wait_for(supervisor.wait_failed(), PATIENCE)
 
-        assert (failed.name, failed.state, failed.pid) == ("critic", State.FAILED, None)
+        assert (failed.name, failed.state, failed.pid) == ("critic", ChildPhase.FAILED, None)
         assert failed.detail == "killed by SIGABRT"
-        assert child(supervisor, "proxy").state is State.READY
+        assert child(supervisor, "proxy").state is ChildPhase.READY
 
         await supervisor.start("critic")
-        assert (child(supervisor, "critic").state, child(supervisor, "critic").restarts) == (State.READY, 0)
+        assert (child(supervisor, "critic").state, child(supervisor, "critic").restarts) == (ChildPhase.READY, 0)
 
 
 async def test_the_start_fails_without_a_required_child_and_leaves_nothing_running() -> None:
@@ -143,7 +150,7 @@ async def test_the_start_fails_without_a_required_child_and_leaves_nothing_runni
             pytest.fail("must not be entered")
 
     assert told[-1].name == "proxy"
-    assert told[-1].state is State.STOPPED
+    assert told[-1].state is ChildPhase.STOPPED
 
 
 async def test_the_start_goes_on_without_a_child_that_is_not_required_once_it_has_died(
@@ -151,14 +158,14 @@ async def test_the_start_goes_on_without_a_child_that_is_not_required_once_it_ha
 ) -> None:
     pair[0].send(b"!")
     async with running(spec("critic", "die_once", pair[1], required=False), spec("memory")) as supervisor:
-        assert child(supervisor, "critic").state is State.STARTING
-        assert child(supervisor, "memory").state is State.READY
+        assert child(supervisor, "critic").state is ChildPhase.STARTING
+        assert child(supervisor, "memory").state is ChildPhase.READY
 
 
 async def test_a_child_that_dies_at_every_start_is_given_up_after_the_fifth() -> None:
     async with running(spec("critic", "exit_at_once", required=False)) as supervisor:
         async with asyncio.timeout(PATIENCE):
-            await supervisor.wait_until(lambda _: child(supervisor, "critic").state is State.FAILED)
+            await supervisor.wait_until(lambda _: child(supervisor, "critic").state is ChildPhase.FAILED)
 
         assert child(supervisor, "critic").restarts == 4
 
@@ -173,7 +180,7 @@ async def test_a_start_that_takes_too_long_is_a_death() -> None:
 async def test_what_starting_again_cannot_mend_is_given_up_at_once(target: str) -> None:
     async with running(ChildSpec("critic", "agent", target, required=False)) as supervisor:
         async with asyncio.timeout(PATIENCE):
-            await supervisor.wait_until(lambda _: child(supervisor, "critic").state is State.FAILED)
+            await supervisor.wait_until(lambda _: child(supervisor, "critic").state is ChildPhase.FAILED)
 
         assert (child(supervisor, "critic").restarts, child(supervisor, "critic").detail) == (0, "exit status 2")
 
@@ -222,11 +229,11 @@ async def test_a_child_that_is_stopped_while_it_is_forked_stops_too(caplog: pyte
     async with running(spec("critic"), stop_seconds=5.0) as supervisor:
         await supervisor.stop("critic")
         starting = asyncio.create_task(supervisor.start("critic"))
-        await supervisor.wait_until(lambda children: children[0].state is State.STARTING)
+        await supervisor.wait_until(lambda children: children[0].state is ChildPhase.STARTING)
         await supervisor.stop("critic")
         await starting
 
-        assert supervisor.children[0].state is State.STOPPED
+        assert supervisor.children[0].state is ChildPhase.STOPPED
         assert caplog.text == ""
 
 
@@ -236,7 +243,7 @@ async def test_a_child_that_does_not_stop_is_killed() -> None:
         await supervisor.restart("critic")
 
         assert not stubborn.is_running()
-        assert child(supervisor, "critic").state is State.READY
+        assert child(supervisor, "critic").state is ChildPhase.READY
 
 
 async def test_a_child_that_somebody_else_has_stopped_is_started_again() -> None:
@@ -281,9 +288,9 @@ async def test_stopping_and_starting_again_by_name() -> None:
         first = child(supervisor, "critic").pid
         await supervisor.stop("critic")
         await supervisor.stop("critic")
-        assert (child(supervisor, "critic").state, child(supervisor, "critic").pid) == (State.STOPPED, None)
+        assert (child(supervisor, "critic").state, child(supervisor, "critic").pid) == (ChildPhase.STOPPED, None)
         await supervisor.start("critic")
-        assert child(supervisor, "critic").state is State.READY
+        assert child(supervisor, "critic").state is ChildPhase.READY
         assert child(supervisor, "critic").pid != first
 
         with pytest.raises(UnknownParticipant, match="there is no participant critik; there are critic"):
@@ -300,7 +307,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing_running() -> None:
     with pytest.raises(asyncio.CancelledError):
         await starting
 
-    assert [child.state for child in supervisor.children] == [State.STOPPED] * 2
+    assert [child.state for child in supervisor.children] == [ChildPhase.STOPPED] * 2
     assert not any(process.is_running() for process in family)
 
 
@@ -314,6 +321,6 @@ async def test_a_faulty_listener_does_not_end_the_supervision(caplog: pytest.Log
         raise RuntimeError("no ears")
 
     async with Supervisor([spec("critic")], on_change=faulty) as supervisor:
-        assert child(supervisor, "critic").state is State.READY
+        assert child(supervisor, "critic").state is ChildPhase.READY
 
     assert "on_change: RuntimeError: no ears" in caplog.text

@@ -13,7 +13,7 @@ from local.bus.memory import MemoryHub
 from local.journal.client import journal_client
 from local.journal.client.journal_client import JournalClient
 from local.protocol.messages import QueryCancel, ToolRequest, ToolResult, ToolSchema, ToolSchemaRequest
-from local.runtime.host import Host
+from local.runtime.participant_runner import ParticipantRunner
 from local.tools.tool import Tool
 
 SECONDS = 20.0  # a test that waits so long has failed
@@ -60,7 +60,7 @@ async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[Tool
         caller = Caller(bus, tool)
         await bus.ready()
         ready = asyncio.Event()
-        host = Host(tool, Bus(tool.name, hub.transport(), durability=JournalClient()))
+        host = ParticipantRunner(tool, Bus(tool.name, hub.transport(), durability=JournalClient()))
         tasks.append(asyncio.create_task(host.run(stop, ready.set)))
         await asyncio.wait_for(ready.wait(), SECONDS)
         return caller

@@ -10,7 +10,7 @@ from contextlib import suppress
 from local.bus.bus import Bus
 from local.errors import BusNotReady
 from local.protocol.messages import ChildStatus, ParticipantStatus
-from local.runtime.supervisor import ChildState, State, Supervisor
+from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def _status(supervisor: Supervisor, bus: Bus) -> ParticipantStatus:
         kind="supervisor",
         pid=os.getpid(),
         instance=bus.instance,
-        state="ready" if all(child.state is State.READY for child in supervisor.children) else "starting",
+        state="ready" if all(child.state is ChildPhase.READY for child in supervisor.children) else "starting",
         children=tuple(
             ChildStatus(
                 name=child.name,

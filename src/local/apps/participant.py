@@ -23,8 +23,8 @@ from local.bus.zeromq import ZeroMQTransport
 from local.config import environment, load
 from local.errors import ConfigError
 from local.journal.client.journal_client import JournalClient
-from local.runtime.host import Host
 from local.runtime.participant import Participant, Resources
+from local.runtime.participant_runner import ParticipantRunner
 from local.runtime.supervisor import Lifeline
 
 SECRETS = ("api_token", "brave_api_key", "tavily_api_key")
@@ -59,7 +59,7 @@ async def serve(part: Part, stop: asyncio.Event, on_ready: Callable[[], object])
     """Make the participant and serve it until `stop` is set."""
     participant = make(part)
     bus = open_bus(participant.name, part.bus, part.resources.data_dir, journaled=participant.journaled)
-    await Host(participant, bus).run(stop, on_ready)
+    await ParticipantRunner(participant, bus).run(stop, on_ready)
 
 
 def open_bus(sender: str, address: BusAddress, data_dir: Path, *, journaled: bool = False) -> Bus:

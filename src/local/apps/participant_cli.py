@@ -25,9 +25,9 @@ from local.config_models import Endpoint, Routing, load_models
 from local.errors import ConfigError, LocalError, MalformedFrame
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ParticipantStatus
-from local.runtime.host import STATUS_SECONDS
 from local.runtime.logs import configure_logging
 from local.runtime.participant import Resources
+from local.runtime.participant_runner import STATUS_SECONDS
 
 log = logging.getLogger(__name__)
 

@@ -8,14 +8,14 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from local.bus.blobs import BlobStore, is_packed
+from local.bus.dispatcher import Dispatcher
 from local.bus.durability import Consumer, Delivered, Durability
+from local.bus.envelope_factory import EnvelopeFactory
 from local.bus.handshake import Handshake
-from local.bus.outbox import Outbox
-from local.bus.reception import Reception
 from local.bus.rejects import RejectLog
 from local.bus.requests import Requests
 from local.bus.routes import Receive
-from local.bus.sealing import Sealer
+from local.bus.send_queue import SendQueue
 from local.bus.transport import Transport
 from local.errors import BusNotReady, NoJournal, PublishTimeout, RequestTimeout
 from local.protocol.envelope import Envelope, Trace, new_id
@@ -50,7 +50,7 @@ class Bus:
         self.sender = sender
         self.instance = new_id()[:12]
         self.counters: Counter[str] = Counter()
-        self._sealer = Sealer(sender, self.instance, blobs)
+        self._envelopes = EnvelopeFactory(sender, self.instance, blobs)
         self.on_reconnect: list[Callable[[], object]] = []
         self._transport = transport
         self._blobs = blobs
@@ -58,8 +58,8 @@ class Bus:
         self._requests = Requests(self.resend)
         self._hears_replies: dict[str, bool] = {}  # by subject: subscribed to, and whether the subscription is in place
         self._handshake = Handshake(self._send_probe, self._reconnected)
-        self._outbox = Outbox(transport, self._handshake, self.counters)
-        self._reception = Reception(
+        self._send_queue = SendQueue(transport, self._handshake, self.counters)
+        self._dispatcher = Dispatcher(
             sender, self.instance, self.counters, rejects, self._requests.settle, self._handshake.returned
         )
         self._durability = durability
@@ -67,10 +67,10 @@ class Bus:
     @property
     def last_seq(self) -> dict[str, int]:
         """How many messages it has sent, by subject."""
-        return self._sealer.last_seq
+        return self._envelopes.last_seq
 
     async def __aenter__(self) -> Self:
-        self._transport.open(self._reception.on_frame, self._handshake.link)
+        self._transport.open(self._dispatcher.on_frame, self._handshake.link)
         self.subscribe(BUS_PROBE + self.instance, _ignore)
         self.subscribe(PARTICIPANT_STATUS, _ignore)
         if self._durability is not None:
@@ -85,7 +85,7 @@ class Bus:
                 await self._durability.close()
             self._requests.close()
             await self._handshake.close()
-            await self._outbox.close()
+            await self._send_queue.close()
         finally:
             await self._transport.close()
 
@@ -99,7 +99,7 @@ class Bus:
         and has arrived before.
         In place after the next `ready()`. Returns the function that ends the subscription.
         """
-        remove = self._reception.add(subject, receive, repeats=repeats)
+        remove = self._dispatcher.add(subject, receive, repeats=repeats)
         self._fresh.append(subject)
         self._transport.subscribe(subscription(subject))
 
@@ -117,19 +117,19 @@ class Bus:
         fresh, self._fresh = self._fresh, []
         await self._handshake.shake(self._transport.address, seconds)
         for subject in fresh:  # a status beat may have named numbers that went by before the subscription was in place
-            self._reception.forget(subject)
+            self._dispatcher.forget(subject)
 
     def dropped(self, gaps: Mapping[str, int]) -> None:
         """So many recorded messages of its own, by subject, were given up and may be on no record."""
-        self._reception.losses.dropped(self.instance, gaps)
+        self._dispatcher.losses.dropped(self.instance, gaps)
 
     def overflowed(self, envelope: Envelope) -> None:
         """A consumer had no room for this envelope: count it as missed, as a loss on the way would be."""
-        self._reception.losses.overflowed(envelope)
+        self._dispatcher.losses.overflowed(envelope)
 
     def take_gaps(self) -> list[BusGap]:
         """The losses noticed since the last call, as messages to publish."""
-        return self._reception.losses.take()
+        return self._dispatcher.losses.take()
 
     async def unpack(self, envelope: Envelope) -> bytes:
         """The payload of an envelope, with the large fields that travel outside it. Raises `MalformedFrame`."""
@@ -147,7 +147,7 @@ class Bus:
 
     def reject(self, reason: str, data: bytes) -> None:
         """Count and sample something that is not what the protocol says."""
-        self._reception.reject(reason, data)
+        self._dispatcher.reject(reason, data)
 
     def consume(
         self,
@@ -185,9 +185,9 @@ class Bus:
         Raises `FrameTooLarge`, `UnsendableMessage`, `BlobNotStored`, `PublishTimeout`, `BusClosed`, and of confirmed
         messages `NotConfirmed` and `JournalFull`.
         """
-        envelope, frame = self._sealer.seal(
+        envelope, frame = self._envelopes.seal(
             message.routing_key,
-            await self._sealer.payload(message),
+            await self._envelopes.payload(message),
             trace,
             in_reply_to=in_reply_to,
             envelope_id=envelope_id,
@@ -195,36 +195,36 @@ class Bus:
         )
         if self._durability is not None and message.delivery is Delivery.CONFIRMED:
             confirmed = self._durability.confirm(envelope, frame, seconds)
-            self._outbox.try_send(frame)
+            self._send_queue.try_send(frame)
             await confirmed
         else:
-            if not self._outbox.try_send(frame):
-                await self._outbox.send(frame, envelope.subject, PUBLISH_SECONDS)
+            if not self._send_queue.try_send(frame):
+                await self._send_queue.send(frame, envelope.subject, PUBLISH_SECONDS)
             self._record(message, envelope, frame)
         return envelope
 
     def seal(self, message: Message, trace: Trace | None = None) -> Envelope:
         """The envelope that `publish` would send next, for `send`."""
-        return self._sealer.seal(message.routing_key, message.encode(), trace)[0]
+        return self._envelopes.seal(message.routing_key, message.encode(), trace)[0]
 
     async def send(self, envelope: Envelope) -> None:
         """Send a sealed envelope, again or for the first time; as `publish` otherwise."""
-        await self._outbox.send(envelope.encode(), envelope.subject, PUBLISH_SECONDS)
+        await self._send_queue.send(envelope.encode(), envelope.subject, PUBLISH_SECONDS)
 
     def post(self, message: Message, trace: Trace | None = None) -> bool:
         """Publish without waiting. False, and counted, if it could not leave at once; a recorded one is sent later.
 
         Raises `FrameTooLarge`, `UnsendableMessage`.
         """
-        envelope, frame = self._sealer.seal(message.routing_key, message.encode(), trace)
-        sent = self._outbox.try_send(frame)
+        envelope, frame = self._envelopes.seal(message.routing_key, message.encode(), trace)
+        sent = self._send_queue.try_send(frame)
         if not self._record(message, envelope, frame) and not sent:
             self.counters["dropped"] += 1
         return sent
 
     def resend(self, frame: bytes) -> None:
         """Send a frame once more, if that is possible now."""
-        self.counters["resent"] += self._outbox.try_send(frame)
+        self.counters["resent"] += self._send_queue.try_send(frame)
 
     async def request(
         self,
@@ -245,15 +245,15 @@ class Bus:
         """
         subject = message.routing_key
         reply_subject = reply.subject + subject.removeprefix(message.subject) if reply.family_key else reply.subject
-        payload = await self._sealer.payload(message)
+        payload = await self._envelopes.payload(message)
         try:
             if not self._hears_replies.get(reply_subject):
                 await self._hear_replies(reply_subject, timeout)
-            envelope, frame = self._sealer.seal(subject, payload, trace, envelope_id=envelope_id)
+            envelope, frame = self._envelopes.seal(subject, payload, trace, envelope_id=envelope_id)
             answer = self._requests.begin(envelope.id, subject, timeout)
             try:
-                if not self._outbox.try_send(frame):
-                    await self._outbox.send(frame, subject, timeout)
+                if not self._send_queue.try_send(frame):
+                    await self._send_queue.send(frame, subject, timeout)
                 self._requests.left(envelope.id, frame)
                 self._record(message, envelope, frame)
                 on_sent()
@@ -289,7 +289,7 @@ class Bus:
     def _reconnected(self) -> None:
         self.counters["reconnects"] += 1
         for frame in self._requests.under_way():  # what was on its way when the connection broke is lost
-            self.counters["resent"] += self._outbox.send_first(frame)
+            self.counters["resent"] += self._send_queue.send_first(frame)
         if self._durability is not None:
             self._durability.reconnected()
         for call in self.on_reconnect:

@@ -10,11 +10,11 @@ from typing import Self
 
 from local.errors import ConfigError, StartFailed, UnknownParticipant
 from local.runtime.child import ChildSpec, Lifeline
-from local.runtime.keeper import ChildState, Keeper, State
+from local.runtime.child_monitor import ChildMonitor, ChildPhase, ChildState
 from local.runtime.template import Template, prepare_template
 from local.runtime.watchdog import Watchdog
 
-__all__ = ["ChildSpec", "ChildState", "Lifeline", "State", "Supervisor", "prepare_template"]
+__all__ = ["ChildPhase", "ChildSpec", "ChildState", "Lifeline", "Supervisor", "prepare_template"]
 
 log = logging.getLogger(__name__)
 
@@ -49,24 +49,24 @@ class Supervisor:
         self._hang_seconds, self._stop_seconds = hang_seconds, stop_seconds
         self._on_change = on_change
         self._template = Template(preload, hang_seconds)
-        self._keepers: dict[str, Keeper] = {}
+        self._monitors: dict[str, ChildMonitor] = {}
         self._changed = asyncio.Event()
 
     @property
     def children(self) -> tuple[ChildState, ...]:
         """Every child as it is now, in start order."""
-        return tuple(keeper.state for keeper in self._keepers.values())
+        return tuple(monitor.state for monitor in self._monitors.values())
 
     async def __aenter__(self) -> Self:
         """Start everything. Raises StartFailed, with nothing left running, if a required child is given up."""
         tick = self._hang_seconds / TICKS_PER_HANG
         watchdog = Watchdog(tick, asyncio.get_running_loop().time())
         for spec in (spec for stage in self._stages for spec in stage):
-            self._keepers[spec.name] = Keeper(spec, self._template, watchdog, self._hang_seconds, self._note)
+            self._monitors[spec.name] = ChildMonitor(spec, self._template, watchdog, self._hang_seconds, self._note)
         self._watching = asyncio.create_task(self._watch(watchdog, tick), name="watchdog")
         try:
             for stage in self._stages:
-                await self._start_stage([self._keepers[spec.name] for spec in stage])
+                await self._start_stage([self._monitors[spec.name] for spec in stage])
         except BaseException:
             await self._shut_down()
             raise
@@ -85,63 +85,63 @@ class Supervisor:
 
     async def wait_failed(self) -> ChildState:
         """Wait until a required child is given up, and return it."""
-        required = {name for name, keeper in self._keepers.items() if keeper.spec.required}
+        required = {name for name, monitor in self._monitors.items() if monitor.spec.required}
         while True:
             for child in self.children:
-                if child.state is State.FAILED and child.name in required:
+                if child.state is ChildPhase.FAILED and child.name in required:
                     return child
             await self._changed.wait()
 
     def wind_down(self) -> None:
         """The end is near: whoever dies from now on is not started again, and no child ends by a SIGTERM of others. For
         the moment of a signal, which may have gone to the children as well."""
-        for keeper in self._keepers.values():
-            keeper.wind_down()
+        for monitor in self._monitors.values():
+            monitor.wind_down()
 
     async def start(self, name: str) -> None:
         """Start a child that was stopped or given up; returns when it is ready or given up (see `children`)."""
-        keeper = self._keeper(name)
-        keeper.start()
-        await self.wait_until(lambda _: keeper.settled)
+        monitor = self._monitor(name)
+        monitor.start()
+        await self.wait_until(lambda _: monitor.settled)
 
     async def stop(self, name: str) -> None:
         """Stop a child and leave it stopped. Raises UnknownParticipant, like `start` and `restart`."""
-        await self._keeper(name).stop(self._stop_seconds)
+        await self._monitor(name).stop(self._stop_seconds)
 
     async def restart(self, name: str) -> None:
         """Stop a child and start it again with a clean record."""
         await self.stop(name)
         await self.start(name)
 
-    def _keeper(self, name: str) -> Keeper:
-        if name not in self._keepers:
-            raise UnknownParticipant(name, self._keepers)
-        return self._keepers[name]
+    def _monitor(self, name: str) -> ChildMonitor:
+        if name not in self._monitors:
+            raise UnknownParticipant(name, self._monitors)
+        return self._monitors[name]
 
-    async def _start_stage(self, keepers: Sequence[Keeper]) -> None:
-        for keeper in keepers:
-            keeper.start()
-        await self.wait_until(lambda _: all(keeper.settled or keeper.had_its_try for keeper in keepers))
-        for keeper in keepers:
-            if keeper.spec.required and keeper.state.state is State.FAILED:
-                raise StartFailed(keeper.spec.name, keeper.state.detail)
+    async def _start_stage(self, monitors: Sequence[ChildMonitor]) -> None:
+        for monitor in monitors:
+            monitor.start()
+        await self.wait_until(lambda _: all(monitor.settled or monitor.had_its_try for monitor in monitors))
+        for monitor in monitors:
+            if monitor.spec.required and monitor.state.state is ChildPhase.FAILED:
+                raise StartFailed(monitor.spec.name, monitor.state.detail)
 
     async def _watch(self, watchdog: Watchdog, tick: float) -> None:
         while True:
             await asyncio.sleep(tick)
             # What the children said meanwhile has been heard: asyncio serves readers before timers.
             for name in watchdog.overdue(asyncio.get_running_loop().time()):
-                self._keepers[name].overdue()
+                self._monitors[name].overdue()
 
     async def _shut_down(self) -> None:
         try:
             for stage in reversed(self._stages):
                 for outlives in (False, True):
-                    ending = [self._keepers[spec.name] for spec in stage if spec.outlives is outlives]
-                    await asyncio.gather(*(keeper.stop(self._stop_seconds) for keeper in ending))
+                    ending = [self._monitors[spec.name] for spec in stage if spec.outlives is outlives]
+                    await asyncio.gather(*(monitor.stop(self._stop_seconds) for monitor in ending))
         finally:
-            for keeper in self._keepers.values():
-                keeper.abandon()
+            for monitor in self._monitors.values():
+                monitor.abandon()
             self._watching.cancel()
             await asyncio.wait([self._watching])
             self._template.close()

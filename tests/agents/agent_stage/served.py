@@ -9,8 +9,8 @@ from agent_stage.door import SECONDS
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub, MemoryTransport
 from local.journal.client.journal_client import JournalClient
-from local.runtime.host import Host
 from local.runtime.participant import Participant
+from local.runtime.participant_runner import ParticipantRunner
 from local.services.conversation import ConversationService
 
 
@@ -45,7 +45,7 @@ class Served:
         )
         self._stop = asyncio.Event()
         self._ready = asyncio.Event()
-        self._task = asyncio.create_task(Host(participant, self.bus).run(self._stop, self._ready.set))
+        self._task = asyncio.create_task(ParticipantRunner(participant, self.bus).run(self._stop, self._ready.set))
 
     async def ready(self) -> None:
         waiting = asyncio.create_task(self._ready.wait())

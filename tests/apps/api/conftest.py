@@ -40,8 +40,8 @@ from local.protocol.messages import (
     ToolResult,
     UsageInfo,
 )
-from local.runtime.host import Host
 from local.runtime.participant import Kind, Participant, on
+from local.runtime.participant_runner import ParticipantRunner
 
 
 class ScriptedGenerator(Participant):
@@ -174,7 +174,7 @@ async def _hosted(participant: Participant, hub: MemoryHub) -> AsyncIterator[Non
     stop, ready = asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         bus = Bus(participant.name, hub.transport(), durability=JournalClient() if participant.journaled else None)
-        tasks.create_task(Host(participant, bus).run(stop, ready.set))
+        tasks.create_task(ParticipantRunner(participant, bus).run(stop, ready.set))
         await ready.wait()
         try:
             yield

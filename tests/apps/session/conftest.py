@@ -23,7 +23,7 @@ from local.protocol.messages import (
     QueryReceived,
     ResponseGeneration,
 )
-from local.runtime.host import Host
+from local.runtime.participant_runner import ParticipantRunner
 
 
 class Generator:
@@ -83,7 +83,9 @@ class Stage:
             asyncio.Event(),
             asyncio.Event(),
         )
-        serving = asyncio.create_task(Host(journal, Bus("journal", self.hub.transport())).run(stop, ready.set))
+        serving = asyncio.create_task(
+            ParticipantRunner(journal, Bus("journal", self.hub.transport())).run(stop, ready.set)
+        )
         self._stack.push_async_callback(asyncio.wait_for, serving, 20)
         self._stack.callback(stop.set)
         await ready.wait()

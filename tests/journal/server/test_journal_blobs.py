@@ -22,7 +22,7 @@ from local.protocol.envelope import Trace, decode
 from local.protocol.journal_messages import JournalEntries, JournalRead, JournalRedact, JournalRedacted
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import ConversationResult, QueryReceived, ResponseGeneration
-from local.runtime.host import Host
+from local.runtime.participant_runner import ParticipantRunner
 
 LARGE = "word " * 20_000
 ENGRAM = "0123456789abcdef" * 2
@@ -35,7 +35,9 @@ async def journaled_bus(folder: Path) -> AsyncIterator[Bus]:
     hub, blobs, rejects = MemoryHub(), BlobStore(folder / "blobs"), RejectLog(folder / "rejected.jsonl")
     journal = Journal(JournalConfig(), JournalStore(folder / "journal.db"), blobs, rejects)
     stop, ready = asyncio.Event(), asyncio.Event()
-    serving = asyncio.create_task(Host(journal, Bus("journal", hub.transport(), blobs=blobs)).run(stop, ready.set))
+    serving = asyncio.create_task(
+        ParticipantRunner(journal, Bus("journal", hub.transport(), blobs=blobs)).run(stop, ready.set)
+    )
     async with asyncio.timeout(20), Bus("door", hub.transport(), blobs=blobs, durability=JournalClient()) as bus:
         await ready.wait()
         await bus.ready()

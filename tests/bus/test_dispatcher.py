@@ -7,26 +7,26 @@ from typing import Any
 
 import pytest
 
+from local.bus.dispatcher import Dispatcher
 from local.bus.gaps import MAX_HOLES, GapTracker
-from local.bus.reception import Reception
 from local.errors import MalformedFrame
 from local.protocol.envelope import Envelope
 
 
 class Listener:
-    """A reception, with a receiver that wants everything and one that wants what is new."""
+    """A dispatcher, with a receiver that wants everything and one that wants what is new."""
 
     def __init__(self) -> None:
         self.counters: Counter[str] = Counter()
-        self.reception = Reception("me", "here", self.counters, None, lambda *_: True, lambda _: None)
+        self.dispatcher = Dispatcher("me", "here", self.counters, None, lambda *_: True, lambda _: None)
         self.new: list[int] = []
         self.all: list[int] = []
-        self.reception.add("query.received", self._note(self.new), repeats=False)
-        self.reception.add("query.received", self._note(self.all), repeats=True)
+        self.dispatcher.add("query.received", self._note(self.new), repeats=False)
+        self.dispatcher.add("query.received", self._note(self.all), repeats=True)
 
     def hear(self, *numbers: int) -> None:
         for seq in numbers:
-            self.reception.on_frame(Envelope("query.received", f"{seq}", "you", "there", seq, "q", b"{}").encode())
+            self.dispatcher.on_frame(Envelope("query.received", f"{seq}", "you", "there", seq, "q", b"{}").encode())
 
     def _note(self, where: list[int]) -> Any:
         return lambda envelope: where.append(envelope.seq)
@@ -55,8 +55,8 @@ def test_a_receiver_that_cannot_read_what_it_got_is_counted_and_the_next_one_get
         raise MalformedFrame("no such field")
 
     late: list[int] = []
-    listener.reception.add("query.received", cannot_read, repeats=False)
-    listener.reception.add("query.received", lambda envelope: late.append(envelope.seq), repeats=False)
+    listener.dispatcher.add("query.received", cannot_read, repeats=False)
+    listener.dispatcher.add("query.received", lambda envelope: late.append(envelope.seq), repeats=False)
     listener.hear(1, 2)
     assert late == [1, 2]
     assert listener.counters["malformed"] == 2

@@ -11,7 +11,7 @@ from local.protocol.messages import Message
 from local.protocol.subjects import is_subject
 
 
-class Sealer:
+class EnvelopeFactory:
     """One instance's envelopes. `last_seq` says, by subject, how many there have been."""
 
     def __init__(self, sender: str, instance: str, blobs: BlobStore | None) -> None:

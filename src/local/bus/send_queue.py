@@ -10,7 +10,7 @@ from local.bus.transport import Transport
 from local.errors import BusClosed, PublishTimeout
 
 
-class Outbox:
+class SendQueue:
     """Sends at once if it can; otherwise queues behind what already waits, so that order is kept.
 
     Counts `published`, `waited` (no room at first) and `dropped` in the given counter.
@@ -43,7 +43,7 @@ class Outbox:
         self._waiting[sent] = frame
         self._counters["waited"] += 1
         if self._flusher is None or self._flusher.done():
-            self._flusher = asyncio.create_task(self._flush(), name="bus outbox")
+            self._flusher = asyncio.create_task(self._flush(), name="bus send queue")
         try:
             async with asyncio.timeout(seconds):
                 await sent

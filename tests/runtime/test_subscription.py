@@ -11,9 +11,9 @@ from local.bus.durability import Delivered
 from local.bus.inbox import Inbox
 from local.protocol.envelope import Envelope
 from local.protocol.messages import Message, QueryCancel, QueryReceived, ToolResult
-from local.runtime import intake as intake_module
-from local.runtime.intake import DurableIntakes
+from local.runtime import subscription as subscription_module
 from local.runtime.participant import Participant, Settingless, on
+from local.runtime.subscription import DurableSubscriptions
 
 
 class Reader(Participant):
@@ -57,16 +57,16 @@ def journal() -> Journal:
 
 
 @pytest.fixture
-def intakes(journal: Journal) -> Any:
-    found = make(journal).intakes
-    return {intake.subject: intake for intake in found}
+def subscriptions(journal: Journal) -> Any:
+    found = make(journal).subscriptions
+    return {subscription.subject: subscription for subscription in found}
 
 
-def make(journal: Any) -> DurableIntakes:
-    return DurableIntakes(journal, Reader(Settingless()), "reader", Reader.handlers(), lambda: None)
+def make(journal: Any) -> DurableSubscriptions:
+    return DurableSubscriptions(journal, Reader(Settingless()), "reader", Reader.handlers(), lambda: None)
 
 
-def test_the_journal_is_asked_for_the_subjects_of_all_handlers_at_once(journal: Journal, intakes: Any) -> None:
+def test_the_journal_is_asked_for_the_subjects_of_all_handlers_at_once(journal: Journal, subscriptions: Any) -> None:
     assert journal.wanted == {
         "name": "reader",
         "subjects": ["query.cancel", "query.received", "tool.result."],
@@ -75,37 +75,37 @@ def test_the_journal_is_asked_for_the_subjects_of_all_handlers_at_once(journal: 
     }
 
 
-async def test_each_handler_gets_its_own_and_says_what_became_of_it(journal: Journal, intakes: Any) -> None:
+async def test_each_handler_gets_its_own_and_says_what_became_of_it(journal: Journal, subscriptions: Any) -> None:
     journal.give(1, "query.received")
     journal.give(2, "tool.result.web_search")
-    first = await intakes["query.received"].inbox.take()
-    second = await intakes["tool.result."].inbox.take()
-    intakes["query.received"].not_done(first)
-    intakes["tool.result."].done(second)
+    first = await subscriptions["query.received"].inbox.take()
+    second = await subscriptions["tool.result."].inbox.take()
+    subscriptions["query.received"].not_done(first)
+    subscriptions["tool.result."].done(second)
     assert (journal.released, journal.acknowledged) == ([1], [2])
 
 
-def test_what_no_handler_wants_any_more_is_acknowledged(journal: Journal, intakes: Any) -> None:
+def test_what_no_handler_wants_any_more_is_acknowledged(journal: Journal, subscriptions: Any) -> None:
     journal.give(1, "answer.dialog")
     assert journal.acknowledged == [1]
 
 
 def test_what_there_is_no_room_for_is_given_back(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake_module, "Inbox", lambda: Inbox(max_envelopes=1))
+    monkeypatch.setattr(subscription_module, "Inbox", lambda: Inbox(max_envelopes=1))
     make(journal)
     for number in (1, 2):
         journal.give(number, "query.received")
     assert journal.released == [2]
 
 
-async def test_after_closing_nothing_more_is_taken(journal: Journal, intakes: Any) -> None:
+async def test_after_closing_nothing_more_is_taken(journal: Journal, subscriptions: Any) -> None:
     journal.give(1, "query.received")
-    intakes["query.received"].close()
+    subscriptions["query.received"].close()
     journal.give(2, "query.received")
-    assert [envelope async for envelope in intakes["query.received"].inbox] == []
+    assert [envelope async for envelope in subscriptions["query.received"].inbox] == []
     assert (journal.released, journal.acknowledged) == ([2], [])
 
 
-async def test_what_is_on_record_does_not_expire(journal: Journal, intakes: Any) -> None:
+async def test_what_is_on_record_does_not_expire(journal: Journal, subscriptions: Any) -> None:
     sent = journal.give(1, "query.received", ttl_ms=0)
-    assert (await intakes["query.received"].inbox.take()).id == sent.id
+    assert (await subscriptions["query.received"].inbox.take()).id == sent.id

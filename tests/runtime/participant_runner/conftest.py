@@ -23,8 +23,8 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
-from local.runtime.host import Host
 from local.runtime.participant import Kind, Participant, Settingless, on
+from local.runtime.participant_runner import ParticipantRunner
 
 SECONDS = 20.0  # a test that waits so long has failed
 
@@ -143,7 +143,7 @@ class Life:
         self.bus = Bus("worker", hub.transport())
         self.stop = asyncio.Event()
         self.ready = asyncio.Event()
-        self.host = Host(self.worker, self.bus)
+        self.host = ParticipantRunner(self.worker, self.bus)
         self.task = asyncio.create_task(self.host.run(self.stop, self.ready.set))
 
     async def is_at_work(self) -> None:

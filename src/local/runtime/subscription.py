@@ -16,7 +16,7 @@ from local.runtime.participant import Handles, Participant
 Method = Callable[[Message, Envelope], Awaitable[Message | None]]
 
 
-class Intake(Protocol):
+class Subscription(Protocol):
     """One handler, and what has arrived for it."""
 
     handles: Handles
@@ -33,7 +33,7 @@ class Intake(Protocol):
         """Take nothing more; what has arrived can still be handled."""
 
 
-class LiveIntake:
+class LiveSubscription:
     """A subscription: what is lost is lost, and what is done is nobody's business."""
 
     def __init__(self, bus: Bus, participant: Participant, handles: Handles) -> None:
@@ -48,12 +48,12 @@ class LiveIntake:
         """Nothing."""
 
     def close(self) -> None:
-        """As in `Intake`."""
+        """As in `Subscription`."""
         self._end()
         self.inbox.close()
 
 
-class DurableIntake:
+class DurableSubscription:
     """A handler's share of what its durable consumer is given."""
 
     def __init__(self, participant: Participant, handles: Handles) -> None:
@@ -71,21 +71,21 @@ class DurableIntake:
             self.not_done(envelope)
 
     def done(self, envelope: Envelope) -> None:
-        """As in `Intake`."""
+        """As in `Subscription`."""
         self.consumer.acknowledge(self._numbers.pop(envelope.id))
 
     def not_done(self, envelope: Envelope) -> None:
-        """As in `Intake`."""
+        """As in `Subscription`."""
         self.consumer.release(self._numbers.pop(envelope.id))
 
     def close(self) -> None:
-        """As in `Intake`. What has not begun is handed back with the consumer."""
+        """As in `Subscription`. What has not begun is handed back with the consumer."""
         self._closed = True
         self.inbox.discard()
         self.inbox.close()
 
 
-class DurableIntakes:
+class DurableSubscriptions:
     """The handlers of one durable consumer, served together: the journal knows one name and one order.
 
     Raises `NoJournal`.
@@ -94,22 +94,22 @@ class DurableIntakes:
     def __init__(
         self, bus: Bus, participant: Participant, name: str, handlers: Iterable[Handles], replaced: Callable[[], object]
     ) -> None:
-        self.intakes = [DurableIntake(participant, handles) for handles in handlers]
+        self.subscriptions = [DurableSubscription(participant, handles) for handles in handlers]
         self.consumer = bus.consume(
             name,
-            sorted(intake.subject for intake in self.intakes),
+            sorted(subscription.subject for subscription in self.subscriptions),
             self._take,
             replaced,
-            max_in_hand=max(2, *(intake.handles.concurrency for intake in self.intakes)),
-            lane_width=max(intake.handles.lane_width for intake in self.intakes),
+            max_in_hand=max(2, *(subscription.handles.concurrency for subscription in self.subscriptions)),
+            lane_width=max(subscription.handles.lane_width for subscription in self.subscriptions),
         )
-        for intake in self.intakes:
-            intake.consumer = self.consumer
+        for subscription in self.subscriptions:
+            subscription.consumer = self.consumer
 
     def _take(self, delivered: Delivered) -> None:
         subject = delivered.envelope.subject
-        for intake in self.intakes:
-            if covers(intake.subject, subject):
-                intake.take(delivered)
+        for subscription in self.subscriptions:
+            if covers(subscription.subject, subject):
+                subscription.take(delivered)
                 return
         self.consumer.acknowledge(delivered.number)  # of a subject that an earlier version wanted

@@ -8,7 +8,7 @@ import pytest
 
 from local.bus.memory import MemoryHub
 from local.errors import StoreFailed
-from local.runtime import host as host_module
+from local.runtime import participant_runner as runner_module
 
 Begin = Callable[..., Awaitable[Any]]
 
@@ -36,7 +36,7 @@ async def test_stopping_finishes_what_is_in_hand_and_takes_no_more(life: Any, wi
 
 
 async def test_stopping_does_not_wait_for_ever(life: Any, witness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_module, "STOP_SECONDS", 0.01)
+    monkeypatch.setattr(runner_module, "STOP_SECONDS", 0.01)
     await witness.say("wait", "stuck")
     await life.is_at_work()
     life.stop.set()
@@ -61,7 +61,7 @@ async def test_the_status_says_who_it_is_what_it_does_and_what_it_sent(life: Any
 
 
 async def test_the_beat_goes_on(begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_module, "STATUS_SECONDS", 0.001)
+    monkeypatch.setattr(runner_module, "STATUS_SECONDS", 0.001)
     life = await begin()
     await witness.hears("participant.status", 3)
     await life.end()

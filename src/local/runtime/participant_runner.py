@@ -26,10 +26,10 @@ from local.errors import (
 from local.protocol.envelope import Envelope
 from local.protocol.messages import BusDead, ErrorInfo, Message, ParticipantStatus
 from local.protocol.subjects import is_said_again
-from local.runtime.intake import DurableIntakes, Intake, LiveIntake
 from local.runtime.logs import query_id_var
 from local.runtime.participant import Kind, Participant
 from local.runtime.replies import RecentReplies
+from local.runtime.subscription import DurableSubscriptions, LiveSubscription, Subscription
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ YIELD_EVERY = 128  # messages handled without a pause before the socket's reader
 NOT_NOW = (BlobNotStored, StoreFailed, NotConfirmed, PublishTimeout, BusClosed, HandedBack)
 
 
-class Host:
+class ParticipantRunner:
     """Runs a participant on a bus until told to stop. Counts `handled`, `failed`, `answered_again` and `expired`."""
 
     def __init__(self, participant: Participant, bus: Bus) -> None:
@@ -48,8 +48,8 @@ class Host:
         participant.bus = bus
         self._counters: Counter[str] = Counter()
         self._replies = RecentReplies()
-        self._intakes: list[Intake] = []
-        self._durable: list[DurableIntakes] = []
+        self._subscriptions: list[Subscription] = []
+        self._durable: list[DurableSubscriptions] = []
         self._inflight = 0
         self._state: Literal["starting", "ready", "stopping"] = "starting"
         self._reconnected = asyncio.Event()
@@ -58,10 +58,10 @@ class Host:
         """The whole life of the participant, in order; returns after `stop` is set and the work in hand is done."""
         async with self._bus:
             self._stop = stop
-            self._make_intakes()
+            self._make_subscriptions()
             await self._bus.ready()
             async with self._participant.lifespan(), asyncio.TaskGroup() as tasks:
-                workers = [tasks.create_task(self._worker(intake)) for intake in self._intakes]
+                workers = [tasks.create_task(self._worker(subscription)) for subscription in self._subscriptions]
                 self._bus.on_reconnect.append(self._reconnected.set)
                 await self._announce()
                 self._state = "ready"
@@ -84,79 +84,83 @@ class Host:
         log.error("another process has taken the place of this one, which ends")
         self._stop.set()
 
-    def _make_intakes(self) -> None:
+    def _make_subscriptions(self) -> None:
         handlers = sorted(self._participant.handlers(), key=lambda handles: handles.durable or "")
         for name, group in groupby(handlers, key=lambda handles: handles.durable):
             if name is None:
-                self._intakes += [LiveIntake(self._bus, self._participant, handles) for handles in group]
+                self._subscriptions += [LiveSubscription(self._bus, self._participant, handles) for handles in group]
             else:
-                self._durable.append(DurableIntakes(self._bus, self._participant, name, group, self._replaced))
-                self._intakes += self._durable[-1].intakes
+                self._durable.append(DurableSubscriptions(self._bus, self._participant, name, group, self._replaced))
+                self._subscriptions += self._durable[-1].subscriptions
 
-    def _worker(self, intake: Intake) -> Coroutine[None, None, None]:
-        return self._work_in_order(intake) if intake.handles.concurrency == 1 else self._work_side_by_side(intake)
+    def _worker(self, subscription: Subscription) -> Coroutine[None, None, None]:
+        return (
+            self._work_in_order(subscription)
+            if subscription.handles.concurrency == 1
+            else self._work_side_by_side(subscription)
+        )
 
-    async def _work_in_order(self, intake: Intake) -> None:
+    async def _work_in_order(self, subscription: Subscription) -> None:
         done = 0
-        async for envelope in intake.inbox:
-            await self._handle(intake, envelope)
+        async for envelope in subscription.inbox:
+            await self._handle(subscription, envelope)
             done += 1
             if done % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
 
-    async def _work_side_by_side(self, intake: Intake) -> None:
-        places = asyncio.Semaphore(intake.handles.concurrency)
+    async def _work_side_by_side(self, subscription: Subscription) -> None:
+        places = asyncio.Semaphore(subscription.handles.concurrency)
         async with asyncio.TaskGroup() as tasks:
             await places.acquire()  # before an envelope is taken: what waits, waits where it can expire
-            async for envelope in intake.inbox:
-                task = tasks.create_task(self._handle(intake, envelope))
+            async for envelope in subscription.inbox:
+                task = tasks.create_task(self._handle(subscription, envelope))
                 task.add_done_callback(lambda _: places.release())
                 await places.acquire()
 
-    async def _handle(self, intake: Intake, envelope: Envelope) -> None:
+    async def _handle(self, subscription: Subscription, envelope: Envelope) -> None:
         self._inflight += 1
         try:
-            await self._deal_with(intake, envelope)
-            if self._participant.kind is Kind.OBSERVER and intake.handles.durable is not None:
+            await self._deal_with(subscription, envelope)
+            if self._participant.kind is Kind.OBSERVER and subscription.handles.durable is not None:
                 failpoints.reach("observer.handled")
-            intake.done(envelope)
+            subscription.done(envelope)
         except MalformedFrame as error:
             self._bus.reject(str(error), envelope.payload)
-            intake.done(envelope)
+            subscription.done(envelope)
         except StoreFenced:
-            intake.not_done(envelope)
+            subscription.not_done(envelope)
             self._replaced()
         except NOT_NOW as error:
             self._counters["put_off"] += 1
             log.log(logging.DEBUG if isinstance(error, HandedBack) else logging.WARNING, "put off: %s", error)
-            intake.not_done(envelope)
+            subscription.not_done(envelope)
         except Exception as error:  # noqa: BLE001 - nobody can be told any more, and the participant must not die of it
             self._fail(f"the reply to {envelope.subject} could not be published", error)
-            intake.not_done(envelope)
+            subscription.not_done(envelope)
         finally:
             self._inflight -= 1
 
-    async def _deal_with(self, intake: Intake, envelope: Envelope) -> None:
-        handles = intake.handles
+    async def _deal_with(self, subscription: Subscription, envelope: Envelope) -> None:
+        handles = subscription.handles
         message = handles.message.decode(await self._bus.unpack(envelope))
         query_id_var.set(getattr(message, "query_id", "-"))
         if not handles.message.is_request:
-            reply = await self._call(intake, message, envelope)
+            reply = await self._call(subscription, message, envelope)
             if reply is not None:
                 await self._reply(reply, message, envelope)
         elif self._replies.begin(envelope.id):
-            await self._reply(await self._call(intake, message, envelope), message, envelope, envelope.id)
+            await self._reply(await self._call(subscription, message, envelope), message, envelope, envelope.id)
         else:
             self._counters["answered_again"] += 1
             await self._reply(self._replies.answer(envelope.id), message, envelope, envelope.id)
 
-    async def _call(self, intake: Intake, message: Message, envelope: Envelope) -> Message | None:
+    async def _call(self, subscription: Subscription, message: Message, envelope: Envelope) -> Message | None:
         """What the handler says, or what went wrong in it."""
         self._counters["handled"] += 1
         try:
-            return await intake.method(message, envelope)
+            return await subscription.method(message, envelope)
         except Exception as error:
-            is_put_off = intake.handles.durable is not None and isinstance(error, NOT_NOW)
+            is_put_off = subscription.handles.durable is not None and isinstance(error, NOT_NOW)
             if is_put_off or isinstance(error, StoreFenced):
                 raise
             self._fail(envelope.subject, error)
@@ -194,8 +198,8 @@ class Host:
 
     async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
         """Take no more work; give what is in hand ten seconds."""
-        for intake in self._intakes:
-            intake.close()
+        for subscription in self._subscriptions:
+            subscription.close()
         if not workers:
             return
         _, unfinished = await asyncio.wait(workers, timeout=STOP_SECONDS)
@@ -228,7 +232,7 @@ class Host:
             await asyncio.sleep(STATUS_SECONDS)
 
     def _status(self) -> ParticipantStatus:
-        expired = sum(intake.inbox.expired for intake in self._intakes)
+        expired = sum(subscription.inbox.expired for subscription in self._subscriptions)
         return ParticipantStatus(
             name=self._participant.name,
             kind=self._participant.kind,

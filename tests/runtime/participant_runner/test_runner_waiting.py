@@ -7,8 +7,8 @@ import pytest
 
 from local.bus.inbox import Inbox
 from local.protocol.messages import BusGap
-from local.runtime import host as host_module
-from local.runtime import intake
+from local.runtime import participant_runner as runner_module
+from local.runtime import subscription
 
 Begin = Callable[..., Awaitable[Any]]
 
@@ -16,8 +16,8 @@ Begin = Callable[..., Awaitable[Any]]
 async def test_an_overflow_is_counted_and_published_as_a_gap(
     begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake, "Inbox", lambda: Inbox(max_envelopes=1))
-    monkeypatch.setattr(host_module, "STATUS_SECONDS", 0.001)
+    monkeypatch.setattr(subscription, "Inbox", lambda: Inbox(max_envelopes=1))
+    monkeypatch.setattr(runner_module, "STATUS_SECONDS", 0.001)
     life = await begin()
     await witness.say("wait", "in hand")
     await life.is_at_work()
@@ -34,7 +34,7 @@ async def test_a_message_that_waited_longer_than_its_ttl_is_dropped_and_counted(
     begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(intake, "Inbox", lambda: Inbox(clock=lambda: now[0]))
+    monkeypatch.setattr(subscription, "Inbox", lambda: Inbox(clock=lambda: now[0]))
     life = await begin()
     await witness.say("wait", "in hand")
     await life.is_at_work()
@@ -54,7 +54,7 @@ async def test_what_waits_for_a_place_side_by_side_can_expire_too(
     begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(intake, "Inbox", lambda: Inbox(clock=lambda: now[0]))
+    monkeypatch.setattr(subscription, "Inbox", lambda: Inbox(clock=lambda: now[0]))
     life = await begin()
     for number in range(2):
         await witness.call(f"c{number}")

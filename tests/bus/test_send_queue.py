@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from local.bus.handshake import Handshake
-from local.bus.outbox import Outbox
+from local.bus.send_queue import SendQueue
 from local.errors import BusClosed, PublishTimeout
 
 
@@ -47,13 +47,13 @@ class NarrowTransport:
 
 
 class Rig:
-    """An outbox over a narrow transport whose connection is up."""
+    """An send_queue over a narrow transport whose connection is up."""
 
     def __init__(self, room: int) -> None:
         self.transport = NarrowTransport(room)
         self.counters: Counter[str] = Counter()
         self.handshake = Handshake(self._probe, lambda: None)
-        self.outbox = Outbox(self.transport, self.handshake, self.counters)
+        self.send_queue = SendQueue(self.transport, self.handshake, self.counters)
 
     def _probe(self, number: int) -> None:
         self.handshake.returned(number)
@@ -65,7 +65,7 @@ class Rig:
 
     def start(self, *names: bytes, seconds: float | None = 10) -> list[asyncio.Task[None]]:
         """Send frames at once, each by a publisher of its own."""
-        return [asyncio.create_task(self.outbox.send(name, "s", seconds)) for name in names]
+        return [asyncio.create_task(self.send_queue.send(name, "s", seconds)) for name in names]
 
 
 @pytest.fixture
@@ -73,12 +73,12 @@ async def rig() -> AsyncIterator[Rig]:
     rig = Rig(room=1)
     await rig.connect()
     yield rig
-    await rig.outbox.close()
+    await rig.send_queue.close()
     await rig.handshake.close()
 
 
 async def test_with_room_a_frame_leaves_at_once(rig: Rig) -> None:
-    await rig.outbox.send(b"1", "s", 10)
+    await rig.send_queue.send(b"1", "s", 10)
     assert rig.transport.sent == [b"1"]
     assert rig.counters == {"published": 1}
 
@@ -98,7 +98,7 @@ async def test_nobody_overtakes_what_waits(rig: Rig) -> None:
     sending = rig.start(b"1", b"2")
     await sending[0]
     rig.transport.room = 5  # there is room, but the second frame has not left yet
-    assert not rig.outbox.try_send(b"3")
+    assert not rig.send_queue.try_send(b"3")
     sending += rig.start(b"4")
     rig.transport.make_room(0)
     await asyncio.gather(*sending)
@@ -109,7 +109,7 @@ async def test_a_frame_that_had_left_before_goes_ahead_of_what_waits(rig: Rig) -
     sending = rig.start(b"1", b"2")
     await sending[0]
     rig.transport.room = 1
-    assert rig.outbox.send_first(b"0 again")
+    assert rig.send_queue.send_first(b"0 again")
     rig.transport.make_room(1)
     await asyncio.gather(*sending)
     assert rig.transport.sent == [b"1", b"0 again", b"2"]
@@ -117,7 +117,7 @@ async def test_a_frame_that_had_left_before_goes_ahead_of_what_waits(rig: Rig) -
 
 async def test_without_a_connection_a_frame_waits_for_one(rig: Rig) -> None:
     rig.handshake.link(False)
-    assert not rig.outbox.try_send(b"0")
+    assert not rig.send_queue.try_send(b"0")
     sending = rig.start(b"1")
     await asyncio.sleep(0)
     assert rig.transport.sent == []
@@ -129,9 +129,9 @@ async def test_without_a_connection_a_frame_waits_for_one(rig: Rig) -> None:
 async def test_a_wait_that_is_too_long_names_subject_and_seconds(rig: Rig) -> None:
     rig.handshake.link(False)
     with pytest.raises(PublishTimeout, match=r"query\.received: the bus did not take the message within 0\.01 s"):
-        await rig.outbox.send(b"1", "query.received", 0.01)
+        await rig.send_queue.send(b"1", "query.received", 0.01)
     rig.handshake.link(True)
-    await rig.outbox.send(b"2", "s", 10)
+    await rig.send_queue.send(b"2", "s", 10)
     assert rig.transport.sent == [b"2"]
     assert rig.counters["dropped"] == 1
 
@@ -150,10 +150,10 @@ async def test_a_publisher_that_is_cancelled_takes_its_frame_along(rig: Rig) -> 
 async def test_closing_fails_what_waits_and_what_comes_later(rig: Rig) -> None:
     waiting = rig.start(b"1", b"2", b"3")[1:]
     await asyncio.sleep(0)
-    await rig.outbox.close()
+    await rig.send_queue.close()
     results = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(result) for result in results] == [BusClosed, BusClosed]
     with pytest.raises(BusClosed):
-        await rig.outbox.send(b"4", "s", 10)
-    assert not rig.outbox.try_send(b"5")
+        await rig.send_queue.send(b"4", "s", 10)
+    assert not rig.send_queue.try_send(b"5")
     assert rig.transport.sent == [b"1"]

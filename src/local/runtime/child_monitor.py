@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 GROUP_SIGNAL_SECONDS = 0.25  # within it a signal to everybody has reached everybody
 
 
-class State(StrEnum):
+class ChildPhase(StrEnum):
     """What a child is doing, as the supervisor knows it."""
 
     STARTING = "starting"
@@ -40,7 +40,7 @@ class ChildState:
     name: str
     kind: str
     pid: int | None
-    state: State
+    state: ChildPhase
     restarts: int
     detail: str
     since: float
@@ -53,7 +53,7 @@ class _Death:
     hopeless: bool = False  # starting it again cannot help
 
 
-class Keeper:
+class ChildMonitor:
     """Owns the processes of one child, one after the other. `changed` is called after each change of `state`."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Keeper:
         self._hang_seconds = hang_seconds
         self._changed = changed
         self._now = asyncio.get_running_loop().time
-        self.state = ChildState(spec.name, spec.kind, None, State.STOPPED, 0, "", self._now())
+        self.state = ChildState(spec.name, spec.kind, None, ChildPhase.STOPPED, 0, "", self._now())
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._child: ChildProcess | None = None
@@ -79,7 +79,7 @@ class Keeper:
     @property
     def settled(self) -> bool:
         """Whether the child has arrived somewhere: nothing changes now unless it dies or is told to."""
-        return self.state.state in (State.READY, State.FAILED, State.STOPPED)
+        return self.state.state in (ChildPhase.READY, ChildPhase.FAILED, ChildPhase.STOPPED)
 
     @property
     def had_its_try(self) -> bool:
@@ -91,7 +91,7 @@ class Keeper:
         if self._task is None or self._task.done():
             self._stopping.clear()
             self._task = asyncio.create_task(self._keep(), name=f"keep {self.spec.name}")
-            self._set(State.STARTING, restarts=0)
+            self._set(ChildPhase.STARTING, restarts=0)
 
     def wind_down(self) -> None:
         """Take a death from now on for a part of the end."""
@@ -128,19 +128,19 @@ class Keeper:
         while True:
             death = await self._live()
             if self._stopping.is_set():
-                return self._set(State.STOPPED, pid=None)
+                return self._set(ChildPhase.STOPPED, pid=None)
             delay = None if death.hopeless else policy.died(death.lived)
             if delay is None:
                 if not death.hopeless:  # else it has said itself what is wrong
                     log.error("%s is given up (%s); everything else keeps running", self.spec.name, death.detail)
-                return self._set(State.FAILED, pid=None, detail=death.detail)
+                return self._set(ChildPhase.FAILED, pid=None, detail=death.detail)
             when = f"in {delay:g} s" if delay else "at once"
             log.warning("%s died (%s) and is started again %s", self.spec.name, death.detail, when)
-            self._set(State.RESTARTING, pid=None, detail=death.detail)
+            self._set(ChildPhase.RESTARTING, pid=None, detail=death.detail)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), delay)
-                return self._set(State.STOPPED)
-            self._set(State.STARTING, restarts=self.state.restarts + 1)
+                return self._set(ChildPhase.STOPPED)
+            self._set(ChildPhase.STARTING, restarts=self.state.restarts + 1)
 
     async def _live(self) -> _Death:
         """One life of the child, from its start to its end."""
@@ -166,7 +166,7 @@ class Keeper:
         if not self._stopping.is_set():
             self._ready_at = self._now()
             self._watchdog.watch(self.spec.name, self._hang_seconds, self._ready_at)
-            self._set(State.READY)
+            self._set(ChildPhase.READY)
 
     def _on_beat(self) -> None:
         self._watchdog.heard(self.spec.name, self._now())
@@ -184,7 +184,7 @@ class Keeper:
 
     def _terminate(self) -> None:
         self._watchdog.forget(self.spec.name)  # the time to stop is its own limit
-        self._set(State.STOPPING)
+        self._set(ChildPhase.STOPPING)
         if self._child is not None:
             self._child.ask_to_stop()
 
@@ -192,6 +192,6 @@ class Keeper:
         if self._child is not None:
             self._child.send_signal(signal.SIGKILL)
 
-    def _set(self, state: State, **changes: Any) -> None:
+    def _set(self, state: ChildPhase, **changes: Any) -> None:
         self.state = replace(self.state, state=state, since=self._now(), **changes)
         self._changed(self.state)

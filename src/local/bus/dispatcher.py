@@ -14,7 +14,7 @@ from local.protocol.messages import ParticipantStatus
 from local.protocol.subjects import BUS_PROBE, PARTICIPANT_STATUS, covers
 
 
-class Reception:
+class Dispatcher:
     """One bus's incoming side. Counts `received`, `repeated`, `late_replies` and `malformed`, and what `Losses` counts.
 
     What is sent again and has arrived before goes to those only who asked for repeats.

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from local.apps.cli import main
-from local.apps.journal.export import read_export
-from local.apps.journal.moments import BadMoment, moment
-from local.apps.journal.record import BadExport, Record
+from local.apps.journal.journal_record import BadExport, JournalRecord, read_export
+from local.apps.options import BadMoment, moment
 from local.bus.blobs import BlobStore
 from local.journal.store.entry import Entry, Stored
 from local.journal.store.schema import FILE_NAME
@@ -169,7 +168,7 @@ def test_an_export_comes_back_as_it_was(data_dir: Path, tmp_path: Path, run: Run
     records = read_export(file)
     assert [each.as_json(None) for each in records] == file.read_text().splitlines()
     stored = Stored(3, NOON + 2, False, entry(3, *TALK[2]))
-    assert records[2] == Record.of(stored)
+    assert records[2] == JournalRecord.of(stored)
     assert records[6].redacted
 
 
@@ -187,7 +186,7 @@ def test_large_fields_are_in_an_export(data_dir: Path, run: Run) -> None:
     asyncio.run(write())
     line = run("export").strip()
     assert json.loads(line)["payload"]["result"] == long
-    assert len(Record.parse(line, "line 1").envelope.payload) > 100_000
+    assert len(JournalRecord.parse(line, "line 1").envelope.payload) > 100_000
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(data_dir: Path) -> None:
@@ -241,13 +240,13 @@ def test_anything_else_is_no_moment(text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_line_that_is_no_record_is_named(changed: dict[str, Any], said: str) -> None:
-    line = json.loads(Record.of(Stored(1, NOON, False, entry(1, *TALK[0]))).as_json(None))
+    line = json.loads(JournalRecord.of(Stored(1, NOON, False, entry(1, *TALK[0]))).as_json(None))
     with pytest.raises(BadExport, match=r"^line 3: ") as refused:
-        Record.parse(json.dumps(line | changed), "line 3")
+        JournalRecord.parse(json.dumps(line | changed), "line 3")
     assert said in str(refused.value)
     del line["payload"]
     with pytest.raises(BadExport, match="'payload' is missing"):
-        Record.parse(json.dumps(line), "line 3")
+        JournalRecord.parse(json.dumps(line), "line 3")
     for rubbish in ("{", "[]", "nan", '"x"'):
         with pytest.raises(BadExport, match=r"^line 3: .*; expected a line of `local2 journal export`"):
-            Record.parse(rubbish, "line 3")
+            JournalRecord.parse(rubbish, "line 3")

@@ -14,10 +14,17 @@ from typing import Any
 import pytest
 
 from local.apps.cli import main
-from local.apps.journal.casting import Casting, Recaster
-from local.apps.journal.pace import Pace, at_once, spaced, stepwise
-from local.apps.journal.play import Player, until
-from local.apps.journal.record import Record
+from local.apps.journal.journal_player import (
+    EnvelopeRewriter,
+    JournalPlayer,
+    Pace,
+    at_once,
+    spaced,
+    stepwise,
+    until,
+)
+from local.apps.journal.journal_record import JournalRecord
+from local.apps.journal.play_filter import PlayFilter
 from local.apps.tap.selection import Selection
 from local.bus.address import BusAddress
 from local.bus.blobs import BlobStore
@@ -52,71 +59,71 @@ TALK = (
 )
 
 
-def record(number: int, message: Message, *, redacted: bool = False) -> Record:
+def record(number: int, message: Message, *, redacted: bool = False) -> JournalRecord:
     """Message `number`, committed so many seconds after the beginning, caused by the one before it."""
     envelope = Envelope(
         message.routing_key, f"id-{number}", "sender", "i1", number, "q1", b"" if redacted else message.encode(),
         f"id-{number - 1}", None, "s1", sent_at=1.0,
     )  # fmt: skip
-    return Record(number, 1000.0 + number, redacted, envelope)
+    return JournalRecord(number, 1000.0 + number, redacted, envelope)
 
 
 RECORDS = [record(number, message) for number, message in enumerate(TALK, 1)]
 
 
 def test_what_makes_a_system_work_is_left_out_and_counted() -> None:
-    casting = Casting(EVERYTHING, include_queries=False)
-    assert [each.envelope.subject for each in casting.choose(RECORDS)] == ["agent.transition", "tool.result.x"]
-    assert casting.left_out == {
+    play_filter = PlayFilter(EVERYTHING, include_queries=False)
+    assert [each.envelope.subject for each in play_filter.choose(RECORDS)] == ["agent.transition", "tool.result.x"]
+    assert play_filter.left_out == {
         "that would make the system work; --include-queries plays them, too": 3,
         "about the machinery of the system they come from": 2,
     }
 
 
 def test_queries_are_played_if_asked_for_but_the_machinery_never() -> None:
-    casting = Casting(EVERYTHING, include_queries=True)
-    assert [each.number for each in casting.choose(RECORDS)] == [1, 2, 3, 4, 5]
+    play_filter = PlayFilter(EVERYTHING, include_queries=True)
+    assert [each.number for each in play_filter.choose(RECORDS)] == [1, 2, 3, 4, 5]
 
 
 def test_what_was_removed_is_no_message_or_is_not_selected_is_not_played() -> None:
-    casting = Casting(Selection(("tool.result.",)), include_queries=False)
+    play_filter = PlayFilter(Selection(("tool.result.",)), include_queries=False)
     text = RECORDS[3]._replace(envelope=RECORDS[3].envelope._replace(payload=b"no JSON"))
-    assert list(casting.choose([RECORDS[1], record(3, TALK[3], redacted=True), text])) == []
-    assert casting.left_out == {"whose payload was removed": 1, "whose payload is no JSON object": 1}
+    assert list(play_filter.choose([RECORDS[1], record(3, TALK[3], redacted=True), text])) == []
+    assert play_filter.left_out == {"whose payload was removed": 1, "whose payload is no JSON object": 1}
 
 
-def test_a_recast_message_is_new_but_belongs_where_it_belonged() -> None:
-    recaster = Recaster("me", keeps_ids=False)
-    first, second = (recaster.recast(each.envelope, 5.0) for each in RECORDS[:2])
+def test_a_rewritten_message_is_new_but_belongs_where_it_belonged() -> None:
+    rewriter = EnvelopeRewriter("me", keeps_ids=False)
+    first, second = (rewriter.rewrite(each.envelope, 5.0) for each in RECORDS[:2])
     assert (first.sender, first.instance, first.seq, first.sent_at) == ("player", "me", 1, 5.0)
     assert (first.subject, first.correlation_id, first.session_id) == ("query.received", "q1", "s1")
     assert first.payload == RECORDS[0].envelope.payload
     assert first.id != "id-1"
     assert (first.cause_id, second.cause_id) == ("id-0", first.id)
-    assert Recaster("me", keeps_ids=True).recast(RECORDS[1].envelope, 5.0).id == "id-2"
+    assert EnvelopeRewriter("me", keeps_ids=True).rewrite(RECORDS[1].envelope, 5.0).id == "id-2"
 
 
 def test_a_reply_is_one_only_to_a_request_that_is_played_too() -> None:
     reply = RECORDS[3].envelope._replace(in_reply_to="id-3")
-    assert Recaster("me", keeps_ids=True).recast(reply, 5.0).in_reply_to is None
-    recaster = Recaster("me", keeps_ids=False)
-    request = recaster.recast(RECORDS[2].envelope, 5.0)
-    assert recaster.recast(reply, 5.0).in_reply_to == request.id
+    assert EnvelopeRewriter("me", keeps_ids=True).rewrite(reply, 5.0).in_reply_to is None
+    rewriter = EnvelopeRewriter("me", keeps_ids=False)
+    request = rewriter.rewrite(RECORDS[2].envelope, 5.0)
+    assert rewriter.rewrite(reply, 5.0).in_reply_to == request.id
 
 
 def test_numbers_run_by_subject_so_that_nobody_counts_a_gap() -> None:
-    recaster = Recaster("me", keeps_ids=False)
+    rewriter = EnvelopeRewriter("me", keeps_ids=False)
     envelopes = [RECORDS[1].envelope, RECORDS[3].envelope, RECORDS[1].envelope]
-    assert [recaster.recast(each, 5.0).seq for each in envelopes] == [1, 1, 2]
+    assert [rewriter.rewrite(each, 5.0).seq for each in envelopes] == [1, 1, 2]
 
 
-async def played(pace: Pace, *, records: list[Record] = RECORDS) -> list[Envelope]:
+async def played(pace: Pace, *, records: list[JournalRecord] = RECORDS) -> list[Envelope]:
     """What a listener hears."""
     hub, heard = MemoryHub(), list[Envelope]()
     async with Bus("listener", hub.transport()) as listener:
         listener.subscribe("", heard.append)
         await listener.ready()
-        player = Player(Bus("player", hub.transport()), BlobStore(Path("/nowhere")), lambda envelope: None)
+        player = JournalPlayer(Bus("player", hub.transport()), BlobStore(Path("/nowhere")), lambda envelope: None)
         await asyncio.wait_for(player.play(records, pace, keeps_ids=True), SECONDS)
         await listener.ready()
     return heard
@@ -172,7 +179,7 @@ async def test_stopping_ends_a_play_that_waits_and_an_error_ends_it_with_its_rea
 async def test_a_large_field_travels_as_a_reference(tmp_path: Path) -> None:
     blobs, sent = BlobStore(tmp_path), list[Envelope]()
     message = ToolResult(**CALL, result="x" * 2_000_000)
-    player = Player(Bus("player", MemoryHub().transport()), blobs, sent.append)
+    player = JournalPlayer(Bus("player", MemoryHub().transport()), blobs, sent.append)
     await player.play([record(1, message)], at_once(), keeps_ids=False)
     assert ToolResult.decode(blobs.unpack(sent[0].payload)) == message
 

@@ -17,14 +17,13 @@ from pathlib import Path
 import pytest
 
 from local.apps.run_directory import Facts, NotRunning, RunDirectory
+from local.apps.tap.arrival_rate import ArrivalRate, measure
 from local.apps.tap.connection import find_bus
 from local.apps.tap.echo import watch
-from local.apps.tap.field_view import FieldView
-from local.apps.tap.hz import measure
 from local.apps.tap.printer import Printer
 from local.apps.tap.selection import Selection
-from local.apps.tap.subject_list import count_subjects
-from local.apps.tap.view import PlainView, View
+from local.apps.tap.subject_table import count_subjects
+from local.apps.tap.view import FieldView, PlainView, View
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
@@ -182,7 +181,9 @@ async def test_hz_reports_at_the_end_at_the_latest() -> None:
         await sender.ready()
         async with Printer(PlainView(), on_end=lambda: None, out=terminal.out, err=terminal.err) as printer:
             selection = Selection(("query.cancel",))
-            task = asyncio.create_task(measure(Bus("tap", hub.transport()), selection, printer, terminal.stop))
+            task = asyncio.create_task(
+                measure(Bus("tap", hub.transport()), selection, ArrivalRate(), printer, terminal.stop)
+            )
             await terminal.heard()
             for number in range(5):
                 await sender.publish(cancel(number))
@@ -233,7 +234,7 @@ async def running_system(tmp_path: Path) -> AsyncIterator[tuple[Path, Bus]]:
 @asynccontextmanager
 async def tap_command(*arguments: str) -> AsyncIterator[subprocess.Popen[bytes]]:
     """`local2 tap …` as a process of its own that has begun to listen; its output is a pipe that nobody reads."""
-    program = "import sys; from local.apps.tap import tap_app; tap_app(sys.argv[1:], prog_name='tap')"
+    program = "import sys; from local.apps.tap.commands import tap_app; tap_app(sys.argv[1:], prog_name='tap')"
     pipe, variables = subprocess.PIPE, {**os.environ, "PYTHONPATH": str(SRC)}
     with subprocess.Popen(  # noqa: ASYNC220 - asyncio's own would read the pipe
         [sys.executable, "-c", program, *arguments], stdout=pipe, stderr=pipe, env=variables

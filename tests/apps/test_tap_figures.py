@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from local.apps.tap.intervals import Intervals
+from local.apps.tap.arrival_rate import ArrivalRate
 from local.apps.tap.subject_table import SubjectTable
 from local.protocol.envelope import Envelope
 
@@ -36,14 +36,14 @@ def test_the_table_for_people_has_the_busiest_first_and_nothing_that_controls_a_
 
 
 def test_the_rate_is_that_of_the_last_intervals() -> None:
-    intervals = Intervals(window=2)
+    intervals = ArrivalRate(window=2)
     for now in (0.0, 9.0, 10.0, 10.5, 11.5):
         intervals.add(now)
     assert intervals.report() == "average rate: 1.333  min: 0.5000s max: 1.0000s std dev: 0.25000s window: 2"
 
 
 def test_silence_is_reported_as_such() -> None:
-    intervals = Intervals(window=10)
+    intervals = ArrivalRate(window=10)
     assert intervals.report() == "no new messages"
     intervals.add(1.0)
     assert intervals.report() == "one message, no interval yet"
@@ -54,7 +54,7 @@ def test_silence_is_reported_as_such() -> None:
 
 @pytest.mark.parametrize("window", [1, 5])
 def test_messages_of_the_same_instant_have_no_finite_rate(window: int) -> None:
-    intervals = Intervals(window)
+    intervals = ArrivalRate(window)
     intervals.add(1.0)
     intervals.add(1.0)
     assert "average rate: inf" in intervals.report()

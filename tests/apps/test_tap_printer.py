@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from local.apps.tap import printer as printer_module
-from local.apps.tap.printer import MAX_ITEMS, OutputFailed, Printer
+from local.apps.tap.printer import MAX_ITEMS, Printer
 from local.apps.tap.view import PlainView
+from local.apps.terminal import OutputFailed
 
 SECONDS = 20
 

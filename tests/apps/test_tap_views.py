@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from local.apps.tap.field_view import FieldView
-from local.apps.tap.fragments import HOLD_SECONDS
-from local.apps.tap.human_view import HumanView
-from local.apps.tap.json_view import JsonView
-from local.apps.tap.view import View
+from local.apps.tap.human_view import HOLD_SECONDS, HumanView
+from local.apps.tap.view import FieldView, JsonView, View
 from local.apps.terminal import visible
 from local.bus.blobs import BlobStore
 from local.protocol.envelope import Envelope

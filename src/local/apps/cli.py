@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from local.apps.options import ConfigDir, DataDir, JsonOption
 from local.errors import LocalError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -16,11 +17,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 _UsageError: Any = typer.BadParameter.__bases__[0]  # click's; typer brings a copy of its own
 
 EXIT_BAD_USE = 2
+_GROUPS = {"journal": "local.apps.journal.commands:journal_app", "tap": "local.apps.tap.commands:tap_app"}
 
-ConfigDir = Annotated[Path | None, typer.Option("--config-dir", help="Your settings (default: LOCAL2_CONFIG_DIR).")]
-DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", help="Where everything is kept (default: LOCAL2_DATA_DIR).")
-]
+prompt_app = typer.Typer(help="What the model is told.")
+app.add_typer(prompt_app, name="prompt")
 
 
 @app.callback()
@@ -97,7 +97,7 @@ def pull(
 
 @app.command()
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: JsonOption = False,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -107,19 +107,30 @@ def doctor(
     raise typer.Exit(examine(config_dir=config_dir, data_dir=data_dir, as_json=as_json))
 
 
+@prompt_app.callback()
+def prompt_callback() -> None:
+    """What the model is told."""
+
+
+@prompt_app.command("show")
+def show_prompt(
+    prompt: Annotated[str | None, typer.Option(metavar="NAME", help="A variant of generator.yaml.")] = None,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="With this session of a running system.")] = None,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Print what the model gets before a question."""
+    from local.apps.prompt import show
+
+    typer.echo(show(prompt, session, config_dir, data_dir))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Exit status 2, with one line, for whatever the user can mend."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["run"]:
         _warm_up()
-    else:
-        from local.apps.journal import journal_app
-        from local.apps.prompt import prompt_app
-        from local.apps.tap import tap_app
-
-        app.add_typer(journal_app, name="journal")
-        app.add_typer(prompt_app, name="prompt")
-        app.add_typer(tap_app, name="tap")
+    _add_groups(arguments[0] if arguments else "")
     try:
         sys.exit(app(args=arguments or ["--help"], prog_name="local2", standalone_mode=False))
     except LocalError as error:
@@ -128,6 +139,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sentence = error.format_message()  # names the flag, which str() leaves out
     print(f"local2: {sentence}", file=sys.stderr)  # noqa: T201
     sys.exit(EXIT_BAD_USE)
+
+
+def _add_groups(command: str) -> None:
+    """The groups of commands, or only the one that `command` names: their imports would hold up each of the others."""
+    own = {info.callback.__name__ for info in app.registered_commands if info.callback}
+    for name, target in _GROUPS.items():
+        if command == name or command not in {*own, *_GROUPS, "prompt"}:
+            module, _, group = target.partition(":")
+            app.add_typer(getattr(importlib.import_module(module), group), name=name)
 
 
 def _warm_up() -> None:

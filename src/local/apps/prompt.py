@@ -1,4 +1,4 @@
-"""The command line of the prompt: `local2 prompt show`."""
+"""`local2 prompt show`: what the model is told before a question."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import inspect
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from local.agents.answering.config import GeneratorConfig
 from local.agents.answering.prompt import compose
@@ -16,33 +14,12 @@ from local.agents.generator import GeneratorAgent
 from local.apps.participant import find_class
 from local.apps.run_directory import RunDirectory
 from local.apps.system_client import SystemClient
-from local.apps.tap.commands import DataDir
 from local.config import data_dir as data_dir_of
 from local.config import environment, layers_for, load, load_system
 from local.errors import ConfigError
 from local.models.chat import Json
 from local.protocol.messages import ToolSchema
 from local.tools.tool import Tool
-
-prompt_app = typer.Typer(help="What the model is told.")
-
-
-@prompt_app.callback()
-def prompt_callback() -> None:
-    """What the model is told."""
-
-
-@prompt_app.command("show")
-def show_command(
-    prompt: Annotated[str | None, typer.Option(metavar="NAME", help="A variant of generator.yaml.")] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="With this session of a running system.")] = None,
-    config_dir: Annotated[
-        Path | None, typer.Option("--config-dir", help="Your settings (default: LOCAL2_CONFIG_DIR).")
-    ] = None,
-    data_dir: DataDir = None,
-) -> None:
-    """Print what the model gets before a question."""
-    typer.echo(show(prompt, session, config_dir, data_dir))
 
 
 def show(prompt: str | None, session_id: str | None, config_dir: Path | None, data_dir: Path | None) -> str:

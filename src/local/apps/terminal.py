@@ -1,13 +1,28 @@
-"""Foreign text made fit for a terminal."""
+"""Lines for a terminal, a pipe or a file: foreign text made fit for them, and the writing itself."""
 
 from __future__ import annotations
 
+import functools
+import os
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 
 from rich.cells import cell_len, set_cell_size
 
+from local.errors import LocalError
+
+STANDARD_OUTPUT = 1
+
 _ASCII_SPACE = re.compile(r"[^\S\x00-\x7f]")  # white space outside ASCII, such as the no-break space
+
+
+class OutputFailed(LocalError):
+    """The output cannot be written, for another reason than that its reader has gone."""
+
+    kind = "output_failed"
 
 
 def visible(text: str) -> str:
@@ -31,3 +46,37 @@ def clock_time(seconds: float | None) -> str:
         return datetime.fromtimestamp(seconds or 0.0).strftime("%H:%M:%S.%f")[:-3]
     except (OverflowError, ValueError, OSError):
         return "??:??:??.???"
+
+
+def date_and_time(seconds: float) -> str:
+    """Seconds since 1970 as local date and time."""
+    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def terminal_width() -> int | None:
+    """The columns of the terminal that the output goes to, None if the output goes elsewhere."""
+    try:
+        return os.get_terminal_size(STANDARD_OUTPUT).columns or None
+    except OSError:
+        return None
+
+
+def write_lines(lines: Iterable[str], file: Path | int = STANDARD_OUTPUT) -> None:
+    """Write lines that must all arrive: a slow reader is waited for, where a tap drops. Raises `OutputFailed`.
+
+    A reader that has seen enough ends the writing quietly. A file is made for its owner alone: it holds what was
+    talked about.
+    """
+    try:
+        with (
+            suppress(BrokenPipeError),
+            open(
+                file, "w", encoding="utf-8", errors="backslashreplace", closefd=not isinstance(file, int),
+                opener=functools.partial(os.open, mode=0o600),
+            ) as out,
+        ):  # fmt: skip
+            for line in lines:
+                out.write(f"{line}\n")
+    except OSError as error:
+        name = str(file) if isinstance(file, Path) else "the output"
+        raise OutputFailed(f"{name} cannot be written: {error.strerror}") from None

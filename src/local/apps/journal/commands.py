@@ -9,21 +9,15 @@ from typing import Annotated
 
 import typer
 
-from local.apps.journal import pace
-from local.apps.journal.casting import Casting
-from local.apps.journal.export import export
-from local.apps.journal.listing import list_sessions
-from local.apps.journal.moments import moment
-from local.apps.journal.output import STANDARD_OUTPUT, write_lines
-from local.apps.journal.play import play
-from local.apps.journal.show import find, show_conversation, show_messages
-from local.apps.journal.source import open_source
-from local.apps.tap.commands import BusOption, DataDir, Many
-from local.apps.tap.echo import terminal_width
+from local.apps.journal.journal_player import at_once as without_pause
+from local.apps.journal.journal_player import play, spaced, stepwise
+from local.apps.journal.journal_record import read_export
+from local.apps.journal.journal_source import open_source
+from local.apps.journal.play_filter import PlayFilter
+from local.apps.journal.show import list_sessions, show_conversation, show_messages
+from local.apps.options import BusOption, DataDir, Moment, Subject, moment
 from local.apps.tap.selection import Selection
-
-Subject = Annotated[Many, typer.Option(help="Only a subject, a family ('tool.') or a pattern ('tool.*').")]
-Moment = Annotated[str | None, typer.Option(metavar="T", help="A time (2026-05-01T12:00), or how long ago (30m, 2h).")]
+from local.apps.terminal import STANDARD_OUTPUT, terminal_width, write_lines
 
 journal_app = typer.Typer(help="What is on record: list, show, export, play.")
 
@@ -43,7 +37,7 @@ def show_command(
 ) -> None:
     """Show what was asked, thought, called and answered."""
     with open_source(data_dir) as source:
-        records = find(source, key)
+        records = source.find(key)
         write_lines(show_messages(records) if messages else show_conversation(source, records))
 
 
@@ -62,7 +56,8 @@ def export_command(
     begin = None if since is None else moment(since, "--since", now)
     end = None if until is None else moment(until, "--until", now)
     with open_source(data_dir) as source:
-        write_lines(export(source, selection, begin, end), output or STANDARD_OUTPUT)
+        records = source.select(selection, begin, end)
+        write_lines((record.as_json(source.blobs) for record in records), output or STANDARD_OUTPUT)
 
 
 @journal_app.command("play")
@@ -87,6 +82,7 @@ def play_command(
     """
     if (rate is not None) + step + at_once > 1:
         raise typer.BadParameter("--rate, --step and --at-once exclude each other; give one of them")
-    make_pace = pace.at_once if at_once else pace.stepwise if step else functools.partial(pace.spaced, rate or 1.0)
-    casting = Casting(Selection(tuple(subject or ("*",))), include_queries=include_queries)
-    play(file, casting, make_pace, keeps_ids=same_ids, data_dir=data_dir, bus=bus)
+    make_pace = without_pause if at_once else stepwise if step else functools.partial(spaced, rate or 1.0)
+    play_filter = PlayFilter(Selection(tuple(subject or ("*",))), include_queries=include_queries)
+    records = list(play_filter.choose(read_export(file)))
+    play(records, play_filter.left_out, make_pace, keeps_ids=same_ids, data_dir=data_dir, addresses=bus)

@@ -1,39 +1,41 @@
-"""`local2 journal show`: a session or a query, as the journal alone tells it."""
+"""`local2 journal list` and `show`: sessions and queries, as the journal alone tells of them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
 
-from local.apps.journal.listing import date_and_time
-from local.apps.journal.record import Record
-from local.apps.journal.source import Source
+from local.apps.journal.journal_record import JournalRecord
+from local.apps.journal.journal_source import JournalSource
 from local.apps.journal.turns import REMOVED, Call, Outcome, Turn, rebuild
-from local.apps.terminal import visible
-from local.errors import NotOnRecord
+from local.apps.terminal import cut, date_and_time, visible
+from local.journal.store.view import SessionSpan
+from local.protocol.subjects import QUERY_RECEIVED
 
 MAX_OUTCOME = 1000  # characters of a tool's result
 
 
-def find(source: Source, key: str) -> Iterator[Record]:
-    """The messages of the session, or of the query, with this id, in order. Raises `NotOnRecord`."""
-    if source.journal.read(limit=1, session_id=key):
-        found = source.journal.read_all(session_id=key)
-    elif source.journal.read(limit=1, correlation_id=key):
-        found = source.journal.read_all(correlation_id=key)
-    else:
-        raise NotOnRecord(f"no session or query {key!a} is on record; `local2 journal list` shows the sessions")
-    return map(Record.of, found)
+def list_sessions(source: JournalSource, width: int | None) -> Iterator[str]:
+    """A line for each session, cut to `width`, and one for all."""
+    form = "{:<32}  {:>8}  {:<19}  {:<19}  {}"
+    yield cut(form.format("session", "messages", "first", "last", "first query"), width)
+    for span in source.journal.sessions():
+        first, last = date_and_time(span.first_at), date_and_time(span.last_at)
+        line = form.format(span.session_id, span.messages, first, last, _first_query(source, span))
+        yield cut(visible(line), width)
+    entries, first_number, last_number, size = source.journal.count()
+    numbers = f"numbers {first_number} to {last_number}, " if entries else ""
+    yield f"{entries} messages in all, {numbers}{size} bytes"
 
 
-def show_messages(records: Iterable[Record]) -> Iterator[str]:
+def show_messages(records: Iterable[JournalRecord]) -> Iterator[str]:
     """A line for each message: number, time, subject, sender."""
     for record in records:
         time, removed = date_and_time(record.committed_at), f"  {REMOVED}" if record.redacted else ""
         yield visible(f"{record.number:>8}  {time}  {record.envelope.subject:<32}  {record.envelope.sender}{removed}")
 
 
-def show_conversation(source: Source, records: Iterable[Record]) -> Iterator[str]:
+def show_conversation(source: JournalSource, records: Iterable[JournalRecord]) -> Iterator[str]:
     """What was asked, thought, called and answered."""
     for turn in rebuild(records, source.blobs):
         yield from map(visible, _turn(turn))
@@ -68,3 +70,10 @@ def _outcome(outcome: Outcome) -> Iterator[str]:
 
 def _indented(text: str) -> Iterator[str]:
     return (f"    {line}" for line in text.splitlines())
+
+
+def _first_query(source: JournalSource, span: SessionSpan) -> str:
+    for stored in source.journal.read(limit=1, session_id=span.session_id, subjects=[QUERY_RECEIVED]):
+        content = JournalRecord.of(stored).content(source.blobs)
+        return str(content.get("query", "")) if isinstance(content, dict) else REMOVED
+    return ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from local.apps.journal.record import Record
+from local.apps.journal.journal_record import JournalRecord
 from local.bus.blobs import BlobStore
 from local.protocol.subjects import QUERY_FAILED, QUERY_RECEIVED, RESPONSE_GENERATION, TOOL_REQUEST, TOOL_RESULT
 
@@ -43,7 +43,7 @@ class Turn:
     outcomes: list[Outcome] = field(default_factory=list)
 
 
-def rebuild(records: Iterable[Record], blobs: BlobStore | None) -> list[Turn]:
+def rebuild(records: Iterable[JournalRecord], blobs: BlobStore | None) -> list[Turn]:
     """The turns that messages tell of, in the order of their first one."""
     turns: dict[str, Turn] = {}
     for record in records:
@@ -69,7 +69,7 @@ def _outcome(said: dict[str, Any]) -> Outcome:
     return Outcome(respondent, status, said.get("answer") or _error(said), said.get("thinking", ""))
 
 
-def _tell_of_call(calls: dict[str, Call], record: Record, said: dict[str, Any]) -> None:
+def _tell_of_call(calls: dict[str, Call], record: JournalRecord, said: dict[str, Any]) -> None:
     """The call_id is gone with the payload; the headers say then what answers what."""
     envelope = record.envelope
     key = str(said.get("call_id") or envelope.in_reply_to or envelope.id)

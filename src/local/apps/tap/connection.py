@@ -1,27 +1,31 @@
-"""A tap's way onto the bus, and the signals that end it."""
+"""A tap's way onto the bus: it listens until Ctrl-C or SIGTERM, and reports what the bus has lost."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from local.apps.run_directory import RunDirectory
-from local.apps.tap.losses import Losses
 from local.apps.tap.printer import Printer
 from local.apps.tap.selection import Selection
+from local.apps.tap.view import View
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.proxy import load_or_make_keys
 from local.bus.zeromq import ZeroMQTransport
+from local.config import data_dir as find_data_dir
 from local.errors import ConfigError
 from local.protocol.envelope import Envelope
 
 READY_SECONDS = 5.0
 TICK_SECONDS = 1.0
+
+T = TypeVar("T")
 
 
 def find_bus(data_dir: Path, addresses: str | None) -> BusAddress:
@@ -39,20 +43,47 @@ def find_bus(data_dir: Path, addresses: str | None) -> BusAddress:
     return BusAddress(publish_to, subscribe_to, load_or_make_keys(keys) if encrypted else None)
 
 
-def connect(address: BusAddress) -> Bus:
-    """A bus that only listens: it keeps no samples of refused frames, participants do that."""
-    return Bus("tap", ZeroMQTransport(address))
+def print_until_stopped(
+    view: View[T],
+    work: Callable[[Bus, Printer[T], asyncio.Event], Awaitable[None]],
+    *,
+    data_dir: Path | None,
+    addresses: str | None,
+    count: int | None = None,
+    sender: str = "tap",
+) -> None:
+    """Run `work` with the bus that `find_bus` finds, a printer, and an event that Ctrl-C, SIGTERM and the end of the
+    output set.
 
-
-@asynccontextmanager
-async def listening(
-    bus: Bus, selection: Selection, receive: Callable[[Envelope], object], printer: Printer[Any]
-) -> AsyncIterator[Losses]:
-    """Inside, `receive` gets every selected envelope. Gives the losses to report, and reports the last itself.
-
-    Raises `BusNotReady`.
+    The bus keeps no samples of refused frames, participants do that. Raises `LocalError`: no such system or bus, an
+    output that fails.
     """
-    losses = Losses(bus, selection)
+    address = find_bus(find_data_dir(data_dir), addresses)
+
+    async def run() -> None:
+        with _ended_by_signals() as stop:
+            async with Printer(view, on_end=stop.set, count=count) as printer:
+                await work(Bus(sender, ZeroMQTransport(address)), printer, stop)
+
+    asyncio.run(run())
+
+
+async def listen(
+    bus: Bus,
+    selection: Selection,
+    receive: Callable[[Envelope], object],
+    printer: Printer[Any],
+    stop: asyncio.Event,
+    *,
+    seconds: float | None = None,
+    each_second: Callable[[], object] = lambda: None,
+) -> float:
+    """Give `receive` every selected envelope until `stop` is set or `seconds` have passed, and report losses.
+
+    `each_second` is called once a second and at the end. Returns for how many seconds it has listened. Raises
+    `BusNotReady`.
+    """
+    losses, clock = LossReport(bus, selection), asyncio.get_running_loop().time
 
     def sift(envelope: Envelope) -> None:
         if selection.wants(envelope):
@@ -63,14 +94,38 @@ async def listening(
             bus.subscribe(subject, sift)
         await bus.ready(READY_SECONDS)
         printer.note("listening; Ctrl-C ends it")
-        try:
-            yield losses
-        finally:
+        began = clock()
+        end = float("inf") if seconds is None else began + seconds
+        while not stop.is_set() and (left := end - clock()) > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), min(TICK_SECONDS, left))
             printer.lost(losses.take())
+            each_second()
+        return clock() - began
+
+
+class LossReport:
+    """What a bus has missed of a selection, in words."""
+
+    def __init__(self, bus: Bus, selection: Selection) -> None:
+        self._bus, self._selection = bus, selection
+        self._malformed = 0
+
+    def take(self) -> Counter[str]:
+        """The losses since the last call: "of <subject> from <sender>", and how many."""
+        losses: Counter[str] = Counter()
+        for gap in self._bus.take_gaps():
+            if self._selection.wants_subject(gap.missed_subject):
+                losses[f"of {gap.missed_subject} from {gap.sender}"] += gap.missed
+        refused = self._bus.counters["malformed"] - self._malformed
+        if refused:
+            losses["that were no messages of this protocol"] = refused
+            self._malformed += refused
+        return losses
 
 
 @contextmanager
-def ended_by_signals() -> Iterator[asyncio.Event]:
+def _ended_by_signals() -> Iterator[asyncio.Event]:
     """An event that Ctrl-C and SIGTERM set."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -80,13 +135,3 @@ def ended_by_signals() -> Iterator[asyncio.Event]:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
-
-
-async def ticks(stop: asyncio.Event, seconds: float | None = None) -> AsyncIterator[None]:
-    """Once a second until `stop` is set or `seconds` have passed, and once at the end."""
-    loop = asyncio.get_running_loop()
-    end = None if seconds is None else loop.time() + seconds
-    while not stop.is_set() and (end is None or loop.time() < end):
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), TICK_SECONDS if end is None else min(TICK_SECONDS, end - loop.time()))
-        yield

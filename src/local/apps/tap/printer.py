@@ -13,8 +13,7 @@ from contextlib import suppress
 from typing import Generic, Self, TypeVar
 
 from local.apps.tap.view import View
-from local.apps.terminal import visible
-from local.errors import LocalError
+from local.apps.terminal import OutputFailed, visible
 
 MAX_ITEMS = 10_000
 MAX_BYTES = 32 * 1024 * 1024
@@ -25,12 +24,6 @@ CLOSE_SECONDS = 1.0
 TOO_SLOW = "because the output is slower than the bus"
 
 T = TypeVar("T")
-
-
-class OutputFailed(LocalError):
-    """The output cannot be written, for another reason than that its reader has gone."""
-
-    kind = "output_failed"
 
 
 class Printer(Generic[T]):

@@ -1,13 +1,50 @@
-"""Which subjects are in use, by whom, and how much."""
+"""`local2 tap list`: which subjects are in use, by whom, and how much."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Annotated
 
+import typer
+
+from local.apps.options import BusOption, DataDir, JsonOption
+from local.apps.tap.connection import listen, print_until_stopped
+from local.apps.tap.printer import Printer
+from local.apps.tap.selection import Selection
+from local.apps.tap.view import PlainView
 from local.apps.terminal import visible
+from local.bus.bus import Bus
 from local.protocol.envelope import Envelope
+
+EVERYTHING = Selection(("*",))
+
+
+def list_subjects(
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long to listen.")] = 5.0,
+    as_json: JsonOption = False,
+    data_dir: DataDir = None,
+    bus: BusOption = None,
+) -> None:
+    """Show which subjects are in use: count, rate, bytes, publishers."""
+    print_until_stopped(
+        PlainView(),
+        lambda bus, printer, stop: count_subjects(bus, printer, stop, seconds, as_json=as_json),
+        data_dir=data_dir,
+        addresses=bus,
+    )
+
+
+async def count_subjects(
+    bus: Bus, printer: Printer[str], stop: asyncio.Event, seconds: float, *, as_json: bool = False
+) -> None:
+    """Count for `seconds` or until `stop` is set, then print the table."""
+    table = SubjectTable()
+    elapsed = max(await listen(bus, EVERYTHING, table.add, printer, stop, seconds=seconds), 1e-3)
+    text = table.as_json(elapsed) if as_json else "\n".join(table.as_text(elapsed))
+    printer.offer(text, len(text))
 
 
 @dataclass(slots=True)
@@ -42,7 +79,7 @@ class SubjectTable:
             yield form.format(subject, row.count, rate, row.size, mean, publishers)
 
     def as_json(self, seconds: float) -> str:
-        """The same as one JSON object: seconds, subjects[{subject, count, rate, bytes, mean_bytes, publishers}]."""
+        """The figures as one JSON object: seconds, subjects[{subject, count, rate, bytes, mean_bytes, publishers}]."""
         subjects = [
             {
                 "subject": subject,

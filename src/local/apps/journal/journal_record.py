@@ -8,11 +8,12 @@ outside the frame, are in it.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from pydantic_core import from_json, to_json
 
-from local.apps.tap import payload
+from local.apps.tap.view import read_payload
 from local.bus.blobs import BlobStore
 from local.errors import LocalError
 from local.journal.store.entry import Stored
@@ -20,12 +21,12 @@ from local.protocol.envelope import Envelope, decode
 
 
 class BadExport(LocalError):
-    """A line that is no message on record."""
+    """A line of an export that is no message on record, or a file that is no export."""
 
     kind = "bad_export"
 
 
-class Record(NamedTuple):
+class JournalRecord(NamedTuple):
     """Entry `number`, committed at a time in seconds since 1970. A redacted one has an empty payload."""
 
     number: int
@@ -57,7 +58,7 @@ class Record(NamedTuple):
 
     def content(self, blobs: BlobStore | None) -> dict[str, Any] | str | None:
         """The payload, with large fields fetched from `blobs`."""
-        return None if self.redacted else payload.read(self.envelope.payload, blobs)
+        return None if self.redacted else read_payload(self.envelope.payload, blobs)
 
     def as_json(self, blobs: BlobStore | None) -> str:
         """One line, ASCII only: nothing in it can control a terminal."""
@@ -71,6 +72,18 @@ class Record(NamedTuple):
                 "payload": self.content(blobs),
             }
         )
+
+
+def read_export(file: Path) -> list[JournalRecord]:
+    """All of an export. Raises `BadExport` that names file and line."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            numbered = enumerate(lines, 1)
+            return [JournalRecord.parse(line, f"{file} line {number}") for number, line in numbered if line.strip()]
+    except OSError as error:
+        raise BadExport(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadExport(f"{file} is no text; expected lines of `local2 journal export`") from None
 
 
 def _as_bytes(content: object) -> bytes:

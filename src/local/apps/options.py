@@ -1,11 +1,25 @@
-"""Points in time as people give them on a command line."""
+"""The options that several commands of the command line share, and points in time as people give them."""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from local.errors import LocalError
+
+ConfigDir = Annotated[Path | None, typer.Option("--config-dir", help="Your settings (default: LOCAL2_CONFIG_DIR).")]
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", help="Where everything is kept (default: LOCAL2_DATA_DIR).")
+]
+BusOption = Annotated[str | None, typer.Option("--bus", metavar="PUB,SUB", help="A bus by its two addresses.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON, for programs.")]
+Many = list[str] | None
+Moment = Annotated[str | None, typer.Option(metavar="T", help="A time (2026-05-01T12:00), or how long ago (30m, 2h).")]
+Subject = Annotated[Many, typer.Option(help="Only a subject, a family ('tool.') or a pattern ('tool.*').")]
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")

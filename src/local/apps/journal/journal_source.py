@@ -1,0 +1,49 @@
+"""The journal of a data directory, as the commands read it: while a system runs there, or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from local.apps.journal.journal_record import JournalRecord
+from local.apps.tap.selection import Selection
+from local.bus.blobs import BlobStore
+from local.config import data_dir as find_data_dir
+from local.errors import NotOnRecord
+from local.journal.store.schema import FILE_NAME
+from local.journal.store.view import JournalView
+
+
+class JournalSource(NamedTuple):
+    """The journal, and the large fields that lie beside it."""
+
+    journal: JournalView
+    blobs: BlobStore
+
+    def find(self, key: str) -> Iterator[JournalRecord]:
+        """The messages of the session, or of the query, with this id, in order. Raises `NotOnRecord`."""
+        if self.journal.read(limit=1, session_id=key):
+            found = self.journal.read_all(session_id=key)
+        elif self.journal.read(limit=1, correlation_id=key):
+            found = self.journal.read_all(correlation_id=key)
+        else:
+            raise NotOnRecord(f"no session or query {key!a} is on record; `local2 journal list` shows the sessions")
+        return map(JournalRecord.of, found)
+
+    def select(
+        self, selection: Selection, since: float | None = None, until: float | None = None
+    ) -> Iterator[JournalRecord]:
+        """The selected messages that were committed from `since` on and before `until`, oldest first."""
+        subjects = () if "" in selection.subscriptions() else selection.subscriptions()
+        stored = self.journal.read_all(subjects=subjects, session_id=selection.session_id, since=since, until=until)
+        return (record for record in map(JournalRecord.of, stored) if selection.wants(record.envelope))
+
+
+@contextmanager
+def open_source(data_dir: Path | None) -> Iterator[JournalSource]:
+    """Open what lies in the data directory, for reading. Raises `NotOnRecord`, `StoreFailed`."""
+    folder = find_data_dir(data_dir)
+    with JournalView(folder / FILE_NAME) as journal:
+        yield JournalSource(journal, BlobStore(folder / "blobs"))

@@ -16,20 +16,18 @@ from typing import Any
 import pytest
 
 from local.agents.answering.config import GeneratorConfig
-from local.apps import doctor
-from local.apps.doctor import door, machine, search
-from local.apps.doctor.checkup import check_up
-from local.apps.doctor.finding import Finding, Status
-from local.apps.doctor.report import as_json, as_text
-from local.apps.doctor.situation import examine
+from local.apps.doctor import machine, participants
+from local.apps.doctor.checkup import check_up, run
+from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus, as_json, as_text
+from local.apps.doctor.installation import examine
 from local.apps.run_directory import Facts, RunDirectory
 from local.config import Environment
 
-OK, WARN, FAIL = Status
+OK, WARN, FAIL = FindingStatus
 ROOT = Path(__file__).parents[2]
 
 
-def statuses(findings: list[Finding]) -> dict[str, Status]:
+def statuses(findings: list[DoctorFinding]) -> dict[str, FindingStatus]:
     return {finding.name: finding.status for finding in findings}
 
 
@@ -98,29 +96,29 @@ def test_a_run_directory_must_be_private_and_its_path_short(tmp_path: Path, monk
 
 
 def test_packaged_settings_are_read_as_the_participants_read_them(tmp_path: Path) -> None:
-    situation, findings = examine(tmp_path, tmp_path, Environment(brave_api_key="secret"))
+    installation, findings = examine(tmp_path, tmp_path, Environment(brave_api_key="secret"))
     assert [finding.status for finding in findings] == [OK]
-    assert situation.generator.num_ctx == 32_000
-    assert situation.web_search is not None and situation.web_search.brave_api_key == "secret"
+    assert installation.generator.num_ctx == 32_000
+    assert installation.web_search is not None and installation.web_search.brave_api_key == "secret"
 
 
 def test_each_bad_file_is_a_finding_that_names_file_line_and_key(tmp_path: Path) -> None:
     (tmp_path / "generator.yaml").write_text("modle: x\n")
     (tmp_path / "web_search.yaml").write_text("max_results: many\n")
-    situation, findings = examine(tmp_path, tmp_path, Environment())
+    installation, findings = examine(tmp_path, tmp_path, Environment())
     assert [finding.status for finding in findings] == [FAIL, FAIL]
     assert "generator.yaml:1: " in findings[0].text and "modle" in findings[0].text
     assert "web_search.yaml:1: " in findings[1].text and "max_results" in findings[1].text
-    assert situation.generator == GeneratorConfig()
-    assert situation.web_search is None
+    assert installation.generator == GeneratorConfig()
+    assert installation.web_search is None
 
 
 @pytest.mark.parametrize("text", ["api_port: x\n", "participants: [no_such.module:Tool]\n", "participants: [typo]\n"])
 def test_a_bad_system_file_leaves_the_other_checks_something_to_work_with(text: str, tmp_path: Path) -> None:
     (tmp_path / "system.yaml").write_text(text)
-    situation, findings = examine(tmp_path, tmp_path, Environment())
+    installation, findings = examine(tmp_path, tmp_path, Environment())
     assert FAIL in {finding.status for finding in findings}
-    assert situation.system.api_port == 8765
+    assert installation.system.api_port == 8765
 
 
 def test_the_facts_of_a_system_that_was_killed_are_not_believed(
@@ -150,7 +148,7 @@ def test_all_checks_are_reported_one_on_a_line_and_the_status_is_0_if_nothing_fa
     config_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BRAVE_API_KEY", "key")
-    assert doctor.run(config_dir=config_dir, data_dir=tmp_path / "data") == 0
+    assert run(config_dir=config_dir, data_dir=tmp_path / "data") == 0
     *lines, total = capsys.readouterr().out.splitlines()
     assert {line.split()[0] for line in lines} <= {"ok", "warn"}
     names = ["settings", "python", "packages", "data", "disk", "damage", "run", "api", "running", "model", "memory"]
@@ -162,7 +160,7 @@ def test_a_failure_is_status_1_and_json_has_the_same_findings(
     config_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("BRAVE_API_KEY", raising=False)
-    assert doctor.run(config_dir=config_dir, data_dir=tmp_path / "data", as_json=True) == 1
+    assert run(config_dir=config_dir, data_dir=tmp_path / "data", as_json=True) == 1
     report = json.loads(capsys.readouterr().out)
     assert report["status"] == "fail"
     [failed] = [finding for finding in report["findings"] if finding["status"] == "fail"]
@@ -172,7 +170,7 @@ def test_a_failure_is_status_1_and_json_has_the_same_findings(
 async def test_a_check_that_breaks_is_a_finding_and_the_others_go_on(
     config_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_: Path) -> Finding:
+    def broken(_: Path) -> DoctorFinding:
         raise ZeroDivisionError("unexpected")
 
     monkeypatch.setattr(machine, "check_disk", broken)
@@ -187,21 +185,21 @@ async def test_checks_that_wait_wait_side_by_side(
 ) -> None:
     meeting = asyncio.Barrier(2)
 
-    def meets(outcome: Finding) -> Callable[..., Awaitable[Finding]]:
-        async def check(*_: object) -> Finding:
+    def meets(outcome: DoctorFinding) -> Callable[..., Awaitable[DoctorFinding]]:
+        async def check(*_: object) -> DoctorFinding:
             async with asyncio.timeout(20):
                 await meeting.wait()
             return outcome
 
         return check
 
-    monkeypatch.setattr(door, "check_health", meets(Finding("running system", OK, "")))
-    monkeypatch.setattr(search, "check_search", meets(Finding("search", OK, "")))
+    monkeypatch.setattr(participants, "check_health", meets(DoctorFinding("running system", OK, "")))
+    monkeypatch.setattr(participants, "check_search", meets(DoctorFinding("search", OK, "")))
     assert FAIL not in statuses(await check_up(config_dir, tmp_path)).values()
 
 
 def test_a_finding_is_one_line_even_if_what_it_quotes_is_not() -> None:
-    findings = [Finding("x", FAIL, "two\nlines\x1b", "do this"), Finding("y", OK, "fine")]
+    findings = [DoctorFinding("x", FAIL, "two\nlines\x1b", "do this"), DoctorFinding("y", OK, "fine")]
     first, *_ = as_text(findings).splitlines()
     assert first == "fail  x               two lines\\x1b; to fix it: do this"
     assert json.loads(as_json(findings))["status"] == "fail"

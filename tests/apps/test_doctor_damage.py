@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from local.apps.doctor.damage import check_damage
-from local.apps.doctor.finding import Finding, Status
+from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus
+from local.apps.doctor.machine import check_damage
 from local.journal.store.entry import Entry
 from local.journal.store.schema import FILE_NAME
 from local.journal.store.store import JournalStore
@@ -15,12 +15,12 @@ async def test_a_damaged_journal_is_a_warning_that_says_where_it_lies_and_what_i
     path = tmp_path / FILE_NAME
     async with JournalStore(path) as store:
         await store.commit([Entry("query.received", "id", "api", "i", 1, "c", "s", 0.0, b"query.received\0{}\0{}")])
-        assert isinstance(check_damage(tmp_path), Finding)
+        assert isinstance(check_damage(tmp_path), DoctorFinding)
     path.write_bytes(b"This is no database. " * 500)
     async with JournalStore(path):
         pass
     [finding] = check_damage(tmp_path)
-    assert finding.status is Status.WARN
+    assert finding.status is FindingStatus.WARN
     assert finding.text.startswith(f"{path}.damaged-1: the file does not begin as a database")
     assert finding.text.endswith("; in doubt: 1 to 1")
     (tmp_path / f"{FILE_NAME}.damaged-2").mkdir()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.doctor.finding import Status
-from local.apps.doctor.memory import check_bundled_model, check_memory, check_store
-from local.apps.doctor.observers import Observers, check_embeddings, check_observers
-from local.apps.doctor.situation import Situation, examine
+from local.apps.doctor.doctor_finding import FindingStatus
+from local.apps.doctor.installation import Installation, ObserverModels, examine
+from local.apps.doctor.model_server import check_embeddings, check_observers
+from local.apps.doctor.participants import check_bundled_model, check_memory, check_store
 from local.config import Environment, Settings
 from local.config_models import Chains, ModelsConfig
 from local.services.embeddings.minilm import MiniLmEmbedder
@@ -18,7 +18,7 @@ from local.services.engrams.engram import Exchange
 from local.services.engrams.schema import FILE_NAME
 from local.services.engrams.service import EngramService
 
-OK, WARN, FAIL = Status
+OK, WARN, FAIL = FindingStatus
 TEA = Exchange("q1", "s1", "owner", "I like tea", "Noted.", 1.0)
 
 
@@ -81,28 +81,30 @@ async def test_the_bundled_model_is_there_and_works_or_words_alone_are_searched(
 
 
 async def test_a_memory_that_does_not_take_part_is_not_examined(tmp_path: Path) -> None:
-    assert [finding.text for finding in await check_memory(Situation(tmp_path))] == ["memory does not take part"]
-    found = await check_memory(Situation(tmp_path, configs={"memory": Settings()}))
+    assert [finding.text for finding in await check_memory(Installation(tmp_path))] == ["memory does not take part"]
+    found = await check_memory(Installation(tmp_path, configs={"memory": Settings()}))
     assert [finding.name for finding in found] == ["memory", "bundled model"]
 
 
 def test_an_observers_own_model_is_looked_for_unless_a_chain_names_another(tmp_path: Path) -> None:
     configs = {"generator": ObserverConfig(model="gemma4:12b"), "critic": ObserverConfig(model="prometheus"),
                "memory": ObserverConfig(embedding_model="mxbai-embed-large")}  # fmt: skip
-    assert Situation(tmp_path, configs=configs).observers == Observers({"critic": "prometheus"}, "mxbai-embed-large")
+    assert Installation(tmp_path, configs=configs).observers == ObserverModels(
+        {"critic": "prometheus"}, "mxbai-embed-large"
+    )
     chained = ModelsConfig(roles=Chains(critic=("ollama/selene",)))
-    assert Situation(tmp_path, models=chained, configs=configs).observers.models == {}
-    assert Situation(tmp_path).observers == Observers()
+    assert Installation(tmp_path, models=chained, configs=configs).observers.models == {}
+    assert Installation(tmp_path).observers == ObserverModels()
 
 
 def test_the_models_of_everybody_who_takes_part_are_looked_for(tmp_path: Path) -> None:
     (tmp_path / "system.yaml").write_text('more_participants: [{generator_b: {model: "gemma4:e2b"}}]')
     (tmp_path / "critic.yaml").write_text("model: atla/selene-mini")
     (tmp_path / "memory.yaml").write_text("model: tiny:1b")
-    situation, _ = examine(tmp_path, tmp_path, Environment())
+    installation, _ = examine(tmp_path, tmp_path, Environment())
     models = {"memory": "tiny:1b", "critic": "atla/selene-mini", "generator_b": "gemma4:e2b"}
-    assert situation.observers == Observers(models)
-    (missing,) = check_observers(Observers({"generator_b": "gemma4:e2b"}), [])
+    assert installation.observers == ObserverModels(models)
+    (missing,) = check_observers(ObserverModels({"generator_b": "gemma4:e2b"}), [])
     assert "--model-b" in missing.fix
 
 
@@ -115,12 +117,12 @@ def test_the_models_of_everybody_who_takes_part_are_looked_for(tmp_path: Path) -
     ],
 )
 def test_each_server_is_asked_for_its_own_models(provider: str, is_default: bool, expected: dict[str, str]) -> None:
-    observers = Observers({"critic": "prometheus", "memory": "hf.co/tiny", "generator_b": "openai/gpt-x"})
+    observers = ObserverModels({"critic": "prometheus", "memory": "hf.co/tiny", "generator_b": "openai/gpt-x"})
     assert observers.at(provider, ModelsConfig(), is_default=is_default).models == expected
 
 
 def test_an_observer_without_its_model_is_a_warning_with_the_command_that_gets_it() -> None:
-    observers = Observers({"critic": "prometheus", "memory": "tiny:1b"})
+    observers = ObserverModels({"critic": "prometheus", "memory": "tiny:1b"})
     missing, there = check_observers(observers, ["tiny:1b", "nomic-embed-text:latest"])
     assert (missing.name, missing.status, there.status) == ("critic", WARN, OK)
     assert "ollama pull prometheus" in missing.fix and "critic.yaml" in missing.fix

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from local.agents.answering.config import GeneratorConfig
-from local.apps.doctor import door, search
-from local.apps.doctor.finding import Finding, Status
-from local.apps.doctor.model_server import check_model_server
-from local.apps.doctor.observers import Observers
+from local.apps.doctor import machine, participants
+from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus
+from local.apps.doctor.installation import ObserverModels
+from local.apps.doctor.model_server import check_model_servers
 from local.apps.run_directory import Facts
 from local.config import SystemConfig
 from local.config_models import Chains, ModelsConfig
@@ -24,7 +24,7 @@ from local.models.stand_in.server import serve
 from local.models.stand_in.settings import StandInSettings
 from local.tools.web_search import WebSearchConfig
 
-OK, WARN, FAIL = Status
+OK, WARN, FAIL = FindingStatus
 ROOT = Path(__file__).parents[2]
 REFUSED = "http://127.0.0.1:1"  # nothing listens on port 1
 
@@ -33,7 +33,7 @@ def facts(api_url: str | None) -> Facts:
     return Facts(os.getpid(), "ipc:///a", "ipc:///b", False, REFUSED, "ollama", api_url)
 
 
-def statuses(findings: list[Finding]) -> dict[str, Status]:
+def statuses(findings: list[DoctorFinding]) -> dict[str, FindingStatus]:
     return {finding.name: finding.status for finding in findings}
 
 
@@ -69,16 +69,16 @@ def test_a_port_is_free_taken_or_our_own() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         taken = SystemConfig(api_port=port)
-        assert door.check_port(taken, None).status is FAIL
-        assert "our own system" in door.check_port(taken, facts(f"http://127.0.0.1:{port}")).text
-        assert door.check_port(taken, facts("http://127.0.0.1:9")).status is FAIL
-    assert door.check_port(taken, None).text == f"{port} is free"
-    assert door.check_port(SystemConfig(api_port=0), None).status is OK
+        assert machine.check_port(taken, None).status is FAIL
+        assert "our own system" in machine.check_port(taken, facts(f"http://127.0.0.1:{port}")).text
+        assert machine.check_port(taken, facts("http://127.0.0.1:9")).status is FAIL
+    assert machine.check_port(taken, None).text == f"{port} is free"
+    assert machine.check_port(SystemConfig(api_port=0), None).status is OK
 
 
 async def test_a_running_system_is_as_healthy_as_it_says() -> None:
-    assert (await door.check_health(None)).status is OK
-    assert (await door.check_health(facts(None))).status is OK
+    assert (await participants.check_health(None)).status is OK
+    assert (await participants.check_health(facts(None))).status is OK
     for body, status in (
         (b'{"status": "ok"}', OK),
         (b'{"status": "degraded"}', WARN),
@@ -86,21 +86,21 @@ async def test_a_running_system_is_as_healthy_as_it_says() -> None:
         (b"<html>", FAIL),
     ):
         async with web_server(200, "application/json", body) as url:
-            assert (await door.check_health(facts(url))).status is status
-    assert (await door.check_health(facts(REFUSED))).status is FAIL
+            assert (await participants.check_health(facts(url))).status is status
+    assert (await participants.check_health(facts(REFUSED))).status is FAIL
 
 
 async def test_a_running_system_tells_who_has_which_problem() -> None:
     details = {"problem": "no model x", "model": "x"}
     health = {"status": "degraded", "participants": [{"name": "generator_b", "details": details}, {"name": "proxy"}]}
     async with web_server(503, "application/json", json.dumps(health).encode()) as url:
-        found = await door.check_health(facts(url))
+        found = await participants.check_health(facts(url))
     assert (found.status, found.text.endswith("says it is degraded: generator_b: no model x")) == (WARN, True)
 
 
 async def test_a_server_with_our_model_is_fine() -> None:
     async with stand_in() as url:
-        findings = await check_model_server(SystemConfig(ollama_url=url), GeneratorConfig())
+        findings = await check_model_servers(SystemConfig(ollama_url=url), GeneratorConfig())
     names = ["model server", "model", "context", "embeddings"]
     assert statuses(findings) == dict.fromkeys(names, OK)
     assert url in findings[0].text
@@ -108,7 +108,7 @@ async def test_a_server_with_our_model_is_fine() -> None:
 
 async def test_a_model_that_is_not_pulled_comes_with_the_command_that_pulls_it() -> None:
     async with stand_in("gemma4:e2b") as url:
-        findings = await check_model_server(SystemConfig(ollama_url=url), GeneratorConfig())
+        findings = await check_model_servers(SystemConfig(ollama_url=url), GeneratorConfig())
     assert statuses(findings) == {"model server": OK, "model": FAIL, "embeddings": OK}
     assert "there are: gemma4:e2b" in findings[1].text
     assert "ollama pull gemma4:12b" in findings[1].fix
@@ -117,8 +117,8 @@ async def test_a_model_that_is_not_pulled_comes_with_the_command_that_pulls_it()
 
 async def test_a_model_that_lacks_what_we_need_is_a_warning() -> None:
     async with stand_in() as url:
-        findings = await check_model_server(SystemConfig(ollama_url=url), GeneratorConfig(model="tinyllama"))
-        quiet = await check_model_server(SystemConfig(ollama_url=url), GeneratorConfig(model="tinyllama", think=False))
+        findings = await check_model_servers(SystemConfig(ollama_url=url), GeneratorConfig(model="tinyllama"))
+        quiet = await check_model_servers(SystemConfig(ollama_url=url), GeneratorConfig(model="tinyllama", think=False))
     assert statuses(findings) == {"model server": OK, "model": WARN, "context": WARN, "embeddings": OK}
     assert "lacks: tools, thinking" in findings[1].text
     assert "at most 2048" in findings[2].fix
@@ -129,10 +129,10 @@ async def test_without_a_server_auto_goes_on_with_the_stand_in_and_ollama_does_n
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(os.environ, "PATH", str(tmp_path))  # no Ollama is installed
-    [auto] = await check_model_server(SystemConfig(ollama_url=REFUSED), GeneratorConfig())
-    [only] = await check_model_server(SystemConfig(ollama_url=REFUSED, backend="ollama"), GeneratorConfig())
-    [none] = await check_model_server(SystemConfig(ollama_url=REFUSED, backend="stand_in"), GeneratorConfig())
-    [bad] = await check_model_server(SystemConfig(ollama_url="http://[x"), GeneratorConfig())
+    [auto] = await check_model_servers(SystemConfig(ollama_url=REFUSED), GeneratorConfig())
+    [only] = await check_model_servers(SystemConfig(ollama_url=REFUSED, backend="ollama"), GeneratorConfig())
+    [none] = await check_model_servers(SystemConfig(ollama_url=REFUSED, backend="stand_in"), GeneratorConfig())
+    [bad] = await check_model_servers(SystemConfig(ollama_url="http://[x"), GeneratorConfig())
     assert [auto.status, only.status, none.status, bad.status] == [WARN, FAIL, OK, FAIL]
     assert "the stand-in answers" in auto.text
     assert "ollama serve" in only.fix
@@ -143,10 +143,10 @@ async def test_an_ollama_that_is_installed_but_does_not_run_is_fine_because_it_w
 ) -> None:
     (tmp_path / "ollama").touch(0o755)
     monkeypatch.setitem(os.environ, "PATH", str(tmp_path))
-    [found] = await check_model_server(SystemConfig(ollama_url=REFUSED), GeneratorConfig())
+    [found] = await check_model_servers(SystemConfig(ollama_url=REFUSED), GeneratorConfig())
     assert (found.status, "LoCAL2 starts" in found.text) == (OK, True)
     models = models_with("ollama", start=False)
-    [found] = await check_model_server(SystemConfig(ollama_url=REFUSED, backend="ollama"), GeneratorConfig(), models)
+    [found] = await check_model_servers(SystemConfig(ollama_url=REFUSED, backend="ollama"), GeneratorConfig(), models)
     assert found.status is FAIL
 
 
@@ -161,13 +161,13 @@ async def test_an_openai_compatible_server_is_asked_for_our_model() -> None:
     system = SystemConfig(backend="openai")
     async with stand_in("gemma4:12b") as url:
         models = models_with("openai", url=url)
-        there = await check_model_server(system, GeneratorConfig(), models)
-        missing = await check_model_server(system, GeneratorConfig(model="x"), models)
+        there = await check_model_servers(system, GeneratorConfig(), models)
+        missing = await check_model_servers(system, GeneratorConfig(model="x"), models)
     assert [finding.status for finding in there] == [OK, OK]
     assert [finding.status for finding in missing] == [OK, FAIL]
     assert "x is not there; there are: gemma4:12b" in missing[1].text
-    [away] = await check_model_server(system, GeneratorConfig(), models_with("openai", url=REFUSED))
-    [nowhere] = await check_model_server(system, GeneratorConfig())
+    [away] = await check_model_servers(system, GeneratorConfig(), models_with("openai", url=REFUSED))
+    [nowhere] = await check_model_servers(system, GeneratorConfig())
     assert (away.status, nowhere.status, "providers.openai.url" in nowhere.text) == (FAIL, FAIL, True)
 
 
@@ -176,10 +176,10 @@ async def test_llama_server_needs_its_program_and_its_model(tmp_path: Path) -> N
     (tmp_path / "llama-server").touch(0o755)
     (tmp_path / "tiny.gguf").touch()
     settings = {"program": str(tmp_path / "llama-server"), "model": tmp_path / "tiny.gguf"}
-    [found] = await check_model_server(system, GeneratorConfig(), models_with("llama_server", **settings))
+    [found] = await check_model_servers(system, GeneratorConfig(), models_with("llama_server", **settings))
     assert (found.status, "tiny.gguf; LoCAL2 starts it" in found.text) == (OK, True)
     settings["model"] = tmp_path / "none.gguf"
-    [found] = await check_model_server(system, GeneratorConfig(), models_with("llama_server", **settings))
+    [found] = await check_model_servers(system, GeneratorConfig(), models_with("llama_server", **settings))
     assert (found.status, "there is no file" in found.text) == (FAIL, True)
 
 
@@ -187,7 +187,7 @@ async def test_every_server_of_the_chains_is_examined() -> None:
     async with stand_in() as url:
         roles = {"chat": ["ollama/gemma4:12b", "openai/gemma4:e2b"], "embed": ["ollama/nomic-embed-text"]}
         models = models_with("openai", url=f"{url}/v1").model_copy(update={"roles": Chains.model_validate(roles)})
-        found = await check_model_server(SystemConfig(ollama_url=url), GeneratorConfig(model="not asked"), models)
+        found = await check_model_servers(SystemConfig(ollama_url=url), GeneratorConfig(model="not asked"), models)
     assert {finding.status for finding in found} == {OK}
     text = " ".join(finding.text for finding in found)
     assert "nomic-embed-text is pulled; it embeds texts" in text and "gemma4:e2b is there" in text
@@ -195,18 +195,18 @@ async def test_every_server_of_the_chains_is_examined() -> None:
 
 
 async def test_a_critic_without_its_model_is_a_warning_on_each_kind_of_server() -> None:
-    critic = Observers({"critic": "prometheus"})
+    critic = ObserverModels({"critic": "prometheus"})
     async with stand_in("gemma4:12b") as url:
-        ollama = await check_model_server(SystemConfig(ollama_url=url), GeneratorConfig(), observers=critic)
+        ollama = await check_model_servers(SystemConfig(ollama_url=url), GeneratorConfig(), observers=critic)
         models = models_with("openai", url=url)
-        openai = await check_model_server(SystemConfig(backend="openai"), GeneratorConfig(), models, critic)
+        openai = await check_model_servers(SystemConfig(backend="openai"), GeneratorConfig(), models, critic)
     assert (statuses(ollama)["model"], statuses(ollama)["critic"]) == (OK, WARN)
     assert (statuses(openai)["model"], statuses(openai)["critic"]) == (OK, WARN)
 
 
 async def test_something_else_on_the_port_of_the_model_server_is_a_failure() -> None:
     async with web_server(200, "text/html", b"<html>") as url:
-        [found] = await check_model_server(SystemConfig(ollama_url=url, backend="ollama"), GeneratorConfig())
+        [found] = await check_model_servers(SystemConfig(ollama_url=url, backend="ollama"), GeneratorConfig())
     assert found.status is FAIL
     assert "is it an Ollama server?" in found.text
 
@@ -222,34 +222,34 @@ async def test_something_else_on_the_port_of_the_model_server_is_a_failure() -> 
     ],
 )
 async def test_searxng_says_whether_it_speaks_json(
-    status: int, content_type: str, expected: Status, words: str
+    status: int, content_type: str, expected: FindingStatus, words: str
 ) -> None:
     async with web_server(status, content_type, b"{}") as url:
-        found = await search.check_searxng(url)
+        found = await participants.check_searxng(url)
     assert found.status is expected
     assert words in found.text + found.fix
 
 
 @pytest.mark.parametrize("url", [REFUSED, "no address", "http://[x"])
 async def test_no_searxng_is_a_failure_with_its_address(url: str) -> None:
-    found = await search.check_searxng(url)
+    found = await participants.check_searxng(url)
     assert (found.status, url in found.text) == (FAIL, True)
 
 
 async def test_a_key_is_there_or_its_variable_is_named_and_a_key_is_never_shown() -> None:
-    [missing] = await search.check_search(WebSearchConfig(provider="brave"))
+    [missing] = await participants.check_search(WebSearchConfig(provider="brave"))
     assert missing.status is FAIL and "BRAVE_API_KEY" in missing.text
-    [found] = await search.check_search(WebSearchConfig(provider="tavily", tavily_api_key="tvly-secret"))
+    [found] = await participants.check_search(WebSearchConfig(provider="tavily", tavily_api_key="tvly-secret"))
     assert found.status is OK and "secret" not in found.text
 
 
 async def test_a_provider_that_cannot_look_is_a_warning_if_its_fallback_can() -> None:
     config = WebSearchConfig(provider="brave", fallback_providers=("tavily",), tavily_api_key="key")
-    assert [finding.status for finding in await search.check_search(config)] == [WARN, OK]
+    assert [finding.status for finding in await participants.check_search(config)] == [WARN, OK]
     config = WebSearchConfig(provider="brave", fallback_providers=("tavily", "typo"))
-    assert [finding.status for finding in await search.check_search(config)] == [FAIL, FAIL, FAIL]
+    assert [finding.status for finding in await participants.check_search(config)] == [FAIL, FAIL, FAIL]
 
 
 async def test_canned_results_are_a_warning_and_no_search_at_all_is_fine() -> None:
-    assert [f.status for f in await search.check_search(WebSearchConfig(provider="mock"))] == [WARN]
-    assert [f.status for f in await search.check_search(None)] == [OK]
+    assert [f.status for f in await participants.check_search(WebSearchConfig(provider="mock"))] == [WARN]
+    assert [f.status for f in await participants.check_search(None)] == [OK]

@@ -102,7 +102,7 @@ def doctor(
     data_dir: DataDir = None,
 ) -> None:
     """Look for what keeps LoCAL2 from working, and say what to do."""
-    from local.apps.doctor import run as examine
+    from local.apps.doctor.checkup import run as examine
 
     raise typer.Exit(examine(config_dir=config_dir, data_dir=data_dir, as_json=as_json))
 

@@ -1,18 +1,22 @@
-"""Checks of this machine: Python, packages, data directory, disk, run directory."""
+"""Checks of this machine: Python, packages, data directory, disk, damaged stores, run directory, port of the API."""
 
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from local.apps.doctor.finding import Finding, fail, ok, warn
-from local.apps.run_directory import RunDirectory
-from local.errors import LocalError
+from local.apps.doctor.doctor_finding import DoctorFinding, fail, ok, warn
+from local.apps.listener import listen
+from local.apps.run_directory import Facts, RunDirectory
+from local.config import SystemConfig
+from local.errors import ConfigError, LocalError
 
 # What each process or the set-up imports, by import name.
 PACKAGES = (
@@ -25,9 +29,10 @@ WARN_FREE_BYTES = 2 * 1024**3
 FAIL_FREE_BYTES = 200 * 1024**2
 SOCKET_PATH_BYTES = 107  # sun_path of unix(7), without its final NUL
 REINSTALL = "remove the folder .venv and start again with scripts/run_local.py, which installs everything"
+DELETE = "look into it and then delete it: nothing reads it any more, and what you delete elsewhere stays in it"
 
 
-def check_python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
+def check_python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> DoctorFinding:
     """Python 3.11 or newer."""
     text = f"Python {'.'.join(map(str, version))} in {sys.prefix}"
     if version[:2] < OLDEST_PYTHON:
@@ -35,7 +40,7 @@ def check_python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Find
     return ok("python", text)
 
 
-def check_packages(names: Sequence[str] = PACKAGES) -> Finding:
+def check_packages(names: Sequence[str] = PACKAGES) -> DoctorFinding:
     """Every package we need can be imported, not merely found."""
     broken = [f"{name} ({reason})" for name in names if (reason := _import_failure(name))]
     if broken:
@@ -51,7 +56,7 @@ def _import_failure(name: str) -> str:
     return ""
 
 
-def check_data_dir(data_dir: Path) -> Finding:
+def check_data_dir(data_dir: Path) -> DoctorFinding:
     """The data directory can be written to, or can be made."""
     place = _nearest(data_dir)
     fix = "make it writable for this user, or choose another with --data-dir or LOCAL2_DATA_DIR"
@@ -68,7 +73,7 @@ def check_data_dir(data_dir: Path) -> Finding:
     return ok("data directory", str(data_dir))
 
 
-def check_disk(data_dir: Path, free: int | None = None) -> Finding:
+def check_disk(data_dir: Path, free: int | None = None) -> DoctorFinding:
     """Free space where the data is kept; `free` in bytes is measured if not given."""
     free = shutil.disk_usage(_nearest(data_dir)).free if free is None else free
     text = f"{free / 1024**3:.1f} GB free at {data_dir}"
@@ -78,7 +83,7 @@ def check_disk(data_dir: Path, free: int | None = None) -> Finding:
     return warn("disk", text, fix) if free < WARN_FREE_BYTES else ok("disk", text)
 
 
-def check_run_directory(data_dir: Path) -> Finding:
+def check_run_directory(data_dir: Path) -> DoctorFinding:
     """The bus's sockets have a private place with a path that is short enough."""
     name = "run directory"
     try:
@@ -92,6 +97,36 @@ def check_run_directory(data_dir: Path) -> Finding:
         text = f"{path}: a socket in it has a path of {size} bytes, at most {SOCKET_PATH_BYTES} are possible"
         return fail(name, text, "set TMPDIR to a folder with a shorter path")
     return ok(name, str(path))
+
+
+def check_damage(data_dir: Path) -> DoctorFinding | list[DoctorFinding]:
+    """One warning for each folder into which a start has moved a damaged store."""
+    folders = sorted(data_dir.glob("*.damaged-*"))
+    if not folders:
+        return ok("damage", "no store was ever found damaged")
+    return [warn("damage", f"{folder}: {_what_happened(folder)}", DELETE) for folder in folders]
+
+
+def _what_happened(folder: Path) -> str:
+    """What the report beside the damaged file says, if there is one that can be read."""
+    try:
+        report = json.loads((folder / "report.json").read_text())
+        ranges = [f"{first} to {last}" for first, last in report["in_doubt"]]
+        return f"{report['reason']}; {'in doubt: ' + ', '.join(ranges) if ranges else 'no message was lost'}"
+    except (OSError, ValueError, TypeError, LookupError):
+        return "a damaged store, without a report that could be read"
+
+
+def check_port(system: SystemConfig, running: Facts | None) -> DoctorFinding:
+    """The port of the API is free, or our own system listens on it."""
+    port = system.api_port
+    if running is not None and running.api_url and urlsplit(running.api_url).port == port:
+        return ok("api port", f"{port} is used by our own system (process {running.pid})")
+    try:
+        listen(system.api_host, port).close()
+    except ConfigError as error:
+        return fail("api port", str(error), "stop the other program, or set api_port in system.yaml")
+    return ok("api port", f"{port} is free" if port else "any free port is taken")
 
 
 def _nearest(path: Path) -> Path:

@@ -1,9 +1,9 @@
-"""What the checks examine: this machine, with these settings and this data directory."""
+"""What the checks examine: the settings of this installation, and what runs on its data directory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,8 +11,7 @@ import psutil
 
 from local.agents.answering.config import GeneratorConfig
 from local.agents.generator import GeneratorAgent
-from local.apps.doctor.finding import Finding, fail, ok
-from local.apps.doctor.observers import EMBEDDING_MODEL, Observers
+from local.apps.doctor.doctor_finding import DoctorFinding, fail, ok
 from local.apps.participant import SECRETS, find_class
 from local.apps.run_directory import Facts, RunDirectory
 from local.config import Environment, Settings, SystemConfig, layers_for, load, load_system
@@ -23,11 +22,33 @@ from local.tools.web_search import WebSearchConfig, WebSearchTool
 M = TypeVar("M", bound=Settings)
 
 _ROLES = {"critic": "critic", "memory": "fast"}  # the role in which each asks for its model
+EMBEDDING_MODEL = "nomic-embed-text"
 EDIT = "correct it; the comments in the packaged file say what each key means"
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class ObserverModels:
+    """By its participant's name the model that each observer has of its own, as its settings name it, and the model
+    that embeds."""
+
+    models: Mapping[str, str] = field(default_factory=dict)
+    embedding: str = EMBEDDING_MODEL
+
+    def at(self, provider: str, config: ModelsConfig, *, is_default: bool) -> ObserverModels:
+        """Only the models of one provider: written as `provider/model`, or as a mere model of the default one."""
+        found = {}
+        for who, name in self.models.items():
+            named, slash, model = name.partition("/")
+            if slash and named in config.providers:
+                if named == provider:
+                    found[who] = model
+            elif is_default:
+                found[who] = name
+        return replace(self, models=found)
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
     """`configs` holds the settings of every participant that could be read, by its class's name. `running` is what the
     system on this data directory tells, if one runs."""
 
@@ -48,21 +69,23 @@ class Situation:
         return self._config(WebSearchTool.name, WebSearchConfig)
 
     @property
-    def observers(self) -> Observers:
+    def observers(self) -> ObserverModels:
         """The models of everybody beside the generator that no chain in models.yaml names."""
         named = {name: getattr(config, "model", None) for name, config in self.configs.items()}
         chained = {name for name, role in _ROLES.items() if getattr(self.models.roles, role)}
         own = {name: model for name, model in named.items() if model and name not in chained | {GeneratorAgent.name}}
-        return Observers(own, getattr(self.configs.get("memory"), "embedding_model", None) or EMBEDDING_MODEL)
+        return ObserverModels(own, getattr(self.configs.get("memory"), "embedding_model", None) or EMBEDDING_MODEL)
 
     def _config(self, name: str, kind: type[M]) -> M | None:
         config = self.configs.get(name)
         return config if isinstance(config, kind) else None
 
 
-def examine(config_dir: Path | None, data_dir: Path, variables: Environment) -> tuple[Situation, list[Finding]]:
+def examine(
+    config_dir: Path | None, data_dir: Path, variables: Environment
+) -> tuple[Installation, list[DoctorFinding]]:
     """Read all settings as the participants would, and say what is wrong with them; what cannot be read is default."""
-    findings: list[Finding] = []
+    findings: list[DoctorFinding] = []
     system, models, layers = SystemConfig(), ModelsConfig(), list[Path]()
     try:
         layers = layers_for(config_dir)
@@ -80,7 +103,7 @@ def examine(config_dir: Path | None, data_dir: Path, variables: Environment) -> 
     if not findings:
         text = f"system.yaml, models.yaml and {len(configs)} participants, from {', '.join(map(str, layers))}"
         findings.append(ok("settings", text))
-    return Situation(data_dir, system, models, configs, _running(data_dir)), findings
+    return Installation(data_dir, system, models, configs, _running(data_dir)), findings
 
 
 def _load(

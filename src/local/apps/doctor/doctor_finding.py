@@ -1,0 +1,68 @@
+"""What a check has found, and all findings as text or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from local.apps.terminal import visible
+
+
+class FindingStatus(StrEnum):
+    """How bad a finding is. `WARN`: the system works, but with less than it was configured for."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorFinding:
+    """The outcome of one check: `text` says what is, `fix` what to do about it."""
+
+    name: str
+    status: FindingStatus
+    text: str
+    fix: str = ""
+
+
+def ok(name: str, text: str) -> DoctorFinding:
+    """A finding that all is well."""
+    return DoctorFinding(name, FindingStatus.OK, text)
+
+
+def warn(name: str, text: str, fix: str) -> DoctorFinding:
+    """A finding that something is missing that the system can do without."""
+    return DoctorFinding(name, FindingStatus.WARN, text, fix)
+
+
+def fail(name: str, text: str, fix: str) -> DoctorFinding:
+    """A finding that something does not work."""
+    return DoctorFinding(name, FindingStatus.FAIL, text, fix)
+
+
+def worst(findings: Sequence[DoctorFinding]) -> FindingStatus:
+    """The worst status of all findings."""
+    return max((finding.status for finding in findings), key=list(FindingStatus).index, default=FindingStatus.OK)
+
+
+def as_text(findings: Sequence[DoctorFinding]) -> str:
+    """One line for each finding, and one for all of them."""
+    lines = [_line(finding) for finding in findings]
+    counted = Counter(finding.status for finding in findings)
+    lines.append(", ".join(f"{counted[status]} {status}" for status in FindingStatus))
+    return "\n".join(lines)
+
+
+def as_json(findings: Sequence[DoctorFinding]) -> str:
+    """{"status", "findings": [{"name", "status", "text", "fix"}]}, on one line."""
+    return json.dumps({"status": worst(findings), "findings": [asdict(finding) for finding in findings]})
+
+
+def _line(finding: DoctorFinding) -> str:
+    text = visible(" ".join(finding.text.split()))
+    fix = f"; to fix it: {finding.fix}" if finding.fix else ""
+    return f"{finding.status:<5} {finding.name:<15} {text}{fix}"

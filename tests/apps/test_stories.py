@@ -13,7 +13,7 @@ import pytest
 from local.apps.stories import STORIES, run_stories
 from local.apps.story import BusExpect, Expect, Remembered, Saying, Story, StoryTurn, find_stories, load_story
 from local.apps.story_checks import Check, check_answer, check_bus, check_memory, says
-from local.apps.story_player import Player
+from local.apps.story_player import StoryPlayer
 from local.apps.system_client import NoAnswer
 from local.errors import ConfigError
 
@@ -214,7 +214,7 @@ def envelope(subject: str, query_id: str = "q1", **payload: Any) -> dict[str, An
 
 
 def play(client: FakeClient, story: Story) -> list[str]:
-    return [str(check) for check in Player(client, None, own_web=True).play(story)]
+    return [str(check) for check in StoryPlayer(client, None, own_web=True).play(story)]
 
 
 def test_the_turns_of_a_story_share_a_session_until_one_asks_for_a_new_one() -> None:

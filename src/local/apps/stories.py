@@ -10,7 +10,7 @@ from pathlib import Path
 
 from local.apps.local_web import LocalWeb, load_pages
 from local.apps.story import Story, find_stories, load_story
-from local.apps.story_player import REAL_MODEL_WAIT_SECONDS, WAIT_SECONDS, Player
+from local.apps.story_player import REAL_MODEL_WAIT_SECONDS, WAIT_SECONDS, StoryPlayer
 from local.apps.system_client import SystemClient
 from local.apps.temporary_system import TemporarySystem, write_settings
 from local.errors import ConfigError
@@ -67,11 +67,11 @@ def _play_all(
         if live and health.get("stand_in"):
             raise ConfigError("--live needs a model server, and only the stand-in is there; start Ollama first")
         seconds = WAIT_SECONDS if health.get("stand_in") else REAL_MODEL_WAIT_SECONDS
-        player = Player(client, stage.stand_in_url, own_web=stage.own_web, wait_seconds=seconds)
+        player = StoryPlayer(client, stage.stand_in_url, own_web=stage.own_web, wait_seconds=seconds)
         return [_play(player, path, story, show) for path, story in stories]
 
 
-def _play(player: Player, path: Path, story: Story, show: Callable[[str], object]) -> bool:
+def _play(player: StoryPlayer, path: Path, story: Story, show: Callable[[str], object]) -> bool:
     show(f"{story.id}: {story.title}")
     script = path.parent / "scripts" / path.name
     passed = True

@@ -52,7 +52,7 @@ class _Course:
         return [*logged, *(envelope["subject"] for envelope in self.late)]
 
 
-class Player:
+class StoryPlayer:
     """Plays stories on one system. `stand_in_url` is the stand-in that gets their scripts; None: nobody does. What a
     story waits for has `wait_seconds` to come."""
 

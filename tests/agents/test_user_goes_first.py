@@ -13,7 +13,7 @@ from typing import Any
 from local.agents.answering.config import GeneratorConfig
 from local.agents.arbiter import Arbiter, ArbiterConfig
 from local.agents.generator import GeneratorAgent
-from local.agents.lease import Leases
+from local.agents.leases import Leases
 from local.bus.bus import Bus
 from local.models.ollama import OllamaModel
 from local.models.stand_in.server import serve

@@ -16,7 +16,7 @@ from local.agents.grading.config import CriticConfig, profile_of
 from local.agents.grading.judge import Judge
 from local.agents.grading.table import TABLE, Action, State
 from local.agents.grading.verdicts import comparison, critique, judgement_id, no_comparison, preference
-from local.agents.lease import Leases
+from local.agents.leases import Leases
 from local.errors import ConfigError, HandedBack, JournalFull, ModelError, StoreFull
 from local.journal.client.record import messages_on_record
 from local.models.backends import connect

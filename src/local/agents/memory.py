@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Literal, Self
 
 from local import failpoints
-from local.agents.lease import Leases
+from local.agents.leases import Leases
 from local.agents.remembering.classifier import Classifier
 from local.agents.remembering.config import MemoryConfig
 from local.agents.remembering.deletions import Deletions

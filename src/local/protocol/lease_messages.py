@@ -17,7 +17,8 @@ class Lease(Data):
 
 class LeaseClaim(Message):
     """A process that uses a model server, at each change and twice a second while there is anything: all it wants of
-    it. `turns` are users' turns under way, which wait for nobody; what is not among `leases` any more has ended."""
+    it. `turns` are users' turns under way, which wait for nobody: they are told of at once where a lease is in line,
+    else if they last. What is not among `leases` any more has ended."""
 
     subject = subjects.MODEL_LEASE_CLAIM
     delivery = Delivery.EPHEMERAL
@@ -27,8 +28,8 @@ class LeaseClaim(Message):
 
 
 class LeaseState(Message):
-    """The arbiter, after each change and twice a second while there is anything: the line for one model server, by the
-    ids of leases. What is `revoked` has to stop, and waits again; `waiting` is in order."""
+    """The arbiter, after each change and twice a second while a lease is in line: the line for one model server, by
+    the ids of leases. What is `revoked` has to stop, and waits again; `waiting` is in order."""
 
     subject = subjects.MODEL_LEASE_STATE
     delivery = Delivery.EPHEMERAL
@@ -38,3 +39,8 @@ class LeaseState(Message):
     granted: tuple[str, ...] = ()
     revoked: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any lease is in line."""
+        return bool(self.granted or self.revoked or self.waiting)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.lease import Leases
+from local.agents.leases import Leases
 from local.bus.bus import Bus
 from local.errors import ModelError
 from local.protocol.envelope import Trace
@@ -144,10 +144,9 @@ async def test_a_comparison_that_the_second_respondent_wants_lets_a_users_turn_g
         await bus.ready()
         await stack.enter_async_context(leases.are_open(bus))
         with leases.users_turn("gemma"):
-            await critics.door.until(lambda: any(state.turns for state in critics.door.of(LeaseState)))
             of_b = REQUEST.model_copy(update={"respondent_id": "B"})
             asking = asyncio.create_task(compared(critics, of_b))
-            await critics.door.until(lambda: any(claim.leases for claim in critics.door.of(LeaseClaim)))
+            await critics.door.until(lambda: any(s.turns and s.waiting for s in critics.door.of(LeaseState)))
             assert critics.model.asked == []
             assert not any(claim.turns for claim in critics.door.of(LeaseClaim) if claim.leases)
         assert (await asking).winner == "A"

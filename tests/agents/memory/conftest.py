@@ -10,7 +10,7 @@ from agent_stage.door import SECONDS
 from agent_stage.served import Served
 from agent_stage.stage import Stage
 
-from local.agents import lease
+from local.agents import leases
 from local.agents.answering.outcome import response_id
 from local.agents.memory import MemoryAgent
 from local.agents.remembering.config import MemoryConfig
@@ -72,6 +72,6 @@ class Remembering:
 
 @pytest.fixture
 def remembering(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Remembering:
-    monkeypatch.setattr(lease, "ALONE_SECONDS", 0.0)  # there is no arbiter to wait for
-    monkeypatch.setattr(lease, "BEAT_SECONDS", 0.001)
+    monkeypatch.setattr(leases, "ALONE_SECONDS", 0.0)  # there is no arbiter to wait for
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.001)
     return Remembering(stage)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from agent_stage.scripted_model import ScriptedModel
 
-from local.agents.lease import Leases
+from local.agents.leases import Leases
 from local.agents.remembering import embedding
 from local.agents.remembering.embedding import EmbeddingChoice
 from local.errors import ModelError

@@ -15,7 +15,7 @@ from local.agents.answering.context.plan import Plan
 from local.agents.answering.context.summarising import SummaryJob
 from local.agents.answering.context.summary import Summary
 from local.agents.answering.context.window import ContextWindow
-from local.agents.lease import Leases
+from local.agents.leases import Leases
 from local.errors import ContextTooLarge, StoreFailed, StoreFenced
 from local.models.chat import ChatModel, ContentDelta
 from local.protocol.messages import ContextCompacted, ContextGauge

@@ -10,7 +10,7 @@ from typing import Any
 from local.agents.answering.context_desk import ContextDesk
 from local.agents.answering.priority import Priority, UsersTurn
 from local.agents.answering.tool_registry import ToolRegistry
-from local.agents.lease import Leases
+from local.agents.leases import Leases
 from local.bus.bus import Bus
 from local.models.chat import ChatModel
 from local.services.conversation import ConversationService

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from local.agents.lease import Leases
+from local.agents.leases import Leases
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from local.agents.answering.turn_runner import TurnRunner
 from local.agents.answering.turns import Turns
 from local.agents.answering.waiting_line import WaitingLine
 from local.agents.answering.warm_up import WarmUp
-from local.agents.lease import Leases
+from local.agents.leases import Leases
 from local.config_models import Routing
 from local.errors import ConfigError
 from local.models.backends import connect

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from local.agents.grading.case_file import shortened
 from local.agents.grading.patience import Patience
-from local.agents.lease import Leases
+from local.agents.leases import Leases
 from local.errors import ModelError
 from local.models.chat import ChatModel, ContentDelta, Done, TokenScore, TokenScores
 from local.services.judging.case import Case, Pair

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 
-from local.agents.lease import Leases
+from local.agents.leases import Leases
 from local.agents.remembering.classification_table import TABLE, Action, State
 from local.agents.remembering.records import fact_records
 from local.bus.bus import Bus

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
-from local.agents.lease import Leases
+from local.agents.leases import Leases
 from local.errors import ModelError
 from local.models.chat import ChatModel
 from local.services.embeddings.embedder import Embedder

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from agent_stage.served import Wire
 
-from local.agents import arbiter, lease
-from local.agents.answering import model_line
+from local.agents import arbiter, leases
 from local.agents.arbiter import Arbiter, ArbiterConfig
-from local.agents.lease import Leases
+from local.agents.leases import Leases
 from local.bus.bus import Bus
 from local.errors import ModelError
 from local.protocol.lease_messages import LeaseClaim, LeaseState
@@ -97,7 +96,7 @@ def calls() -> Calls:
 
 @pytest.fixture
 async def start(stage: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
-    monkeypatch.setattr(lease, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.02)
     monkeypatch.setattr(arbiter, "BEAT_SECONDS", 0.02)
     async with AsyncExitStack() as stack:
 
@@ -164,7 +163,7 @@ async def test_what_fails_or_is_given_up_leaves_its_place_to_the_next(stage: Any
 async def test_without_an_arbiter_users_go_on_at_once_and_background_calls_a_little_later(
     start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "ALONE_SECONDS", 0.05)
+    monkeypatch.setattr(leases, "ALONE_SECONDS", 0.05)
     critic = await start("critic")
     calls.may_end.set()
     with critic.leases.users_turn("gemma"):
@@ -174,7 +173,7 @@ async def test_without_an_arbiter_users_go_on_at_once_and_background_calls_a_lit
 async def test_when_the_arbiter_dies_who_waits_goes_on_and_a_new_one_takes_over(
     stage: Any, start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "ALONE_SECONDS", 0.2)
+    monkeypatch.setattr(leases, "ALONE_SECONDS", 0.2)
     served = await serve_arbiter(stage)
     critic = await start("critic")
     tasks = [critic.call(calls, name) for name in ("grade", "classify")]
@@ -190,7 +189,7 @@ async def test_when_the_arbiter_dies_who_waits_goes_on_and_a_new_one_takes_over(
 async def test_a_lease_ends_with_its_holders_process(
     stage: Any, start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_line, "SILENT_SECONDS", 0.2)
+    monkeypatch.setattr(arbiter, "SILENT_SECONDS", 0.2)
     await serve_arbiter(stage)
     doomed, critic = await start("doomed"), await start("critic")
     doomed.call(calls, "lost")
@@ -204,18 +203,74 @@ async def test_a_lease_ends_with_its_holders_process(
 async def test_lost_messages_delay_a_lease_and_lose_none(
     stage: Any, start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_line, "SILENT_SECONDS", 0.2)
+    monkeypatch.setattr(arbiter, "SILENT_SECONDS", 0.2)
     await serve_arbiter(stage)
     critic, generator = await start("critic"), await start("generator")
     generator.is_cut(True)
     with generator.leases.users_turn("gemma"):
         generator.is_cut(False)
-        await stage.door.hears(LeaseState, turns=1)
+        await stage.door.hears(LeaseClaim, turns=1)
         generator.is_cut(True)
     generator.is_cut(False)
     calls.may_end.set()
     async with asyncio.timeout(SECONDS):
         assert await critic.call(calls, "grade") == "grade is done"
+
+
+async def test_a_short_turn_says_nothing_where_nobody_is_in_line(stage: Any, start: Start, calls: Calls) -> None:
+    await serve_arbiter(stage)
+    generator, critic = await start("generator"), await start("critic")
+    for _ in range(3):
+        with generator.leases.users_turn("gemma"):
+            await asyncio.sleep(0)
+    calls.may_end.set()
+    await critic.call(calls, "grade")
+    assert stage.door.of(LeaseClaim, turns=1) == []
+
+
+async def test_a_turn_that_nobody_was_told_of_goes_before_who_comes_in_line(
+    stage: Any, start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "GRACE_SECONDS", 5.0)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 5.0)
+    await serve_arbiter(stage)
+    generator, critic = await start("generator"), await start("critic")
+    with generator.leases.users_turn("gemma"):
+        graded = critic.call(calls, "grade")
+        await stage.door.until(lambda: any(state.turns and state.waiting for state in stage.door.of(LeaseState)))
+        assert calls.began == []
+    calls.may_end.set()
+    assert await graded == "grade is done"
+
+
+async def test_calls_of_one_purpose_hand_their_lease_on_without_a_word(
+    stage: Any, start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 5.0)
+    await serve_arbiter(stage)
+    critic = await start("critic")
+    calls.may_end.set()
+    await asyncio.gather(*(critic.call(calls, "grade") for _ in range(5)))
+    assert await critic.call(calls, "grade") == "grade is done"
+    await stage.door.until(lambda: any(not claim.leases for claim in stage.door.of(LeaseClaim)))
+    assert calls.most == 1
+    assert len(stage.door.of(LeaseClaim)) == 2
+
+
+async def test_a_lease_is_not_handed_on_for_ever_while_others_wait(
+    stage: Any, start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "TENURE_SECONDS", 0.0)
+    await serve_arbiter(stage)
+    critic, memory = await start("critic"), await start("memory")
+    grades = [critic.call(calls, "grade")]
+    await calls.until(lambda: calls.running == 1)
+    classified = memory.call(calls, "classify")
+    await stage.door.until(lambda: any(state.waiting for state in stage.door.of(LeaseState)))
+    grades += [critic.call(calls, "grade") for _ in range(3)]
+    calls.may_end.set()
+    await asyncio.gather(*grades, classified)
+    assert calls.began[1] == "classify"
 
 
 async def test_everybody_can_see_the_line(stage: Any, start: Start, calls: Calls) -> None:
@@ -239,7 +294,7 @@ def beats(stage: Any) -> list[ParticipantStatus]:
     return found
 
 
-async def test_a_generator_announces_its_turns_and_takes_leases_for_summaries_ahead(stage: Any) -> None:
+async def test_a_generator_takes_leases_for_summaries_ahead_and_none_during_its_turns(stage: Any) -> None:
     await serve_arbiter(stage)
     await stage.generator(num_ctx=1024)
     for _ in range(8):
@@ -250,7 +305,6 @@ async def test_a_generator_announces_its_turns_and_takes_leases_for_summaries_ah
         await stage.door.until(lambda number=number: f"q{number}" in answered(stage))
     await stage.door.hears(ContextCompacted)
     await stage.door.until(lambda: any("summary-" in str(state.granted) for state in stage.door.of(LeaseState)))
-    assert stage.door.of(LeaseClaim, turns=1)
     assert all(not state.granted for state in stage.door.of(LeaseState) if state.turns)
 
 

@@ -1,0 +1,258 @@
+"""What an agent does about the line for a model: announces users' turns, and takes leases for background calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from local.bus.bus import Bus
+from local.protocol.envelope import Envelope, new_id
+from local.protocol.lease_messages import Lease, LeaseClaim, LeaseState
+
+T = TypeVar("T")
+
+BEAT_SECONDS = 0.5
+ALONE_SECONDS = 3.0  # without a word from an arbiter, before a background call goes ahead by itself
+LINGER_SECONDS = 0.1  # a place is kept so long for the next turn or call
+TENURE_SECONDS = 1.0  # a lease that others wait for is not handed on after that
+GRACE_SECONDS = 0.03  # the first in line gives users' turns so long to say that they are there
+
+
+@dataclass(slots=True)
+class _Lease:
+    id: str
+    purpose: str
+    server: str
+    asked_at: float
+    granted: asyncio.Event = field(default_factory=asyncio.Event)
+    granted_at: float = 0.0
+    call: asyncio.Task[Any] | None = None
+    revoked: bool = False
+    timer: asyncio.TimerHandle | None = None  # the end of its grace before a call, or of its lingering after one
+
+
+class Leases:
+    """All that one process wants of model servers. `server_of(model)` tells which server a model is on.
+
+    Nobody is told of a turn while the line is empty, unless it lasts. The arbiter hears of everything else at each
+    change and twice a second, so that a lost message does no harm, and a process that has died loses its leases. Until
+    `are_open` is entered, everything goes ahead at once.
+    """
+
+    def __init__(self, server_of: Callable[[str], str] = lambda model: "default") -> None:
+        self._server_of = server_of
+        self._bus: Bus | None = None
+        self._turns: Counter[str] = Counter()  # by server, as all that follow
+        self._said_turns: Counter[str] = Counter()
+        self._lines: dict[str, LeaseState] = {}
+        self._heard_at: dict[str, float] = {}
+        self._unsaid: set[str] = set()
+        self._leases: dict[str, _Lease] = {}  # by id
+        self._beat: asyncio.TimerHandle | None = None
+
+    @asynccontextmanager
+    async def are_open(self, bus: Bus) -> AsyncIterator[None]:
+        """Talk to the arbiter; to be left when nobody is in line any more. Raises `BusNotReady`."""
+        end = bus.subscribe(LeaseState.subject, self._hear)
+        await bus.ready()
+        self._bus = bus
+        try:
+            yield
+        finally:
+            self._bus = None
+            for timer in (self._beat, *(lease.timer for lease in self._leases.values())):
+                if timer is not None:
+                    timer.cancel()
+            end()
+
+    @contextmanager
+    def users_turn(self, model: str) -> Iterator[None]:
+        """A user waits for what is done inside: it asks nobody, and background calls make room.
+
+        The place is kept a moment longer: where the next turn follows at once, nothing has to be said.
+        """
+        server = self._server_of(model)
+        self._turns[server] += 1
+        if self._is_line_used(server):
+            self._say_turns(server)
+        self._keep_beating()
+        try:
+            yield
+        finally:
+            self._turns[server] -= 1
+            if self._said_turns[server]:
+                asyncio.get_running_loop().call_later(LINGER_SECONDS, self._say_turns, server)
+            if self._beat is not None and not self._leases and not +self._turns:
+                self._beat.cancel()
+                self._beat = None
+
+    async def in_background(self, model: str, purpose: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What `work()` returns or raises, when the model's server has a place for it.
+
+        It is cancelled when a user's turn needs the place, and then called again as soon as there is one: whatever it
+        does has to bear that. Where no arbiter is heard for three seconds, it goes ahead without. `purpose` is a word
+        for those who watch the line; calls of one purpose hand their lease on to each other.
+        """
+        if self._bus is None:
+            return await work()
+        lease = self._lingering(self._server_of(model), purpose) or self._new(self._server_of(model), purpose)
+        try:
+            while True:
+                while not lease.granted.is_set():  # it may be revoked before this task wakes up
+                    await lease.granted.wait()
+                lease.call = call = asyncio.create_task(work(), name=lease.id)
+                try:
+                    return await call
+                except asyncio.CancelledError:
+                    if not lease.revoked or _is_cancelled():
+                        raise
+                self._wait_again(lease)
+        finally:
+            self._end(lease)
+
+    def _new(self, server: str, purpose: str) -> _Lease:
+        lease = _Lease(f"{purpose}-{new_id()[:12]}", purpose, server, asyncio.get_running_loop().time())
+        self._leases[lease.id] = lease
+        self._say(server)
+        return lease
+
+    def _lingering(self, server: str, purpose: str) -> _Lease | None:
+        """A lease whose call has ended, and that nobody else has needed since."""
+        for lease in self._of(server, purpose):
+            if lease.granted.is_set() and lease.timer is not None:
+                _stop_timer(lease)
+                return lease
+        return None
+
+    def _end(self, lease: _Lease) -> None:
+        """The call is over: another call of the purpose has the place, at once or within a moment, or nobody has."""
+        lease.call = None
+        is_to_end = not lease.granted.is_set() or lease.revoked or self._is_due_to_others(lease)
+        if is_to_end or self._bus is None:
+            self._drop(lease)
+            return
+        heir = next((other for other in self._of(lease.server, lease.purpose) if not other.granted.is_set()), None)
+        if heir is None:
+            lease.timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._drop, lease)
+            return
+        del self._leases[heir.id]
+        heir.id = lease.id
+        self._leases[heir.id] = heir
+        self._grant(heir, lease.granted_at)
+        line = self._lines.get(lease.server)
+        if line is not None and line.slots > 1:  # else the id that is gone can wait in line for the next claim
+            self._say(lease.server)
+
+    def _of(self, server: str, purpose: str) -> Iterator[_Lease]:
+        return (lease for lease in self._leases.values() if (lease.server, lease.purpose) == (server, purpose))
+
+    def _drop(self, lease: _Lease) -> None:
+        _stop_timer(lease)
+        del self._leases[lease.id]
+        self._say(lease.server)
+
+    def _is_due_to_others(self, lease: _Lease) -> bool:
+        line = self._lines.get(lease.server)
+        do_others_wait = line is not None and any(waiting not in self._leases for waiting in line.waiting)
+        return do_others_wait and asyncio.get_running_loop().time() - lease.granted_at > TENURE_SECONDS
+
+    def _is_line_used(self, server: str) -> bool:
+        line = self._lines.get(server)
+        return line is not None and line.is_used
+
+    def _wait_again(self, lease: _Lease) -> None:
+        lease.call, lease.revoked = None, False
+        lease.granted.clear()
+        self._say(lease.server)
+
+    def _hear(self, envelope: Envelope) -> None:
+        state = LeaseState.decode(envelope.payload)
+        server, was_used = state.server, self._is_line_used(state.server)
+        self._lines[server] = state
+        loop = asyncio.get_running_loop()
+        self._heard_at[server] = loop.time()
+        if state.is_used:
+            self._say_turns(server)
+        for lease in [lease for lease in self._leases.values() if lease.server == server]:
+            if lease.id in state.revoked:
+                self._revoke(lease)
+            elif lease.id not in state.granted or lease.granted.is_set():
+                continue
+            elif was_used:
+                self._grant(lease, loop.time())
+            elif lease.timer is None:
+                lease.timer = loop.call_later(GRACE_SECONDS, self._grant, lease, loop.time())
+
+    def _grant(self, lease: _Lease, now: float) -> None:
+        _stop_timer(lease)
+        lease.granted_at = now
+        lease.granted.set()
+
+    def _revoke(self, lease: _Lease) -> None:
+        if lease.call is not None:
+            if not lease.revoked:  # once: it may take a while to clean up
+                lease.revoked = True
+                lease.call.cancel()
+        elif lease.timer is not None and lease.granted.is_set():  # it lingers
+            self._drop(lease)
+        else:
+            _stop_timer(lease)
+            self._wait_again(lease)
+
+    def _keep_beating(self) -> None:
+        if self._beat is None and self._bus is not None and (self._leases or +self._turns):
+            self._beat = asyncio.get_running_loop().call_later(BEAT_SECONDS, self._on_beat)
+
+    def _on_beat(self) -> None:
+        self._beat = None
+        now = asyncio.get_running_loop().time()
+        for lease in self._leases.values():
+            is_waiting = not lease.granted.is_set()
+            if is_waiting and now - max(lease.asked_at, self._heard_at.get(lease.server, 0.0)) > ALONE_SECONDS:
+                self._grant(lease, now)
+        for server in {lease.server for lease in self._leases.values()} | set(+self._turns):
+            self._say(server)
+        self._keep_beating()
+
+    def _say_turns(self, server: str) -> None:
+        if self._turns[server] != self._said_turns[server]:
+            self._claim(server)
+
+    def _say(self, server: str) -> None:
+        """Claim in the event loop's next round, once for all that changes in this one."""
+        self._keep_beating()
+        if not self._unsaid:
+            asyncio.get_running_loop().call_soon(self._claim_unsaid)
+        self._unsaid.add(server)
+
+    def _claim_unsaid(self) -> None:
+        unsaid, self._unsaid = self._unsaid, set()
+        for server in unsaid:
+            self._claim(server)
+
+    def _claim(self, server: str) -> None:
+        if self._bus is None:
+            return
+        self._said_turns[server] = self._turns[server]
+        leases = tuple(
+            Lease(id=lease.id, running=lease.granted.is_set())
+            for lease in self._leases.values()
+            if lease.server == server
+        )
+        self._bus.post(LeaseClaim(server=server, turns=self._turns[server], leases=leases))
+
+
+def _stop_timer(lease: _Lease) -> None:
+    if lease.timer is not None:
+        lease.timer.cancel()
+        lease.timer = None
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody wants the task itself to end, and not only the call that it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -20,8 +20,8 @@ from benchmarks.figure import BenchmarkFailed, Figure
 from benchmarks.memory_asked import NEVER_TOLD, PARAPHRASED
 from benchmarks.memory_set import UNANSWERABLE, USER, MemorySet, Question, generate
 from local.services.embeddings.minilm import MiniLmEmbedder
-from local.services.engrams.engram import Exchange
-from local.services.engrams.ranking import Hit
+from local.services.engrams.engram import EngramDraft
+from local.services.engrams.ranking import EngramHit
 from local.services.engrams.service import EngramService
 
 CUTOFFS = (1, 5, 10)
@@ -127,7 +127,7 @@ async def _stale(service: EngramService, questions: Sequence[Question]) -> float
     stale = 0
     for question in changed:
         hits = (await service.search(USER, question.text, limit=CUTOFFS[-1])).hits
-        first: Hit | None = next(
+        first: EngramHit | None = next(
             (hit for hit in hits if hit.engram.engram_id in question.stale | {question.answer}), None
         )
         stale += first is not None and first.engram.engram_id != question.answer and not first.outdated
@@ -150,7 +150,7 @@ async def _paraphrased() -> list[Figure]:
     """A small memory, asked in other words than it was told."""
     now = time.time()
     exchanges = [
-        Exchange(f"query-{number}", f"session-{number}", USER, said, "All right, noted.", now - number * 1000)
+        EngramDraft(f"query-{number}", f"session-{number}", USER, said, "All right, noted.", now - number * 1000)
         for number, (said, _) in enumerate(PARAPHRASED)
     ]
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:

@@ -23,7 +23,7 @@ from benchmarks.figure import Figure
 from benchmarks.memory_set import USER, generate
 from benchmarks.peer import Peer, Pipe
 from local.services.embeddings.minilm import MiniLmEmbedder
-from local.services.engrams.engram import Exchange
+from local.services.engrams.engram import EngramDraft
 from local.services.engrams.service import EngramService
 
 ENGRAMS = 100_000
@@ -102,7 +102,7 @@ async def _measure(directory: Path, pipe: Pipe) -> dict[str, float]:
     }  # fmt: skip
 
 
-async def _fill(service: EngramService, exchanges: Iterator[Exchange], pipe: Pipe) -> None:
+async def _fill(service: EngramService, exchanges: Iterator[EngramDraft], pipe: Pipe) -> None:
     for _ in range(0, ENGRAMS, BATCH):
         some = [exchange for _, exchange in zip(range(BATCH), exchanges, strict=False)]
         await asyncio.gather(*(service.ingest(exchange) for exchange in some))
@@ -131,13 +131,13 @@ def _size(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.rglob("*"))
 
 
-def _many() -> Iterator[Exchange]:
+def _many() -> Iterator[EngramDraft]:
     """Lives of several seeds, one after another, as one user's."""
     seed = 0
     while True:
         seed += 1
         for exchange in generate(seed).exchanges:
-            yield Exchange(f"{seed}/{exchange.query_id}", f"{seed}/{exchange.session_id}", USER, exchange.query,
+            yield EngramDraft(f"{seed}/{exchange.query_id}", f"{seed}/{exchange.session_id}", USER, exchange.query,
                            exchange.answer, exchange.asked_at)  # fmt: skip
 
 

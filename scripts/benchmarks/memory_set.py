@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from benchmarks.memory_kinds import ABOUT, CITIES, KINDS, Kind
-from local.services.engrams.engram import Exchange, Origin, Statement
+from local.services.engrams.engram import EngramDraft, Origin, Statement
 
 USER = "user"
 START = 1_700_000_000.0  # seconds since 1970
@@ -57,7 +57,7 @@ class Question:
 class MemorySet:
     """Exchanges in order of time, the statements a perfect classifier would find in them, and questions."""
 
-    exchanges: list[Exchange]
+    exchanges: list[EngramDraft]
     statements: list[Statement]
     questions: list[Question]
 
@@ -126,8 +126,8 @@ def _told(random: Random, said: list[_Said]) -> MemorySet:
     return made
 
 
-def _exchange(made: MemorySet, session: str, query: str, answer: str, *, asked_at: float) -> Exchange:
-    return Exchange(f"query-{len(made.exchanges)}", session, USER, query, answer, asked_at)
+def _exchange(made: MemorySet, session: str, query: str, answer: str, *, asked_at: float) -> EngramDraft:
+    return EngramDraft(f"query-{len(made.exchanges)}", session, USER, query, answer, asked_at)
 
 
 def _sentence(template: str, about: str, value: str) -> str:

@@ -22,7 +22,7 @@ from local.models.chat import ChatModel, ContentDelta
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
 from local.models.stand_in.server import serve
-from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.stand_in import StandInSettings
 
 SYSTEM_TESTS = Path(__file__).resolve().parents[2] / "tests" / "system"
 MODEL = "gemma4:12b"

@@ -22,7 +22,7 @@ from benchmarks.figure import BenchmarkFailed, Figure, alternate
 from benchmarks.peer import Peer, Pipe
 from benchmarks.whole_system import client_of, running
 from local.models.stand_in.server import serve
-from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.stand_in import StandInSettings
 
 MODEL_SECONDS = 0.35
 PAIRS = 5

@@ -13,7 +13,7 @@ from local.agents.answering.prompt import FACTS_HEADING, TOOLS_HEADING, compose
 from local.protocol.memory_messages import OWNER, UserFacts
 from local.protocol.messages import ParticipantStatus
 from local.runtime.presence import SILENT_SECONDS
-from local.services.pinned_lines import presentable
+from local.services.engrams.pinned import presentable
 
 
 class Memory:

@@ -17,7 +17,7 @@ from local.agents.leases import Leases
 from local.bus.bus import Bus
 from local.models.ollama import OllamaModel
 from local.models.stand_in.server import serve
-from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.stand_in import StandInSettings
 from local.protocol.messages import GenerationToken, ResponseGeneration
 from local.services.conversation import ConversationService
 

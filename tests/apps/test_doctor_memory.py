@@ -14,12 +14,12 @@ from local.apps.doctor.participants import check_bundled_model, check_memory, ch
 from local.config import Environment, Settings
 from local.config_models import Chains, ModelsConfig
 from local.services.embeddings.minilm import MiniLmEmbedder
-from local.services.engrams.engram import Exchange
-from local.services.engrams.schema import FILE_NAME
+from local.services.engrams.engram import EngramDraft
 from local.services.engrams.service import EngramService
+from local.services.engrams.store import FILE_NAME
 
 OK, WARN, FAIL = FindingStatus
-TEA = Exchange("q1", "s1", "owner", "I like tea", "Noted.", 1.0)
+TEA = EngramDraft("q1", "s1", "owner", "I like tea", "Noted.", 1.0)
 
 
 class ObserverConfig(Settings):

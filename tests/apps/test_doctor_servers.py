@@ -21,7 +21,7 @@ from local.apps.run_directory import Facts
 from local.config import SystemConfig
 from local.config_models import Chains, ModelsConfig
 from local.models.stand_in.server import serve
-from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.stand_in import StandInSettings
 from local.tools.web_search import WebSearchConfig
 
 OK, WARN, FAIL = FindingStatus

@@ -9,8 +9,8 @@ import pytest
 from local.apps.local_web import LocalPage, LocalWeb, load_pages, search
 from local.apps.stories import STORIES
 from local.errors import ToolError
-from local.services.page_reader import PageReader
-from local.services.search.searxng import SearxngProvider
+from local.services.pages.page_reader import PageReader
+from local.services.search.providers import SearxngProvider
 
 PAGES = load_pages(STORIES / "web")
 

@@ -15,7 +15,7 @@ from local.errors import ConfigError, ModelError
 from local.models.backends import connect
 from local.models.chat import ContentDelta, Degraded, Delta, Json
 from local.models.stand_in.server import serve
-from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.stand_in import StandInSettings
 
 PARIS: list[Json] = [{"role": "user", "content": "What is the capital of France?"}]
 NOBODY = Endpoint(kind="ollama", url="http://127.0.0.1:1")

@@ -26,14 +26,13 @@ from local.models.chat import (
     TokenScores,
     ToolCall,
 )
+from local.models.fallback import FallbackPolicy
 from local.models.model_errors import ErrorClass, classify
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
-from local.models.routing.attempts import Policy
-from local.models.routing.call import Target
-from local.models.routing.router import Router
+from local.models.router import Router, Target
 from local.models.stand_in.server import serve
-from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.stand_in import StandInSettings
 
 GEMMA = "gemma4:12b"
 ANSWER = "The capital of France is Paris."
@@ -53,7 +52,7 @@ def _limits(first: float, between: float) -> dict[str, float]:
 def _router(url: str, first: float, between: float) -> ChatModel:
     """A chain of one, which must not be noticed."""
     server = OllamaModel(url, **_limits(first, between))
-    return Router(lambda name: [Target(name, name, server)], server.close, policy=Policy(max_retries=0))
+    return Router(lambda name: [Target(name, name, server)], server.close, policy=FallbackPolicy(max_retries=0))
 
 
 BACKENDS: dict[str, Backend] = {

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import pytest
 
 from local.errors import ModelError
+from local.models.answer_parts import MAX_LINE_BYTES
 from local.models.chat import ChatModel, ContentDelta, Delta, Done, ThinkingDelta, ToolCall
-from local.models.json_lines import MAX_LINE_BYTES
 from local.models.model_errors import ErrorClass, classify
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from local.errors import ModelError
+from local.models.answer_parts import token_scores
 from local.models.chat import Json, TokenScore, TokenScores
-from local.models.token_scores import token_scores
 from local.models.wishes import LOGPROBS, Wishes, response_format
 
 FORM: Json = {"format": {"type": "object"}}

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from local.errors import ConfigError, FetchRefused, ToolError
-from local.services.address_guard import AddressGuard
-from local.services.special_addresses import special_purpose
+from local.services.pages.address_guard import AddressGuard, special_purpose
 
 _FORMS = Path(__file__).parents[1] / "data" / "ssrf_forms.jsonl"
 

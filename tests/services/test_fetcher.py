@@ -9,9 +9,9 @@ from ssl import PROTOCOL_TLS_SERVER, SSLContext
 import pytest
 
 from local.errors import FetchRefused, ToolError
-from local.services import address_guard, special_addresses
-from local.services.address_guard import AddressGuard
-from local.services.fetcher import Document, Fetcher
+from local.services.pages import address_guard
+from local.services.pages.address_guard import AddressGuard
+from local.services.pages.fetcher import Document, Fetcher
 
 Answer = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
 _CERTIFICATE = Path(__file__).parents[1] / "data" / "site_test.pem"  # self-signed, for site.test
@@ -92,7 +92,7 @@ async def failure(site: Site, path: str = "/", **limits: float) -> ToolError:
 def loopback_is_public(monkeypatch: pytest.MonkeyPatch) -> None:
     """127.0.0.1 counts as public, 127.0.0.2 stays private, and every port is one of the web."""
     blocks = {IPv4Network("127.0.0.2/32"): "a private network"}
-    monkeypatch.setattr(special_addresses, "_V4_BLOCKS", blocks)
+    monkeypatch.setattr(address_guard, "_V4_BLOCKS", blocks)
     monkeypatch.setattr(address_guard, "WEB_PORTS", range(1, 65536))
 
 

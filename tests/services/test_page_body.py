@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from local.errors import ToolError
-from local.services.page_body import read_body
+from local.services.pages.fetcher import read_body
 
 
 async def chunked(body: bytes, size: int) -> AsyncIterator[bytes]:

@@ -6,12 +6,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from local.errors import ConfigError, FetchRefused, ToolError
-from local.services.fetcher import Document
-from local.services.media_type import MediaType
-from local.services.page_article import Article, read_article
-from local.services.page_cache import CachedPage, PageCache
-from local.services.page_markup import is_tame, strip_markup
-from local.services.page_reader import PageReader
+from local.services.pages.article import Article, is_tame, read_article, strip_markup
+from local.services.pages.fetcher import Document
+from local.services.pages.media_type import MediaType
+from local.services.pages.page_reader import CachedPage, PageCache, PageReader
 
 _STORY = " ".join(f"This is sentence number {number} of a story about bees." for number in range(100))
 _PAGE = f"""<!DOCTYPE html><html><head><title> All about\n bees </title><style>p {{}}</style></head><body>
@@ -139,7 +137,7 @@ async def test_the_loop_stays_free_while_a_page_is_extracted(monkeypatch):
         asyncio.run_coroutine_threadsafe(free.wait(), loop).result(10)
         return Article("", "done")
 
-    monkeypatch.setattr("local.services.page_reader.read_article", slow)
+    monkeypatch.setattr("local.services.pages.page_reader.read_article", slow)
     async with serving(_PAGE) as site:
         task = asyncio.create_task(PageReader(allow_hosts=[site.host]).read(f"http://{site.host}/"))
         await asyncio.wait_for(extracting.wait(), 10)
@@ -149,7 +147,7 @@ async def test_the_loop_stays_free_while_a_page_is_extracted(monkeypatch):
 
 async def test_a_page_that_takes_too_long_to_extract_is_an_error(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("local.services.page_reader.read_article", lambda document: free.wait(10))
+    monkeypatch.setattr("local.services.pages.page_reader.read_article", lambda document: free.wait(10))
     async with serving(_PAGE) as site:
         with pytest.raises(ToolError, match="too complicated") as caught:
             await PageReader(allow_hosts=[site.host], timeout_seconds=1).read(f"http://{site.host}/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from local.agents.answering.prompt import TOOLS_HEADING
-from local.services.pinned_lines import CUT, fits, plain, presentable
+from local.services.engrams.pinned import CUT, fits, plain, presentable
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from local.errors import ToolError
 from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
 from local.services.effect_store import FORGOTTEN, StoredEffect
-from local.tools.effect_ledger import asked_of, key_of, on_record
+from local.tools.at_most_once import asked_of, key_of, on_record
 
 
 def request(**fields: Any) -> ToolRequest:

@@ -14,8 +14,7 @@ from local.protocol.memory_messages import FactRecord, MemoryRequest, MemoryResu
 from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
 from local.runtime.participant import Participant, Settingless, on
 from local.tools import search_memory
-from local.tools.recollection import FACTS_HEADING, HEADING, LONGEST, NOTHING, recollect
-from local.tools.search_memory import SearchMemoryTool
+from local.tools.search_memory import FACTS_HEADING, HEADING, LONGEST, NOTHING, SearchMemoryTool, recollect
 from local.tools.tool import ToolOutput
 
 Serve = Callable[[Participant], Awaitable[Any]]

@@ -8,7 +8,7 @@ import pytest
 
 from local.errors import ToolError
 from local.runtime.participant import Resources
-from local.services.page_reader import Page, PageReader
+from local.services.pages.page_reader import Page, PageReader
 from local.tools.tool import Tool
 from local.tools.web_fetch import WebFetchConfig, WebFetchTool
 

@@ -10,7 +10,7 @@ import pytest
 from local.errors import ConfigError, SearchUnavailable
 from local.runtime.participant import Resources
 from local.services.search.chain import SearchChain
-from local.services.search.hit import Hit
+from local.services.search.hit import SearchHit
 from local.tools.tool import Tool
 from local.tools.web_search import WebSearchConfig, WebSearchTool
 
@@ -20,12 +20,12 @@ Serve = Callable[[Tool], Awaitable[Any]]
 class Provider:
     """Finds what it was given, or cannot look."""
 
-    def __init__(self, name: str, found: list[Hit] | SearchUnavailable) -> None:
+    def __init__(self, name: str, found: list[SearchHit] | SearchUnavailable) -> None:
         self.name, self.found = name, found
         self.asked: list[tuple[str, int]] = []
         self.closed = False
 
-    async def search(self, query: str, max_results: int) -> list[Hit]:
+    async def search(self, query: str, max_results: int) -> list[SearchHit]:
         self.asked.append((query, max_results))
         if isinstance(self.found, SearchUnavailable):
             raise self.found
@@ -40,7 +40,9 @@ def tool(*providers: Provider, **settings: Any) -> WebSearchTool:
 
 
 async def test_hits_are_numbered_text_that_begins_with_today_and_names_its_sources(serve: Serve) -> None:
-    provider = Provider("mine", [Hit("Fjords", "Deep.", "http://fjord/"), Hit("Fells", "High.", "http://fell/")])
+    provider = Provider(
+        "mine", [SearchHit("Fjords", "Deep.", "http://fjord/"), SearchHit("Fells", "High.", "http://fell/")]
+    )
     result = await (await serve(tool(provider, max_results=2)))(query="Norway")
     assert result.error is None
     assert result.result.startswith(f"Today's date: {date.today().isoformat()}\n\n[1] Title: Fjords\n")

@@ -33,11 +33,10 @@ from local.protocol.messages import (
 )
 from local.runtime.machine import Machine
 from local.runtime.participant import Kind, Participant, Resources, on
-from local.services.judging.case import Pair
-from local.services.judging.comparison import Outcome
 from local.services.judging.figures import Figures
-from local.services.judging.grading import Verdict
+from local.services.judging.judgement import ComparisonOutcome, Verdict
 from local.services.judging.profiles import PROFILES
+from local.services.judging.prompt import Pair
 from local.services.judging.rubric import Rubric, choose
 
 T = TypeVar("T")
@@ -209,7 +208,7 @@ class CriticAgent(Participant):
     async def _prefer(self, answer_a: ResponseGeneration, answer_b: ResponseGeneration) -> PairwiseResult:
         name, rubric = self._rubric(answer_a, answer_b)
         pair = pair_of(answer_a, answer_b)
-        end: Outcome | ModelError
+        end: ComparisonOutcome | ModelError
         try:
             judge, end = await self._judge.compare(pair, rubric)
             self._figures.count_outcome(end, pair)

@@ -35,7 +35,7 @@ from local.protocol.messages import ErrorInfo, Message, ResponseGeneration, Sess
 from local.runtime.participant import Kind, Participant, Resources, on
 from local.services.engrams.engram import Ingested, engram_id
 from local.services.engrams.service import EngramService
-from local.services.engrams.status import Status
+from local.services.engrams.status import MemoryStatus
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class MemoryAgent(Participant):
         self._settings, self._model, self._model_name = config, model, model_name
         self._signs_as = signs_as or model_name  # its name for people
         self._engrams, self._embedding, self._leases = engrams, embedding, leases or Leases()
-        self._status: Status | None = None
+        self._status: MemoryStatus | None = None
         self._told: dict[str, tuple[str, ...]] = {}  # what was last said of what users have pinned
         self._telling = asyncio.Lock()
         self._is_announced = asyncio.Event()

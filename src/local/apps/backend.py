@@ -15,8 +15,7 @@ from local.config import SystemConfig, secret
 from local.config_address import is_cloud
 from local.config_models import OPT_IN, Endpoint, ModelsConfig, Provider, Routing
 from local.errors import ConfigError
-from local.models.ollama_host import is_loopback, normalise_host
-from local.models.openai_address import normalise_base_url
+from local.models.server_address import is_loopback, normalise_base_url, normalise_host
 from local.models.servers.spec import ServerSpec, llama_server_spec, ollama_spec, require_model
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from local.bus.proxy import Proxy
 from local.models.servers import serving
 from local.models.servers.spec import ServerSpec
 from local.models.stand_in.server import serve
-from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.stand_in import StandInSettings
 from local.runtime.supervisor import Lifeline
 
 

@@ -28,7 +28,7 @@ from local.config import SystemConfig, data_dir, environment, layers_for, load, 
 from local.config_models import load_models
 from local.errors import StartFailed
 from local.models.servers.spec import ServerSpec
-from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.stand_in import StandInSettings
 from local.runtime.participant import Resources
 from local.runtime.supervisor import ChildSpec, Supervisor
 

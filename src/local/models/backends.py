@@ -8,11 +8,10 @@ from functools import partial
 from local.config import secret
 from local.config_models import Endpoint, Routing
 from local.models.chat import ChatModel
+from local.models.fallback import FallbackPolicy
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
-from local.models.routing.attempts import Policy
-from local.models.routing.call import Target
-from local.models.routing.router import Router
+from local.models.router import Router, Target
 
 
 def connect(routing: Routing, *, timeout_seconds: float) -> Router:
@@ -22,7 +21,7 @@ def connect(routing: Routing, *, timeout_seconds: float) -> Router:
     """
     clients, config = _Clients(routing, timeout_seconds), routing.config
     chains = [[clients.target(name) for name in chain] for chain in config.roles.chains()]
-    policy = Policy(
+    policy = FallbackPolicy(
         fallback_on_rate_limit=config.fallback_on_rate_limit,
         fallback_on_error=config.fallback_on_error,
         max_retries=config.max_retries,

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from local.errors import ModelError
 from local.models.chat import Json
 from local.models.model_errors import ServerErrors, retry_after_seconds
-from local.models.ollama_host import is_loopback
+from local.models.server_address import is_loopback
 
 CONNECT_SECONDS = 5.0
 

@@ -16,11 +16,11 @@ import httpx
 from pydantic import BaseModel
 
 from local.errors import ModelError
+from local.models.answer_parts import LineBuffer, json_object
 from local.models.chat import Degraded, Delta, Json, ModelInfo
-from local.models.json_lines import LineBuffer, json_object
+from local.models.error_tables import ollama_errors
 from local.models.model_http import M, ModelHttp, Shown, StreamedAnswer
-from local.models.ollama_errors import ollama_errors
-from local.models.ollama_stream import ChatStreamDecoder
+from local.models.ollama_stream import OllamaStream
 from local.models.wishes import Wishes
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class OllamaModel:
         wishes = Wishes(self._refused[model], form={} if format is None else {"format": format}, logprobs=logprobs)
         for note in (*notes, *wishes.notes):
             yield note
-        decoder = ChatStreamDecoder(model, self._server)
+        decoder = OllamaStream(model, self._server)
         while not decoder.done:
             try:
                 async with self._stream(model, body | wishes.granted) as answer:

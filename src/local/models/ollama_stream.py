@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from local.models.answer_parts import LineBuffer, items, json_object, read_call, text, token_scores, unclear
 from local.models.chat import Delta, Done, Json, ThinkingDelta, ToolCall, Usage
-from local.models.json_lines import LineBuffer, items, json_object, text
-from local.models.ollama_errors import ollama_errors
+from local.models.error_tables import ollama_errors
 from local.models.think_tags import ThinkTagSplitter
-from local.models.token_scores import token_scores
-from local.models.tool_call import read_call, unclear
 
 _NANOSECONDS = 1e9
 _DURATIONS = ("total", "load", "prompt_eval", "eval")
 
 
-class ChatStreamDecoder:
+class OllamaStream:
     """One assistant message. Thinking, content and calls count in every chunk, the one that says done included."""
 
     def __init__(self, model: str, server: str) -> None:

@@ -13,12 +13,12 @@ from pydantic import BaseModel
 
 from local.errors import ModelError
 from local.models.chat import Delta, Json, ModelInfo
+from local.models.error_tables import openai_errors
 from local.models.model_http import M, ModelHttp, Shown, StreamedAnswer
-from local.models.openai_address import authorisation
 from local.models.openai_dialects import LLAMA_SERVER, UNKNOWN, Known, find, known
-from local.models.openai_errors import openai_errors
 from local.models.openai_request import chat_request
-from local.models.openai_stream import ChatStreamDecoder
+from local.models.openai_stream import OpenAIStream
+from local.models.server_address import authorisation
 from local.models.wishes import Wishes, response_format
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class OpenAIModel:
         wishes = Wishes(self._refused[model], form=response_format(format), logprobs=logprobs)
         for note in (*notes, *wishes.notes):
             yield note
-        decoder: ChatStreamDecoder | None = None
+        decoder: OpenAIStream | None = None
         while decoder is None:
             asked = body | wishes.granted
             log.debug("/chat/completions is sent: %s", Shown(asked))
@@ -82,7 +82,7 @@ class OpenAIModel:
                     "/chat/completions", asked, model=model, first_seconds=self._first_token_seconds
                 ) as answer:
                     wishes.answered()
-                    decoder = ChatStreamDecoder(model, self._errors, answer.content_type)
+                    decoder = OpenAIStream(model, self._errors, answer.content_type)
                     async with aclosing(self._deltas(decoder, answer)) as deltas:
                         async for delta in deltas:
                             yield delta
@@ -94,7 +94,7 @@ class OpenAIModel:
                     raise
                 yield left_out
 
-    async def _deltas(self, decoder: ChatStreamDecoder, answer: StreamedAnswer) -> AsyncGenerator[Delta, None]:
+    async def _deltas(self, decoder: OpenAIStream, answer: StreamedAnswer) -> AsyncGenerator[Delta, None]:
         while not decoder.done:
             heard = decoder.heard
             data = await (answer.rest() if decoder.finished else answer.read())

@@ -6,9 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.services.attachments.extract import Limits
-from local.services.attachments.intake import Intake
-from local.services.attachments.store import Attachment, AttachmentStore
+from local.services.attachments.extract import AttachmentLimits
+from local.services.attachments.store import Attachment, AttachmentImporter, AttachmentStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Attachments:
     def __init__(self, data_dir: Path, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self._store = AttachmentStore(data_dir / "attachments")
-        self._intake = Intake(self._store, Limits(max_bytes=max_bytes))
+        self._intake = AttachmentImporter(self._store, AttachmentLimits(max_bytes=max_bytes))
 
     async def add(self, name: str, data: bytes) -> FileView:
         """Read a file and keep it; the same one twice is one. Raises `AttachmentRefused`, `StoreFailed`."""

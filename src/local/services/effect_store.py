@@ -37,7 +37,7 @@ _MIGRATIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class EffectCall:
     """One call of the tool: `key` is the same for whoever repeats it, `asked` says what for. It belongs to a query, and
     that to a session."""
 
@@ -77,7 +77,7 @@ class EffectStore:
     ) -> None:
         await self._database.__aexit__(kind, error, trace)
 
-    async def begin(self, call: Call) -> StoredEffect | None:
+    async def begin(self, call: EffectCall) -> StoredEffect | None:
         """Note that a call begins, unless it is on record: then return what is. Raises `StoreFenced` for a process that
         is not the owner any more."""
 

@@ -3,15 +3,56 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 from collections.abc import Awaitable, Callable
 from weakref import WeakValueDictionary
 
 from local import failpoints
 from local.errors import StoreFailed, ToolError
-from local.protocol.messages import ToolRequest, ToolResult
-from local.services.effect_store import Call, EffectStore
-from local.tools.effect_ledger import asked_of, key_of, on_record
+from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
+from local.services.effect_store import FORGOTTEN, EffectCall, EffectStore, StoredEffect
+
+NOT_REPEATED = "it may or may not have happened; it is not repeated"
+DELETED = ToolError("this call was made before; how it ended was deleted, and it is not repeated", kind="deleted")
+
+
+def key_of(request: ToolRequest) -> str:
+    """The same for every request of one call, whoever repeats it; two respondents count their calls alike."""
+    return f"{request.respondent_id} {request.call_id}"
+
+
+def asked_of(request: ToolRequest) -> str:
+    """The same for requests that ask for the same; a digest, so that the record holds no arguments."""
+    asked = json.dumps([request.tool, request.args], sort_keys=True)
+    return hashlib.sha256(asked.encode()).hexdigest()
+
+
+def on_record(request: ToolRequest, known: StoredEffect) -> ToolResult:
+    """The result of a call that has begun before and is not in hand: as it was recorded, or that nobody knows.
+
+    Raises `ToolError` (conflict) if another call was made under its id.
+    """
+    if known.asked != asked_of(request):
+        text = f"{request.tool}: call {request.call_id} was made with other arguments before; nothing was done"
+        raise ToolError(text, kind="conflict")
+    if known.outcome:
+        return ToolResult.decode(known.outcome.encode())
+    error = DELETED if known.outcome == FORGOTTEN else outcome_unknown(f"{request.tool} was interrupted in this call")
+    return ToolResult(
+        query_id=request.query_id,
+        respondent_id=request.respondent_id,
+        call_id=request.call_id,
+        tool=request.tool,
+        error=ErrorInfo(kind=error.kind, message=str(error)),
+    )
+
+
+def outcome_unknown(why: str) -> ToolError:
+    """What the model reads of a call that was cut off."""
+    return ToolError(f"{why}: {NOT_REPEATED}", kind="outcome_unknown")
+
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +80,7 @@ class AtMostOnce:
         key = key_of(request)
         async with self._in_hand.setdefault(key, asyncio.Lock()):  # a repeat waits, and finds the result on record
             try:
-                known = await self.store.begin(Call(key, asked_of(request), request.query_id, session_id))
+                known = await self.store.begin(EffectCall(key, asked_of(request), request.query_id, session_id))
             except StoreFailed as error:
                 raise ToolError(f"{request.tool} was not run: {error}", kind=error.kind) from None
             if known is not None:

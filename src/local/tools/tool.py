@@ -33,8 +33,7 @@ from local.protocol.messages import (
 from local.runtime.participant import Handles, Kind, Participant, Resources, on
 from local.services.effect_store import EffectStore
 from local.tools.arguments import Arguments
-from local.tools.at_most_once import AtMostOnce
-from local.tools.effect_ledger import outcome_unknown
+from local.tools.at_most_once import AtMostOnce, outcome_unknown
 
 CALLS_AT_ONCE = 8
 CANCELLED_KEPT = 1024

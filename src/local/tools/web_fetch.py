@@ -8,7 +8,7 @@ from pydantic import Field
 
 from local.config import Settings
 from local.runtime.participant import Resources
-from local.services.page_reader import Page, PageReader
+from local.services.pages.page_reader import Page, PageReader
 from local.tools.tool import Tool, ToolOutput
 
 

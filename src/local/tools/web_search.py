@@ -12,11 +12,10 @@ from pydantic import Field
 from local.config import Settings
 from local.errors import SearchUnavailable
 from local.runtime.participant import Resources
-from local.services.search import brave, tavily
-from local.services.search.build import build_chain
-from local.services.search.chain import SearchChain
-from local.services.search.key import usable_key
-from local.services.search.outcome import render
+from local.services.search import providers
+from local.services.search.chain import SearchChain, build_chain
+from local.services.search.hit import render
+from local.services.search.providers import usable_key
 from local.tools.tool import Tool, ToolOutput
 
 
@@ -79,8 +78,8 @@ class WebSearchTool(Tool):
 def key_problem(provider: str, config: WebSearchConfig) -> str | None:
     """What is wrong with the API key of `brave` or `tavily`, or None."""
     variable, key = {
-        "brave": (brave.KEY_VARIABLE, config.brave_api_key),
-        "tavily": (tavily.KEY_VARIABLE, config.tavily_api_key),
+        "brave": (providers.BRAVE_KEY, config.brave_api_key),
+        "tavily": (providers.TAVILY_KEY, config.tavily_api_key),
     }[provider]
     try:
         usable_key(provider, variable, key)

@@ -12,7 +12,7 @@ from local.agents.answering.context.summary import Summary
 from local.agents.answering.context.window import ContextWindow
 from local.models.stand_in import brain
 from local.models.stand_in.conversation import read
-from local.models.stand_in.tokens import Prompt, count, fit
+from local.models.stand_in.tokens import FittedPrompt, count, fit
 
 WINDOW = 4096
 SYSTEM = ({"role": "system", "content": "You are an assistant. Answer briefly and name your sources. " * 4},)
@@ -35,7 +35,7 @@ class Server:
     def __init__(self) -> None:
         self.longest = 0
 
-    def serve(self, messages: tuple[Any, ...], tools: tuple[Any, ...] = (), answer: int = 0) -> Prompt:
+    def serve(self, messages: tuple[Any, ...], tools: tuple[Any, ...] = (), answer: int = 0) -> FittedPrompt:
         prompt = fit(messages, tools, WINDOW, truncate=False)
         assert prompt.messages == messages
         assert prompt.tokens + answer <= WINDOW

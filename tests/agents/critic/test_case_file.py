@@ -8,7 +8,7 @@ import pytest
 
 from local.agents.grading.case_file import case_of, pair_of, shortened, used_tools
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolCallRecord
-from local.services.judging.case import Case, Evidence, Pair
+from local.services.judging.prompt import Case, Evidence, Pair
 from local.services.judging.rubric import UsedTool
 
 

@@ -15,7 +15,7 @@ from local.agents.leases import Leases
 from local.agents.remembering import embedding
 from local.agents.remembering.embedding import EmbeddingChoice
 from local.errors import ModelError
-from local.services.engrams.engram import Exchange
+from local.services.engrams.engram import EngramDraft
 from local.services.engrams.service import EngramService
 
 SECONDS = 30.0
@@ -69,7 +69,7 @@ async def test_a_server_that_is_late_is_waited_for_if_the_vectors_are_its_own(
     monkeypatch.setattr(embedding, "RETRY_SECONDS", 0.01)
     async with EngramService(tmp_path) as engrams:
         await chosen(model, engrams)
-        await engrams.ingest(Exchange("q", "s", "ann", "I like zebras", "So do I", 1.0))
+        await engrams.ingest(EngramDraft("q", "s", "ann", "I like zebras", "So do I", 1.0))
         await asyncio.wait_for(engrams.settled(), SECONDS)
     model.problem = ModelError("no Ollama answers", kind="unreachable")
     choice = EmbeddingChoice(model, NAME, Leases(), is_served=True)

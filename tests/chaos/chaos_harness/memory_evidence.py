@@ -12,7 +12,7 @@ from chaos_harness.remembered import Remembered
 from local.journal.store.view import JournalView
 from local.protocol.memory_messages import MemoryIngested
 from local.services.engrams.chroma_index import ChromaIndex
-from local.services.engrams.schema import FILE_NAME
+from local.services.engrams.store import FILE_NAME
 
 
 def gather(data_dir: Path, published: Sequence[Remembered], searches: Sequence[Search]) -> Evidence:

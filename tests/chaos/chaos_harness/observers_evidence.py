@@ -17,7 +17,7 @@ from chaos_harness.observers_judge import FIRST, SECOND, Evidence, Kept, Learned
 from chaos_harness.ratings import Raters
 from local.journal.store.view import JournalView
 from local.protocol.envelope import decode
-from local.services.engrams.schema import FILE_NAME
+from local.services.engrams.store import FILE_NAME
 
 LOOK_SECONDS = 0.25
 STALE_BEATS = 1  # of the journal, which may tell how it was before the last message came

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from local.models.error_tables import ollama_errors
 from local.models.model_errors import error_text
-from local.models.ollama_errors import ollama_errors
 
 LLAMA_SERVER = json.dumps(
     {"error": {"code": 400, "message": "request (2622 tokens) exceeds the available context size (512 tokens)"}}

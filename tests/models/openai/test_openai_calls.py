@@ -8,7 +8,7 @@ import pytest
 
 from local.errors import ModelError
 from local.models.chat import Json, ToolCall
-from local.models.openai_calls import CallAssembler
+from local.models.openai_stream import CallAssembler
 
 
 def fragment(arguments: Any = None, name: str | None = None, index: int | None = None, **more: Any) -> Json:

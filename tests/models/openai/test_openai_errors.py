@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from local.errors import ConfigError, ModelBusy
+from local.models.error_tables import openai_errors
 from local.models.model_errors import ErrorClass, classify, error_text, retry_after_seconds
-from local.models.openai_address import authorisation, normalise_base_url
-from local.models.openai_errors import openai_errors
+from local.models.server_address import authorisation, normalise_base_url
 
 KEY = "sk-very-secret-0123456789"
 

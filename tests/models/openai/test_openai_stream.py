@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local.errors import ModelError
+from local.models.answer_parts import MAX_LINE_BYTES
 from local.models.chat import ContentDelta, Delta, Done, ThinkingDelta, ToolCall, Usage
-from local.models.json_lines import MAX_LINE_BYTES
-from local.models.ollama_stream import ChatStreamDecoder as OllamaDecoder
-from local.models.openai_errors import openai_errors
-from local.models.openai_stream import ChatStreamDecoder
+from local.models.error_tables import openai_errors
+from local.models.ollama_stream import OllamaStream as OllamaDecoder
+from local.models.openai_stream import OpenAIStream
 
 ERRORS = openai_errors("http://host:1/v1")
 END = b"data: [DONE]\n\n"
@@ -36,7 +36,7 @@ STOP = chunk("stop") + END
 
 
 def decode(*pieces: bytes, content_type: str = "text/event-stream") -> list[Delta]:
-    decoder = ChatStreamDecoder("m", ERRORS, content_type)
+    decoder = OpenAIStream("m", ERRORS, content_type)
     return [*(delta for piece in pieces for delta in decoder.feed(piece)), *([] if decoder.done else decoder.end())]
 
 
@@ -152,7 +152,7 @@ def test_an_end_without_a_reason_is_a_cut_stream() -> None:
     ],
 )
 def test_a_failure_told_under_status_200_has_its_kind(line: bytes, kind: str) -> None:
-    decoder = ChatStreamDecoder("m", ERRORS, "text/event-stream")
+    decoder = OpenAIStream("m", ERRORS, "text/event-stream")
     deltas: list[Delta] = []
     with pytest.raises(ModelError) as caught:
         for delta in decoder.feed(chunk(content="Hi") + line + END):
@@ -186,7 +186,7 @@ def test_what_is_not_openais_format_is_a_bad_stream(line: bytes) -> None:
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory() -> None:
-    decoder = ChatStreamDecoder("m", ERRORS, "text/event-stream")
+    decoder = OpenAIStream("m", ERRORS, "text/event-stream")
     with pytest.raises(ModelError, match="a line of more than"):
         list(decoder.feed(b"data: {" + b" " * MAX_LINE_BYTES))
 
@@ -231,7 +231,7 @@ JSON = st.recursive(
 @settings(deadline=None)
 @given(JSON, JSON)
 def test_no_json_makes_a_decoder_fail_otherwise_than_with_a_model_error(value: Any, other: Any) -> None:
-    openai = ChatStreamDecoder("m", ERRORS, "text/event-stream")
+    openai = OpenAIStream("m", ERRORS, "text/event-stream")
     chunks = ({"choices": [{"delta": value, "finish_reason": None}]}, value, {"choices": other, "message": value})
     for decoder, lines in (
         (openai, b"".join(map(event, chunks))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from local.errors import ModelBusy, ModelError
-from local.models.routing.attempts import Attempt, Attempts, Pauses, Policy
+from local.models.fallback import Attempt, Attempts, FallbackPolicy, Pauses
 
 A, B, C = "ollama/a", "cloud/b", "box/c"
 
@@ -19,7 +19,7 @@ def busy(kind: str, retry_after: float | None = None) -> ModelBusy:
 
 
 def attempts(*targets: str, pauses: Pauses | None = None, now: float = 0.0, **policy: object) -> Attempts:
-    return Attempts(targets, Policy(**policy), pauses or Pauses(), now)
+    return Attempts(targets, FallbackPolicy(**policy), pauses or Pauses(), now)
 
 
 def course(tries: Attempts, error: ModelError) -> list[tuple[str, float]]:

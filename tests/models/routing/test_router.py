@@ -12,9 +12,8 @@ import pytest
 from local.config_models import MaxTools
 from local.errors import ModelBusy, ModelError
 from local.models.chat import ChatModel, ContentDelta, Degraded, Delta, Done, Json, ModelInfo, ThinkingDelta, Usage
-from local.models.routing.attempts import Policy
-from local.models.routing.call import NoModelLeft, Target
-from local.models.routing.router import Router
+from local.models.fallback import FallbackPolicy
+from local.models.router import NoModelLeft, Router, Target
 
 HELLO: list[Json] = [{"role": "user", "content": "Hello"}]
 PICTURE: list[Json] = [{"role": "user", "content": "What is this?", "images": ["iVBOR"]}]
@@ -97,7 +96,7 @@ class Stage:
         return Router(
             lambda _: self.targets,
             self._close,
-            policy=Policy(**policy),
+            policy=FallbackPolicy(**policy),
             max_tools=MaxTools(weak=1),
             clock=lambda: self.now,
             sleep=self._sleep,

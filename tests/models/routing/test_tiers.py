@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.models.routing.tiers import tier_of
-from local.models.routing.tool_choice import choose_tools
+from local.models.tool_selection import choose_tools, tier_of
 
 
 @pytest.mark.parametrize(

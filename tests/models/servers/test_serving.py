@@ -18,8 +18,7 @@ import psutil
 import pytest
 
 from local.errors import ConfigError
-from local.models.servers.log_file import LogFile
-from local.models.servers.process import ServerProcess
+from local.models.servers.process import LogFile, ServerProcess
 from local.models.servers.serving import ModelServerFailed, require_build, serve
 from local.models.servers.spec import ServerSpec
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from local.models.stand_in.server import serve
-from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.stand_in import StandInSettings
 
 SCRIPTS = Path(__file__).parents[3] / "stories" / "scripts"
 

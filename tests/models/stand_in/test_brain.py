@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from local.models.stand_in import brain
-from local.models.stand_in.conversation import Call, Reply, read
+from local.models.stand_in.conversation import AssistantMessage, ToolUse, read
 
 Json = dict[str, Any]
 MakeTool = Callable[..., Json]
@@ -39,7 +39,7 @@ def result(name: str, text: str) -> Json:
     return {"role": "tool", "tool_name": name, "content": text}
 
 
-def reply(messages: list[Json], *tools: Json) -> Reply:
+def reply(messages: list[Json], *tools: Json) -> AssistantMessage:
     return brain.reply(read(messages, tools))
 
 
@@ -64,15 +64,15 @@ def test_without_tools_a_current_question_gets_an_honest_answer_and_no_call() ->
 
 def test_a_page_to_summarize_is_fetched_without_the_punctuation_after_its_address(tool: MakeTool) -> None:
     said = reply([user("Summarize https://a.example/b?c=1.")], tool("web_fetch", url={"type": "string"}))
-    assert said.calls == (Call("web_fetch", {"url": "https://a.example/b?c=1"}),)
+    assert said.calls == (ToolUse("web_fetch", {"url": "https://a.example/b?c=1"}),)
 
 
 def test_the_top_result_is_searched_then_fetched_then_quoted(tool: MakeTool) -> None:
     tools = tool("web_search"), tool("web_fetch", url={"type": "string"})
     messages = [user("Summarize the content of the top result for: LoCAL2 Gemma tool calling")]
-    assert reply(messages, *tools).calls == (Call("web_search", {"query": "LoCAL2 Gemma tool calling"}),)
+    assert reply(messages, *tools).calls == (ToolUse("web_search", {"query": "LoCAL2 Gemma tool calling"}),)
     messages += [called("web_search", query="x"), result("web_search", HITS)]
-    assert reply(messages, *tools).calls == (Call("web_fetch", {"url": "https://news.example/gemma"}),)
+    assert reply(messages, *tools).calls == (ToolUse("web_fetch", {"url": "https://news.example/gemma"}),)
     messages += [called("web_fetch", url="x"), result("web_fetch", PAGE)]
     said = reply(messages, *tools)
     assert not said.calls
@@ -104,7 +104,7 @@ def test_a_result_without_a_tool_name_is_named_as_the_mistake_it_is(tool: MakeTo
 def test_what_the_user_likes_is_looked_up_in_the_memory_but_a_statement_is_not(tool: MakeTool) -> None:
     memory = tool("search_memory")
     assert reply([user("How do I like my coffee?")], memory).calls == (
-        Call("search_memory", {"query": "How do I like my coffee?"}),
+        ToolUse("search_memory", {"query": "How do I like my coffee?"}),
     )
     assert not reply([user("Remember that my favourite tea is Assam.")], memory).calls
 
@@ -113,7 +113,7 @@ def test_a_tool_named_in_the_question_is_called_with_arguments_of_the_right_type
     dice = tool("dice", sides={"type": "integer"}, colour={"type": "string", "enum": ["red", "blue"]}, note={})
     said = reply([user("Roll a blue dice with 20 sides")], dice)
     arguments = {"sides": 20, "colour": "blue", "note": "Roll a blue dice with 20 sides"}
-    assert said.calls == (Call("dice", arguments),)
+    assert said.calls == (ToolUse("dice", arguments),)
 
 
 def test_an_argument_the_question_does_not_name_is_filled_by_type_or_default(tool: MakeTool) -> None:

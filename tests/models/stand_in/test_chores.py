@@ -11,16 +11,15 @@ import httpx
 import pytest
 
 from local.models.stand_in import brain
-from local.models.stand_in.classifying import classify
-from local.models.stand_in.conversation import Call, Reply, read
+from local.models.stand_in.conversation import AssistantMessage, Task, ToolUse, read, task_of
 from local.models.stand_in.judging import judge
 from local.models.stand_in.script import parse
-from local.models.stand_in.task import Task, task_of
+from local.models.stand_in.structured_reply import classify
 from local.protocol.memory_messages import FactRecord, MemoryResult, OutdatedFact, RecalledEngram
-from local.services.judging.case import Case, Evidence, Pair
 from local.services.judging.profiles import PROFILES, ProfileName
+from local.services.judging.prompt import Case, Evidence, Pair
 from local.services.judging.rubric import Rubric
-from local.tools.recollection import NOTHING, recollect
+from local.tools.search_memory import NOTHING, recollect
 
 Json = dict[str, Any]
 MakeTool = Callable[..., Json]
@@ -206,7 +205,7 @@ def recalled(*hits: tuple[str, str], outdated: tuple[OutdatedFact, ...] = (), sl
     return {"role": "tool", "tool_name": "search_memory", "content": text}
 
 
-def answer(tool: Json, result: Json) -> Reply:
+def answer(tool: Json, result: Json) -> AssistantMessage:
     call = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "search_memory"}}]}
     return brain.reply(read([user("How do I take my coffee?"), call, result], [tool]))
 
@@ -231,7 +230,7 @@ def test_a_memory_that_knows_nothing_is_told_as_that(tool: MakeTool) -> None:
 )
 def test_questions_about_earlier_talk_are_looked_up_in_the_memory(question: str, tool: MakeTool) -> None:
     said = brain.reply(read([user(question)], [tool("search_memory")]))
-    assert said.calls == (Call("search_memory", {"query": question}),)
+    assert said.calls == (ToolUse("search_memory", {"query": question}),)
 
 
 @pytest.mark.parametrize("statement", ["I take my coffee black.", "Actually, I take my coffee with milk now."])
@@ -244,7 +243,7 @@ def test_two_quoted_texts_are_compared_but_the_word_answer_alone_calls_nothing(t
     compare = tool("compare_answers", "Compare two answers to a question")
     question = "Compare “Paris” and “Rome”: what is the seat of Italy?"
     arguments = {"question": question, "answer_a": "Paris", "answer_b": "Rome"}
-    assert brain.reply(read([user(question)], [compare])).calls == (Call("compare_answers", arguments),)
+    assert brain.reply(read([user(question)], [compare])).calls == (ToolUse("compare_answers", arguments),)
     assert not brain.reply(read([user("Answer my question: compare nothing")], [compare])).calls
 
 

@@ -13,7 +13,7 @@ from local.errors import ConfigError
 from local.models.stand_in.conversation import read
 from local.models.stand_in.script import load, parse
 from local.models.stand_in.server import create_app
-from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.stand_in import StandInSettings
 
 Json = dict[str, Any]
 Story = Callable[[str], str]

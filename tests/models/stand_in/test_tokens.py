@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from local.models.stand_in.refusal import Refusal
-from local.models.stand_in.schema_value import smallest
+from local.models.stand_in.embedding import vector_of
+from local.models.stand_in.ollama_request import OllamaRefusal
+from local.models.stand_in.structured_reply import smallest
 from local.models.stand_in.tokens import count, fit
-from local.models.stand_in.vectors import embed
 
 
 def message(role: str, tokens: int, **more: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def test_a_tool_result_is_not_parted_from_its_call() -> None:
 
 
 def test_an_overflow_that_must_not_be_cut_is_refused_as_ollama_does() -> None:
-    with pytest.raises(Refusal, match="the input length exceeds the context length") as refused:
+    with pytest.raises(OllamaRefusal, match="the input length exceeds the context length") as refused:
         fit([message("user", 21)], (), 20, truncate=False)
     assert refused.value.status == 400
 
@@ -58,11 +58,11 @@ def test_a_last_message_that_is_too_long_loses_its_front_and_the_tools_with_it()
 
 
 def test_texts_that_share_words_are_nearer_than_texts_that_do_not() -> None:
-    tea, cup, engine = map(embed, ("green tea in a cup", "a cup of green tea", "the engine of a car"))
+    tea, cup, engine = map(vector_of, ("green tea in a cup", "a cup of green tea", "the engine of a car"))
     assert math.isclose(math.hypot(*tea), 1.0)
     assert len(tea) == 768
     assert sum(a * b for a, b in zip(tea, cup, strict=True)) > sum(a * b for a, b in zip(tea, engine, strict=True))
-    assert embed("green tea in a cup") == tea
+    assert vector_of("green tea in a cup") == tea
 
 
 class _Part(BaseModel):

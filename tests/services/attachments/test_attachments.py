@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 
 from local.errors import AttachmentMissing, AttachmentRefused, StoreFailed
-from local.services.attachments import intake
-from local.services.attachments.extract import Extract, Limits
-from local.services.attachments.intake import Intake, clean_name
-from local.services.attachments.kinds import kind_of
-from local.services.attachments.store import AttachmentStore
+from local.services.attachments.extract import AttachmentLimits, Extract, kind_of
+from local.services.attachments.store import AttachmentImporter, AttachmentStore, clean_name
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 
@@ -44,9 +41,11 @@ def store(tmp_path: Path) -> AttachmentStore:
     return AttachmentStore(tmp_path / "attachments")
 
 
-async def refused(store: AttachmentStore, name: str, data: bytes, limits: Limits | None = None) -> AttachmentRefused:
+async def refused(
+    store: AttachmentStore, name: str, data: bytes, limits: AttachmentLimits | None = None
+) -> AttachmentRefused:
     with pytest.raises(AttachmentRefused) as caught:
-        await Intake(store, limits or Limits()).add(name, data)
+        await AttachmentImporter(store, limits or AttachmentLimits()).add(name, data)
     return caught.value
 
 
@@ -78,7 +77,7 @@ async def test_what_nobody_can_read_is_refused_with_what_can(store: AttachmentSt
 
 async def test_a_text_is_read_in_its_own_charset_and_kept(store: AttachmentStore) -> None:
     data = "Die Straße ist größer.\r\n".encode("latin-1")
-    kept = await Intake(store, Limits()).add("notes.txt", data)
+    kept = await AttachmentImporter(store, AttachmentLimits()).add("notes.txt", data)
     assert kept.text == "Die Straße ist größer."
     assert store.read(kept.id) == (kept, data)
     assert (kept.size, kept.note) == (len(data), "")
@@ -86,18 +85,20 @@ async def test_a_text_is_read_in_its_own_charset_and_kept(store: AttachmentStore
 
 async def test_of_a_web_page_the_readable_text_is_read(store: AttachmentStore) -> None:
     page = b"<html><title>Cats</title><script>evil()</script><p>" + b"Cats sleep a lot. " * 20 + b"</p></html>"
-    kept = await Intake(store, Limits()).add("cats.html", page)
+    kept = await AttachmentImporter(store, AttachmentLimits()).add("cats.html", page)
     assert kept.text.startswith("Cats")
     assert "sleep" in kept.text and "evil" not in kept.text and "<p>" not in kept.text
 
 
 async def test_a_pdf_is_read_page_by_page(store: AttachmentStore) -> None:
-    kept = await Intake(store, Limits()).add("two.pdf", pdf("The first page", "The second page"))
+    kept = await AttachmentImporter(store, AttachmentLimits()).add("two.pdf", pdf("The first page", "The second page"))
     assert kept.text == "The first page\n\nThe second page"
 
 
 async def test_of_a_long_pdf_the_first_pages_are_read_and_that_is_said(store: AttachmentStore) -> None:
-    kept = await Intake(store, Limits(max_pages=1)).add("two.pdf", pdf("The first page", "The second page"))
+    kept = await AttachmentImporter(store, AttachmentLimits(max_pages=1)).add(
+        "two.pdf", pdf("The first page", "The second page")
+    )
     assert (kept.text, kept.note) == ("The first page", "its first 1 of 2 pages")
 
 
@@ -119,13 +120,15 @@ async def test_without_the_pdf_package_a_pdf_is_unsupported(
 
 
 async def test_a_long_text_is_cut_after_a_sentence_and_that_is_said(store: AttachmentStore) -> None:
-    kept = await Intake(store, Limits(max_characters=60)).add("long.txt", b"A sentence of some words. " * 10)
+    kept = await AttachmentImporter(store, AttachmentLimits(max_characters=60)).add(
+        "long.txt", b"A sentence of some words. " * 10
+    )
     assert kept.text.endswith("words.") and 25 < len(kept.text) <= 60
     assert kept.note == f"its first {len(kept.text)} characters"
 
 
 async def test_a_file_that_is_too_large_or_empty_is_refused(store: AttachmentStore) -> None:
-    assert (await refused(store, "a.txt", b"12345", Limits(max_bytes=4))).kind == "too_large"
+    assert (await refused(store, "a.txt", b"12345", AttachmentLimits(max_bytes=4))).kind == "too_large"
     assert (await refused(store, "a.txt", b"")).kind == "invalid"
     assert (await refused(store, "a.txt", b" \n ")).kind == "invalid"
 
@@ -135,20 +138,20 @@ async def test_what_takes_too_long_to_read_is_refused_and_told_to_stop(
 ) -> None:
     has_stopped = threading.Event()
 
-    def slow(name: str, media_type: str, data: bytes, limits: Limits, stopped: object) -> Extract:
+    def slow(name: str, media_type: str, data: bytes, limits: AttachmentLimits, stopped: object) -> Extract:
         assert callable(stopped)
         while not stopped():
             has_stopped.wait(0.001)
         has_stopped.set()
         return Extract("")
 
-    monkeypatch.setattr(intake, "extract", slow)
-    assert "could not be read within" in str(await refused(store, "a.txt", b"x", Limits(max_seconds=0.01)))
+    monkeypatch.setattr("local.services.attachments.store.extract", slow)
+    assert "could not be read within" in str(await refused(store, "a.txt", b"x", AttachmentLimits(max_seconds=0.01)))
     assert has_stopped.wait(10)
 
 
 async def test_the_same_file_twice_is_one(store: AttachmentStore) -> None:
-    add = Intake(store, Limits()).add
+    add = AttachmentImporter(store, AttachmentLimits()).add
     assert await add("a.png", PNG) == await add("folder/a.png", PNG)
     assert await add("b.png", PNG) != await add("a.png", PNG)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from local.services.classifying.decision import decide
-from local.services.classifying.reply import Claim, Reply
-from local.services.engrams.classification import Finding, Way
+from local.services.classifying.grounding import decide
+from local.services.classifying.prompt import Claim, ClassifierReply
+from local.services.engrams.facts import FactFinding, Way
 
 SAID = "I take my coffee black, or with milk. Forget where I live. Ann and I like Oslo"
 
@@ -15,16 +15,16 @@ def claim(slot: str, value: str, **fields: Any) -> Claim:
     return Claim(slot=slot, value=value, **fields)
 
 
-def findings(*claims: Claim, slots: tuple[str, ...] = ()) -> tuple[Finding, ...]:
-    return decide(Reply(intent="statement", facts=list(claims)), SAID, slots)[0].findings
+def findings(*claims: Claim, slots: tuple[str, ...] = ()) -> tuple[FactFinding, ...]:
+    return decide(ClassifierReply(intent="statement", facts=list(claims)), SAID, slots)[0].findings
 
 
 def test_a_fact_takes_the_place_of_the_one_before() -> None:
-    assert findings(claim(" coffee ", " black ")) == (Finding(Way.SUPERSEDE, "coffee", "black"),)
+    assert findings(claim(" coffee ", " black ")) == (FactFinding(Way.SUPERSEDE, "coffee", "black"),)
 
 
 def test_an_uncertain_fact_stands_beside_the_one_before() -> None:
-    assert findings(claim("coffee", "black", certain=False)) == (Finding(Way.CONTRADICT, "coffee", "black"),)
+    assert findings(claim("coffee", "black", certain=False)) == (FactFinding(Way.CONTRADICT, "coffee", "black"),)
 
 
 def test_two_values_of_one_slot_stand_beside_each_other() -> None:
@@ -38,12 +38,14 @@ def test_the_same_value_twice_is_no_contradiction() -> None:
 
 def test_only_what_is_known_can_be_taken_back() -> None:
     taken_back = claim("Where I  live", "", retracts=True)
-    assert findings(taken_back, slots=("where i live",)) == (Finding(Way.RETRACT, "Where I  live", ""),)
+    assert findings(taken_back, slots=("where i live",)) == (FactFinding(Way.RETRACT, "Where I  live", ""),)
     assert findings(taken_back, slots=("coffee",)) == ()
 
 
 def test_what_is_refused_is_told_without_its_value() -> None:
-    reply = Reply(intent="statement", facts=[claim("password\x00", "hunter2"), claim("", "x"), claim("tea", "green")])
+    reply = ClassifierReply(
+        intent="statement", facts=[claim("password\x00", "hunter2"), claim("", "x"), claim("tea", "green")]
+    )
     classified, refused = decide(reply, SAID, ())
     assert classified.findings == ()
     assert refused == (
@@ -54,5 +56,5 @@ def test_what_is_refused_is_told_without_its_value() -> None:
 
 
 def test_entities_are_names_that_the_user_wrote_each_once() -> None:
-    reply = Reply(intent="statement", entities=["Ann", "Ann ", "Oslo", "Rome", *map(str, range(9))], facts=[])
+    reply = ClassifierReply(intent="statement", entities=["Ann", "Ann ", "Oslo", "Rome", *map(str, range(9))], facts=[])
     assert decide(reply, SAID, ())[0].entities == ("Ann", "Oslo")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from local.services.classifying.grounding import is_named, refusal
-from local.services.classifying.reply import Claim
+from local.services.classifying.prompt import Claim
 
 SAID = "Hello! I take my coffee black. What is the weather in Oslo? My sister lives in Lisbon"
 

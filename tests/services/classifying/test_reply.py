@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from local.services.classifying import prompt
-from local.services.classifying.reply import UnreadableReply, read
+from local.services.classifying.prompt import UnreadableReply, read
 
 FACT = '{"slot": "coffee", "value": "black", "certain": true, "retracts": false}'
 

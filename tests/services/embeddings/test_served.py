@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from local.errors import ModelError
-from local.services.embeddings.served import Manner, ServedEmbedder
+from local.services.embeddings.embedder import Manner, ServedEmbedder
 
 
 class Server:

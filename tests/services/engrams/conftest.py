@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local.services.engrams.engram import Exchange
+from local.services.engrams.engram import EngramDraft
 from local.services.engrams.service import EngramService
 
 MEANINGS = {"espresso": "coffee", "beverage": "tea", "automobile": "car", "reside": "live"}
@@ -104,14 +104,14 @@ def exported() -> Callable[..., Any]:
 
 
 @pytest.fixture
-def exchange() -> Callable[..., Exchange]:
+def exchange() -> Callable[..., EngramDraft]:
     """Makes exchanges, each in a session of its own unless one is named."""
     numbers = itertools.count()
 
-    def make(query: str, answer: str = "Noted.", **fields: Any) -> Exchange:
+    def make(query: str, answer: str = "Noted.", **fields: Any) -> EngramDraft:
         number = next(numbers)
         told = {"query_id": f"query-{number}", "session_id": f"session-{number}", "user_id": "ann",
                 "asked_at": NOW - 1000 + number} | fields  # fmt: skip
-        return Exchange(query=query, answer=answer, **told)
+        return EngramDraft(query=query, answer=answer, **told)
 
     return make

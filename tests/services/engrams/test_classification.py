@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from local.errors import NotOnRecord
-from local.services.engrams.classification import Classified, Finding, Way
-from local.services.engrams.engram import Exchange, Fact, Origin
+from local.services.engrams.engram import EngramDraft, Origin, StatedFact
+from local.services.engrams.facts import Classified, FactFinding, Way
 from local.services.engrams.service import EngramService
 
-Make = Callable[..., Exchange]
+Make = Callable[..., EngramDraft]
 SLOT = "how I take my coffee"
 
 
 def found(value: str, way: Way = Way.SUPERSEDE) -> Classified:
-    return Classified(True, "statement", ("coffee",), (Finding(way, SLOT, value),))
+    return Classified(True, "statement", ("coffee",), (FactFinding(way, SLOT, value),))
 
 
 @pytest.fixture
 def told(service: EngramService, exchange: Make) -> Callable[..., Any]:
     """Ingests an exchange and notes what was made of it."""
 
-    async def tell(classified: Classified, **fields: Any) -> Exchange:
+    async def tell(classified: Classified, **fields: Any) -> EngramDraft:
         said = exchange("I take my coffee so", **fields)
         await service.ingest(said)
         await service.classify(said.engram_id, classified)
@@ -33,7 +33,7 @@ def told(service: EngramService, exchange: Make) -> Callable[..., Any]:
     return tell
 
 
-def held(facts: list[Fact]) -> list[str]:
+def held(facts: list[StatedFact]) -> list[str]:
     return [fact.value for fact in facts]
 
 

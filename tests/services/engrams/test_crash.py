@@ -14,7 +14,7 @@ KILLS = 4
 PROCESS = """
 import asyncio, importlib.util, sys
 from pathlib import Path
-from local.services.engrams.engram import Exchange
+from local.services.engrams.engram import EngramDraft
 from local.services.engrams.service import EngramService
 
 spec = importlib.util.spec_from_file_location("helpers", sys.argv[1])
@@ -24,7 +24,7 @@ spec.loader.exec_module(helpers)
 async def main():
     async with EngramService(Path(sys.argv[2]), helpers.WordEmbedder()) as service:
         for number in range(int(sys.argv[3])):
-            await service.ingest(Exchange(f"q{number}", "s", "ann", f"stone{number} river{number % 9}", "", 0.0))
+            await service.ingest(EngramDraft(f"q{number}", "s", "ann", f"stone{number} river{number % 9}", "", 0.0))
             print(number, flush=True)
         await service.settled()
         print("settled", flush=True)

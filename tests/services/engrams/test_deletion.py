@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from local.errors import NotOnRecord
-from local.services.engrams import deletion
-from local.services.engrams.engram import Exchange, Ingested, Origin, Statement
+from local.services.engrams import record
+from local.services.engrams.engram import EngramDraft, Ingested, Origin, Statement
 from local.services.engrams.service import EngramService
 
 Holders = Callable[..., list[str]]
 WORDS = ("zanzibar", "quokka")
 
 
-async def filled(service: EngramService, exchange: Callable[..., Exchange]) -> Exchange:
+async def filled(service: EngramService, exchange: Callable[..., EngramDraft]) -> EngramDraft:
     """A secret among others, with a fact, a grade and two exchanges after it in its session."""
     for number in range(120):
         await service.ingest(exchange(f"Something else, number {number}, about tea and trains"))
@@ -32,7 +32,7 @@ async def filled(service: EngramService, exchange: Callable[..., Exchange]) -> E
 
 
 async def test_a_deleted_engram_is_in_no_file_before_and_after_closing(
-    opened: Callable[..., Any], exchange: Callable[..., Exchange], holders: Holders, embedder: Any
+    opened: Callable[..., Any], exchange: Callable[..., EngramDraft], holders: Holders, embedder: Any
 ) -> None:
     async with opened() as service:
         secret = await filled(service, exchange)
@@ -48,7 +48,7 @@ async def test_a_deleted_engram_is_in_no_file_before_and_after_closing(
 
 
 async def test_a_deleted_engram_is_not_found_by_anything(
-    service: EngramService, exchange: Callable[..., Exchange], exported: Any
+    service: EngramService, exchange: Callable[..., EngramDraft], exported: Any
 ) -> None:
     secret = await filled(service, exchange)
     await service.delete("ann", secret.engram_id)
@@ -62,7 +62,7 @@ async def test_a_deleted_engram_is_not_found_by_anything(
 
 
 async def test_a_deleted_engram_does_not_come_back(
-    opened: Callable[..., Any], exchange: Callable[..., Exchange]
+    opened: Callable[..., Any], exchange: Callable[..., EngramDraft]
 ) -> None:
     secret = exchange("I travel to Zanzibar")
     async with opened() as service:
@@ -74,7 +74,7 @@ async def test_a_deleted_engram_does_not_come_back(
         assert await service.recent("ann") == []
 
 
-async def test_what_followed_it_is_still_found(service: EngramService, exchange: Callable[..., Exchange]) -> None:
+async def test_what_followed_it_is_still_found(service: EngramService, exchange: Callable[..., EngramDraft]) -> None:
     secret = await filled(service, exchange)
     await service.delete("ann", secret.engram_id)
     await service.settled()
@@ -84,7 +84,7 @@ async def test_what_followed_it_is_still_found(service: EngramService, exchange:
 
 
 async def test_a_session_is_deleted_as_a_whole_whosever_it_is_and_no_other(
-    service: EngramService, exchange: Callable[..., Exchange], holders: Holders
+    service: EngramService, exchange: Callable[..., EngramDraft], holders: Holders
 ) -> None:
     await filled(service, exchange)
     others = exchange("Bob's own", session_id="s", user_id="bob")
@@ -98,14 +98,14 @@ async def test_a_session_is_deleted_as_a_whole_whosever_it_is_and_no_other(
 
 
 async def test_what_a_killed_process_left_in_its_log_goes_when_the_store_is_opened(
-    opened: Callable[..., Any], exchange: Callable[..., Exchange], holders: Holders, directory: Path
+    opened: Callable[..., Any], exchange: Callable[..., EngramDraft], holders: Holders, directory: Path
 ) -> None:
     """The files as they are after a deletion that was committed, but whose log was not wiped any more."""
     async with AsyncExitStack() as stack:
         service = await stack.enter_async_context(opened())
         secret = exchange("I travel to Zanzibar with a Quokka")
         await service.ingest(secret)
-        await service._store.write(lambda db: deletion.delete(db, secret.query_id, 0.0))
+        await service._store.write(lambda db: record.delete(db, secret.query_id, 0.0))
         crashed = files_of(directory)
     assert b"Zanzibar" in crashed["engrams.db-wal"]
     for name, content in crashed.items():
@@ -119,7 +119,7 @@ def files_of(directory: Path) -> dict[str, bytes]:
 
 
 async def test_every_respondents_answer_goes_and_a_late_one_stays_away(
-    service: EngramService, exchange: Callable[..., Exchange]
+    service: EngramService, exchange: Callable[..., EngramDraft]
 ) -> None:
     ours, theirs, late = (exchange("Zanzibar?", query_id="q", respondent_id=name) for name in "ABC")
     for each in (ours, theirs):
@@ -131,14 +131,14 @@ async def test_every_respondents_answer_goes_and_a_late_one_stays_away(
 
 
 async def test_what_comes_late_of_a_deleted_session_stays_away(
-    service: EngramService, exchange: Callable[..., Exchange]
+    service: EngramService, exchange: Callable[..., EngramDraft]
 ) -> None:
     assert await service.delete_session("s") == 0
     assert await service.ingest(exchange("Zanzibar?", session_id="s")) is Ingested.DELETED
 
 
 async def test_deletions_stay_on_the_list_until_they_are_finished(
-    opened: Callable[..., Any], exchange: Callable[..., Exchange]
+    opened: Callable[..., Any], exchange: Callable[..., EngramDraft]
 ) -> None:
     secret = exchange("I travel to Zanzibar")
     async with opened() as service:

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from local.errors import NotOnRecord, UntrustedFact
-from local.services.engrams.engram import Exchange, Fact, Origin, Statement
+from local.services.engrams.engram import EngramDraft, Origin, StatedFact, Statement
 from local.services.engrams.service import EngramService
 
 SLOT = "coffee, how taken"
 
 
 @pytest.fixture
-def say(service: EngramService, exchange: Callable[..., Exchange]) -> Callable[..., Any]:
+def say(service: EngramService, exchange: Callable[..., EngramDraft]) -> Callable[..., Any]:
     """Ingests an exchange and makes the statement of it."""
 
     async def make(value: str, stated_at: float, slot: str = SLOT, text: str = "") -> Statement:
@@ -24,7 +24,7 @@ def say(service: EngramService, exchange: Callable[..., Exchange]) -> Callable[.
     return make
 
 
-def values(facts: list[Fact]) -> list[str]:
+def values(facts: list[StatedFact]) -> list[str]:
     return [fact.value for fact in facts]
 
 

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from local.errors import IndexBroken, ModelError
-from local.services.engrams import keeper as keeper_module
 from local.services.engrams import record, vectors
+from local.services.engrams import vector_indexer as keeper_module
 from local.services.engrams.chroma_index import ChromaIndex
-from local.services.engrams.engram import Exchange
+from local.services.engrams.engram import EngramDraft
 from local.services.engrams.search import Found
 from local.services.engrams.service import EngramService
 
 Opened = Callable[..., Any]
-Make = Callable[..., Exchange]
+Make = Callable[..., EngramDraft]
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from local.services.engrams.engram import Exchange
+from local.services.engrams.engram import EngramDraft
 from local.services.engrams.lexical import RARE, affordable
 from local.services.engrams.ranking import COVERAGE_FLOOR
 from local.services.engrams.service import EngramService
@@ -18,7 +18,7 @@ def test_the_rarest_words_are_looked_for_as_long_as_they_are_cheap() -> None:
 
 
 async def test_a_word_is_found_as_soon_as_it_was_said_though_it_was_counted_before(
-    service: EngramService, exchange: Callable[..., Exchange]
+    service: EngramService, exchange: Callable[..., EngramDraft]
 ) -> None:
     for number in range(50):
         await service.ingest(exchange(f"number {number}"))
@@ -29,7 +29,7 @@ async def test_a_word_is_found_as_soon_as_it_was_said_though_it_was_counted_befo
 
 
 async def test_a_word_in_the_exchange_counts_more_than_one_said_before(
-    service: EngramService, exchange: Callable[..., Exchange]
+    service: EngramService, exchange: Callable[..., EngramDraft]
 ) -> None:
     for query in ("We plan Lisbon", "The hotel is fine", "And the boat, too", "Something else"):
         await service.ingest(exchange(query, session_id="s"))
@@ -41,7 +41,7 @@ async def test_a_word_in_the_exchange_counts_more_than_one_said_before(
 @pytest.mark.parametrize("question", ["huginnq", "What was my favourite rune, Huginnq?"])
 @pytest.mark.parametrize("others", [0, 2, 80])
 async def test_a_rare_word_is_found_in_a_text_of_any_length(
-    service: EngramService, exchange: Callable[..., Exchange], others: int, question: str
+    service: EngramService, exchange: Callable[..., EngramDraft], others: int, question: str
 ) -> None:
     for number in range(others):
         await service.ingest(exchange(f"My favourite number {number} is what it was"))
@@ -52,7 +52,7 @@ async def test_a_rare_word_is_found_in_a_text_of_any_length(
 
 
 async def test_whatever_the_length_of_the_question_and_of_the_answer_both_are_searched(
-    service: EngramService, exchange: Callable[..., Exchange]
+    service: EngramService, exchange: Callable[..., EngramDraft]
 ) -> None:
     pages = " ".join(f"filler{number % 900}" for number in range(9_000))
     long = exchange(f"Sum this up: {pages} munin1", f"It says: {pages} munin2")
@@ -62,7 +62,7 @@ async def test_whatever_the_length_of_the_question_and_of_the_answer_both_are_se
 
 
 async def test_a_word_that_many_have_does_not_make_a_long_text_relevant(
-    service: EngramService, exchange: Callable[..., Exchange]
+    service: EngramService, exchange: Callable[..., EngramDraft]
 ) -> None:
     filler = " ".join(f"filler{number % 900}" for number in range(1_900))
     for number in range(RARE + 1):

@@ -7,20 +7,20 @@ from collections.abc import Callable
 import pytest
 
 from local.errors import PinRefused
-from local.services.engrams.classification import Classified, Finding, Way
-from local.services.engrams.engram import Exchange, Origin
+from local.services.engrams.engram import EngramDraft, Origin
+from local.services.engrams.facts import Classified, FactFinding, Way
 from local.services.engrams.pinned import Pinned, fitting
 from local.services.engrams.service import EngramService
 
-Make = Callable[..., Exchange]
+Make = Callable[..., EngramDraft]
 NOVEMBER_21 = 1_795_219_200.0
 
 
 def coffee(value: str, way: Way = Way.SUPERSEDE) -> Classified:
-    return Classified(True, "statement", (), (Finding(way, "coffee", value),))
+    return Classified(True, "statement", (), (FactFinding(way, "coffee", value),))
 
 
-async def pinned(service: EngramService, said: Exchange, classified: Classified | None = None) -> Exchange:
+async def pinned(service: EngramService, said: EngramDraft, classified: Classified | None = None) -> EngramDraft:
     await service.ingest(said)
     if classified is not None:
         await service.classify(said.engram_id, classified)

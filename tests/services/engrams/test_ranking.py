@@ -13,8 +13,8 @@ from local.services.engrams.ranking import (
     CROWD,
     HALF_LIFE_SECONDS,
     Candidate,
+    EngramHit,
     Factors,
-    Hit,
     factors,
     fused,
     rank,
@@ -33,7 +33,7 @@ def candidate(name: str, *, bm25: float | None = None, cosine: float | None = No
     return Candidate(engram(name, **fields), bm25, None if bm25 is None else bm25 / 10, cosine)
 
 
-def ranked(*candidates: Candidate, limit: int = 5) -> list[Hit]:
+def ranked(*candidates: Candidate, limit: int = 5) -> list[EngramHit]:
     return rank(candidates, now=NOW, relevance_floor=FLOOR, limit=limit)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from local.errors import AlreadyRunning, ModelError, NotOnRecord, StoreFenced
-from local.services.engrams.engram import Change, Exchange, Ingested, Origin
+from local.services.engrams.engram import Change, EngramDraft, Ingested, Origin
 from local.services.engrams.service import EngramService
 from local.services.engrams.store import EngramStore
 
-Make = Callable[..., Exchange]
+Make = Callable[..., EngramDraft]
 Opened = Callable[..., Any]
 
 

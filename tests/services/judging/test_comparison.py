@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from local.services.judging.case import Pair
-from local.services.judging.comparison import Comparison, Outcome, Winner
 from local.services.judging.figures import Figures
-from local.services.judging.grading import Verdict
+from local.services.judging.judgement import Comparison, ComparisonOutcome, JudgingStatus, Verdict, Winner
 from local.services.judging.profiles import PROFILES
-from local.services.judging.question import Status
+from local.services.judging.prompt import Pair
 from local.services.judging.rubric import Rubric
 
 PAIR = Pair("Capital of France?", "It is Paris, of course.", "Rome.")
 
 
-def compared(rubric: Rubric, *replies: str, pair: Pair = PAIR) -> Outcome:
+def compared(rubric: Rubric, *replies: str, pair: Pair = PAIR) -> ComparisonOutcome:
     comparison = Comparison(PROFILES["prometheus2"], pair, rubric)
     for reply in replies:
         assert comparison.outcome is None
@@ -39,7 +37,7 @@ def test_a_winner_is_one_that_wins_in_both_orders(
 ) -> None:
     outcome = compared(rubric, f"First. [RESULT] {forward}", f"Second. [RESULT] {backward}")
 
-    assert outcome == Outcome(Status.GRADED, winner, consistent, "First.", replies=2, unread=0)
+    assert outcome == ComparisonOutcome(JudgingStatus.GRADED, winner, consistent, "First.", replies=2, unread=0)
 
 
 def test_the_second_question_shows_the_answers_in_the_other_order(rubric: Rubric) -> None:
@@ -61,7 +59,9 @@ def test_each_order_has_its_own_retries(rubric: Rubric) -> None:
 
 
 def test_an_order_without_a_verdict_ends_it_without_a_winner(rubric: Rubric) -> None:
-    assert compared(rubric, "?", "?", "both") == Outcome(Status.UNPARSED, None, None, "both", replies=3, unread=3)
+    assert compared(rubric, "?", "?", "both") == ComparisonOutcome(
+        JudgingStatus.UNPARSED, None, None, "both", replies=3, unread=3
+    )
     assert compared(rubric, "[RESULT] A", "?", "?", "no").order_consistent is None
 
 
@@ -70,8 +70,8 @@ def test_the_figures_tell_parse_failures_consistency_and_how_often_the_longer_wo
     assert figures.shares() == {"parse_failures": None, "order_consistency": None, "longer_wins": None}
 
     same_length = Pair("?", "one", "two")
-    figures.count_verdict(Verdict(Status.GRADED, 4, None, "", replies=2, unread=1))
-    figures.count_verdict(Verdict(Status.UNPARSED, None, None, "", replies=3, unread=3))
+    figures.count_verdict(Verdict(JudgingStatus.GRADED, 4, None, "", replies=2, unread=1))
+    figures.count_verdict(Verdict(JudgingStatus.UNPARSED, None, None, "", replies=3, unread=3))
     figures.count_outcome(compared(rubric, "[RESULT] A", "[RESULT] B"), PAIR)
     figures.count_outcome(compared(rubric, "[RESULT] B", "[RESULT] A"), PAIR)
     figures.count_outcome(compared(rubric, "[RESULT] A", "[RESULT] A"), PAIR)

@@ -7,11 +7,9 @@ import math
 import pytest
 
 from local.errors import IllegalTransition
-from local.services.judging.case import Case
-from local.services.judging.expectation import Token
-from local.services.judging.grading import Grading, Verdict
+from local.services.judging.judgement import Grading, JudgeRequest, JudgingStatus, Token, Verdict
 from local.services.judging.profiles import PROFILES
-from local.services.judging.question import Ask, Status
+from local.services.judging.prompt import Case
 from local.services.judging.rubric import Rubric
 
 
@@ -20,7 +18,7 @@ def grading(rubric: Rubric) -> Grading:
     return Grading(PROFILES["prometheus2"], Case("Capital of France?", "Paris."), rubric)
 
 
-def asked(grading: Grading) -> Ask:
+def asked(grading: Grading) -> JudgeRequest:
     assert grading.ask is not None
     return grading.ask
 
@@ -36,7 +34,7 @@ def test_a_reply_that_can_be_read_ends_it(grading: Grading) -> None:
     grading.hear("Feedback: Right. [RESULT] 4")
 
     assert grading.ask is None
-    assert grading.verdict == Verdict(Status.GRADED, 4, None, "Right.", replies=1, unread=0)
+    assert grading.verdict == Verdict(JudgingStatus.GRADED, 4, None, "Right.", replies=1, unread=0)
 
 
 def test_the_same_question_is_asked_again_at_another_temperature(grading: Grading) -> None:
@@ -48,7 +46,7 @@ def test_the_same_question_is_asked_again_at_another_temperature(grading: Gradin
     assert second.prompt == first.prompt
     assert (first.temperature, second.attempt) == (0.0, 2)
     assert second.temperature > 0
-    assert grading.verdict == Verdict(Status.GRADED, 5, None, "Right.", replies=2, unread=1)
+    assert grading.verdict == Verdict(JudgingStatus.GRADED, 5, None, "Right.", replies=2, unread=1)
 
 
 def test_after_two_retries_there_is_no_score_and_what_was_said_is_kept(grading: Grading) -> None:
@@ -56,7 +54,7 @@ def test_after_two_retries_there_is_no_score_and_what_was_said_is_kept(grading: 
         grading.hear(reply)
 
     assert grading.ask is None
-    assert grading.verdict == Verdict(Status.UNPARSED, None, None, "It is good.", replies=3, unread=3)
+    assert grading.verdict == Verdict(JudgingStatus.UNPARSED, None, None, "It is good.", replies=3, unread=3)
 
 
 def test_a_reply_to_no_question_is_refused_and_changes_nothing(grading: Grading) -> None:

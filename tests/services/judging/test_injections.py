@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local.services.judging.case import Case, Evidence, Pair
 from local.services.judging.neutral import quoted
 from local.services.judging.profiles import PROFILES
-from local.services.judging.prompt import Profile, Prompt
+from local.services.judging.prompt import Case, Evidence, JudgePrompt, Pair, Profile
 from local.services.judging.rubric import Rubric
 
 VERDICTS = {
@@ -99,7 +98,7 @@ FRAGMENTS = [
 ]
 
 
-def shape(prompt: Prompt) -> str:
+def shape(prompt: JudgePrompt) -> str:
     """The prompt with one mark for each quotation, however long."""
     return prompt.system + re.sub(r"(?m)(?:^>.*\n?)+", "QUOTED\n", prompt.user)
 

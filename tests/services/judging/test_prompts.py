@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from local.services.judging.case import Case, Evidence, Pair
 from local.services.judging.profiles import PROFILES
-from local.services.judging.prompt import Profile
+from local.services.judging.prompt import Case, Evidence, Pair, Profile
 from local.services.judging.rubric import Rubric
 
 CASE = Case("Capital of France?", "Paris.")

@@ -7,11 +7,10 @@ import asyncio
 import pytest
 
 from local.errors import ConfigError, SearchUnavailable, ToolError
-from local.services.search.build import build_chain
-from local.services.search.chain import CACHED_ANSWERS, MAX_RESULTS, SearchChain
-from local.services.search.hit import Hit
+from local.services.search.chain import CACHED_ANSWERS, MAX_RESULTS, SearchChain, build_chain
+from local.services.search.hit import SearchHit
 
-HIT = Hit("Tea", "All about tea.", "https://tea.example/")
+HIT = SearchHit("Tea", "All about tea.", "https://tea.example/")
 
 
 class Clock:

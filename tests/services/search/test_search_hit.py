@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from local.errors import SearchUnavailable
-from local.services.search.hit import SNIPPET_CHARS, TITLE_CHARS, Hit, hits_of, plain_text
+from local.services.search.hit import SNIPPET_CHARS, TITLE_CHARS, SearchHit, hits_of, plain_text
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_no_more_than_max_results_are_given():
 
 def test_fields_of_the_wrong_kind_become_empty_text():
     assert hits_of("p", [item("https://a.example/", None, ["x"])], 5, snippet="content") == [
-        Hit("", "", "https://a.example/")
+        SearchHit("", "", "https://a.example/")
     ]
 
 

@@ -8,9 +8,8 @@ import types
 import pytest
 
 from local.errors import SearchUnavailable
-from local.services.search.ddgs import DdgsProvider
-from local.services.search.hit import Hit
-from local.services.search.mock import MockProvider
+from local.services.search.hit import SearchHit
+from local.services.search.providers import DdgsProvider, MockProvider
 
 
 async def refusal() -> SearchUnavailable:
@@ -34,7 +33,7 @@ def fake_ddgs(monkeypatch, text):
 
 async def test_ddgs_results_become_hits(monkeypatch):
     fake_ddgs(monkeypatch, lambda query, n: [{"title": query, "href": "https://tea.example/", "body": "All."}])
-    assert await DdgsProvider().search("tea", 5) == [Hit("tea", "All.", "https://tea.example/")]
+    assert await DdgsProvider().search("tea", 5) == [SearchHit("tea", "All.", "https://tea.example/")]
 
 
 async def test_ddgs_that_is_not_installed_gives_the_install_line(monkeypatch):
@@ -51,7 +50,7 @@ async def test_ddgs_without_results_does_not_pass_for_nothing_found(monkeypatch)
 
 
 async def test_mock_gives_its_canned_hits_or_says_that_they_are_made_up():
-    hits = [Hit("A", "a", "https://a.example/"), Hit("B", "b", "https://b.example/")]
+    hits = [SearchHit("A", "a", "https://a.example/"), SearchHit("B", "b", "https://b.example/")]
     assert await MockProvider(hits).search("tea", 1) == hits[:1]
     assert await MockProvider([]).search("tea", 5) == []
     assert all("tea" in hit.snippet and "mock" in hit.snippet for hit in await MockProvider().search("tea", 5))

@@ -9,11 +9,9 @@ from email.utils import format_datetime
 import pytest
 
 from local.errors import SearchUnavailable
-from local.services.search.brave import BraveProvider
 from local.services.search.client import BODY_BYTES
-from local.services.search.hit import Hit
-from local.services.search.searxng import SearxngProvider
-from local.services.search.tavily import TavilyProvider
+from local.services.search.hit import SearchHit
+from local.services.search.providers import BraveProvider, SearxngProvider, TavilyProvider
 
 SEARXNG_ANSWER = {
     "query": "tea",
@@ -122,8 +120,8 @@ async def refusal(provider, max_results=5) -> SearchUnavailable:
 async def test_searxng_is_asked_for_json_and_its_results_become_hits(server, searxng):
     server.says(SEARXNG_ANSWER)
     assert await searxng.search("tea & scones", 5) == [
-        Hit("Tea", "All about tea.", "https://tea.example/"),
-        Hit("Green tea", "", "https://green.example/"),
+        SearchHit("Tea", "All about tea.", "https://tea.example/"),
+        SearchHit("Green tea", "", "https://green.example/"),
     ]
     (request,) = server.requests
     assert (request.method, request.path) == ("GET", "/search")
@@ -157,7 +155,7 @@ async def test_searxng_whose_engines_answered_found_nothing(server, searxng):
 
 async def test_brave_gets_its_token_and_its_html_becomes_text(server, brave):
     server.says(BRAVE_ANSWER)
-    assert await brave.search("tea", 7) == [Hit("Tea & more", "All about tea's history.", "https://tea.example/")]
+    assert await brave.search("tea", 7) == [SearchHit("Tea & more", "All about tea's history.", "https://tea.example/")]
     (request,) = server.requests
     assert (request.method, request.path) == ("GET", "/res/v1/web/search")
     assert request.query == {"q": "tea", "count": "7"}
@@ -186,7 +184,7 @@ async def test_brave_over_its_rate_says_when_its_window_opens(server, brave):
 
 async def test_tavily_gets_its_key_as_bearer(server, tavily):
     server.says(TAVILY_ANSWER)
-    assert await tavily.search("tea", 7) == [Hit("Tea", "All about tea.", "https://tea.example/")]
+    assert await tavily.search("tea", 7) == [SearchHit("Tea", "All about tea.", "https://tea.example/")]
     (request,) = server.requests
     assert (request.method, request.path) == ("POST", "/search")
     assert json.loads(request.body) == {"query": "tea", "max_results": 7}

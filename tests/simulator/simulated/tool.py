@@ -12,7 +12,7 @@ from local.protocol.envelope import Envelope
 from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
 from local.runtime.replies import RecentReplies
 from local.services.effect_store import StoredEffect
-from local.tools.effect_ledger import asked_of, key_of, on_record, outcome_unknown
+from local.tools.at_most_once import asked_of, key_of, on_record, outcome_unknown
 
 
 @dataclass

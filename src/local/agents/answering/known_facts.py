@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from local.protocol.memory_messages import OWNER, UserFacts
 from local.protocol.messages import ParticipantStatus
 from local.runtime.presence import Presence
-from local.services.pinned_lines import presentable
+from local.services.engrams.pinned import presentable
 
 MEMORY = "memory"
 RETRY_SECONDS = 10.0  # before a memory that did not answer is asked again: each time a turn waits for it

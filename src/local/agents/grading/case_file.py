@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from local.agents.answering.context.excerpt import excerpt
 from local.protocol.messages import ResponseGeneration, ToolCallRecord
-from local.services.judging.case import Case, Evidence, Pair
+from local.services.judging.prompt import Case, Evidence, Pair
 from local.services.judging.rubric import UsedTool
 
 C = TypeVar("C", Case, Pair)

@@ -14,12 +14,8 @@ from local.agents.grading.patience import Patience
 from local.agents.leases import Leases
 from local.errors import ModelError
 from local.models.chat import ChatModel, ContentDelta, Done, TokenScore, TokenScores
-from local.services.judging.case import Case, Pair
-from local.services.judging.comparison import Comparison, Outcome
-from local.services.judging.expectation import Token
-from local.services.judging.grading import Grading, Verdict
-from local.services.judging.prompt import Profile
-from local.services.judging.question import Ask
+from local.services.judging.judgement import Comparison, ComparisonOutcome, Grading, JudgeRequest, Token, Verdict
+from local.services.judging.prompt import Case, Pair, Profile
 from local.services.judging.rubric import Rubric
 
 T = TypeVar("T")
@@ -36,7 +32,7 @@ class _Reply:
     model: str
 
 
-_Calling = Callable[[Ask, bool], Coroutine[Any, Any, _Reply]]
+_Calling = Callable[[JudgeRequest, bool], Coroutine[Any, Any, _Reply]]
 
 
 class Judge:
@@ -75,11 +71,11 @@ class Judge:
         """The score of one answer, whenever the model has time for it, after the name of the model that gave it."""
         return await self._fitting(lambda room: self._grade(shortened(case, room), rubric))
 
-    async def compare(self, pair: Pair, rubric: Rubric) -> tuple[str, Outcome]:
+    async def compare(self, pair: Pair, rubric: Rubric) -> tuple[str, ComparisonOutcome]:
         """Which of two answers is better, in the same way."""
         return await self._fitting(lambda room: self._compare(shortened(pair, room), rubric, self._in_background))
 
-    async def compare_now(self, pair: Pair, rubric: Rubric) -> tuple[str, Outcome]:
+    async def compare_now(self, pair: Pair, rubric: Rubric) -> tuple[str, ComparisonOutcome]:
         """The same for a user whose turn waits for it: as a part of that turn it waits for no other."""
         with self.leases.users_turn(self._model_name):
             return await self._fitting(lambda room: self._compare(shortened(pair, room), rubric, self._call))
@@ -97,7 +93,7 @@ class Judge:
         assert grading.verdict is not None
         return judge, grading.verdict
 
-    async def _compare(self, pair: Pair, rubric: Rubric, call: _Calling) -> tuple[str, Outcome]:
+    async def _compare(self, pair: Pair, rubric: Rubric, call: _Calling) -> tuple[str, ComparisonOutcome]:
         comparison, judge = Comparison(self._profile, pair, rubric), self.name
         while (ask := comparison.ask) is not None:
             reply = await call(ask, False)
@@ -115,7 +111,7 @@ class Judge:
                 raise
         return await judge(less)
 
-    async def _in_background(self, ask: Ask, logprobs: bool) -> _Reply:
+    async def _in_background(self, ask: JudgeRequest, logprobs: bool) -> _Reply:
         failures = 0
         while True:
             self.patience.check(self._clock())
@@ -131,7 +127,7 @@ class Judge:
                 self.patience.answered()
                 return reply
 
-    async def _call(self, ask: Ask, logprobs: bool) -> _Reply:
+    async def _call(self, ask: JudgeRequest, logprobs: bool) -> _Reply:
         content: list[str] = []
         scores: list[TokenScore] = []
         done: Done | None = None

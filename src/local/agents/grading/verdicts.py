@@ -9,9 +9,7 @@ from local.errors import ModelError
 from local.protocol.judgement_messages import ComparisonResult, CritiqueResult, PairwiseResult
 from local.protocol.message import Message
 from local.protocol.messages import ErrorInfo, ResponseGeneration
-from local.services.judging.comparison import Outcome
-from local.services.judging.grading import Verdict
-from local.services.judging.question import Status
+from local.services.judging.judgement import ComparisonOutcome, JudgingStatus, Verdict
 
 _NAMESPACE = uuid.UUID("b7c0a5de-1c8b-4b3f-9a4e-52f8c7d1e6a3")
 
@@ -32,7 +30,11 @@ def critique(answer: ResponseGeneration, rubric: str, judge: str, end: Verdict |
 
 
 def preference(
-    answer_a: ResponseGeneration, answer_b: ResponseGeneration, rubric: str, judge: str, end: Outcome | ModelError
+    answer_a: ResponseGeneration,
+    answer_b: ResponseGeneration,
+    rubric: str,
+    judge: str,
+    end: ComparisonOutcome | ModelError,
 ) -> PairwiseResult:
     """Which of two respondents' answers is better, by the model `judge`."""
     common = _common([answer_a, answer_b], rubric, judge)
@@ -47,11 +49,11 @@ def preference(
     )
 
 
-def comparison(judge: str, outcome: Outcome) -> ComparisonResult:
+def comparison(judge: str, outcome: ComparisonOutcome) -> ComparisonResult:
     """What a model is told that wanted two texts compared."""
     if outcome.winner is None:
         text = "the critic could not say in a form that can be read which answer is better"
-        return ComparisonResult(judge=judge, error=ErrorInfo(kind=Status.UNPARSED.value, message=text))
+        return ComparisonResult(judge=judge, error=ErrorInfo(kind=JudgingStatus.UNPARSED.value, message=text))
     return ComparisonResult(
         winner=outcome.winner.value, order_consistent=outcome.order_consistent, feedback=outcome.feedback, judge=judge
     )

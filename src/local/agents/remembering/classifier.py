@@ -19,12 +19,12 @@ from local.protocol.memory_messages import MemoryClassified
 from local.protocol.messages import AgentTransition
 from local.runtime.machine import Machine
 from local.services.classifying import prompt
-from local.services.classifying.decision import decide
-from local.services.classifying.reply import UnreadableReply, read
-from local.services.engrams.classification import Classified
+from local.services.classifying.grounding import decide
+from local.services.classifying.prompt import UnreadableReply, read
 from local.services.engrams.engram import Engram
-from local.services.engrams.own_words import own_words
+from local.services.engrams.facts import Classified
 from local.services.engrams.service import EngramService
+from local.services.engrams.words import own_words
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from local.services.embeddings.minilm import MiniLmEmbedder
-from local.services.engrams.check import Condition, examine
+from local.services.engrams.status import Condition, examine
 
 __all__ = ["DIRECTORY", "Condition", "examine", "try_bundled_model"]
 

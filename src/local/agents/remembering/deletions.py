@@ -23,7 +23,7 @@ from local.journal.client.record import redact_on_record
 from local.protocol.envelope import Trace, new_id
 from local.protocol.journal_messages import JournalRedact
 from local.protocol.memory_messages import EngramRecord, MemoryDeleted
-from local.services.engrams.deletion import Deletion
+from local.services.engrams.record import Deletion
 from local.services.engrams.service import EngramService
 
 log = logging.getLogger(__name__)

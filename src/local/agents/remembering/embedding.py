@@ -10,9 +10,8 @@ from functools import partial
 from local.agents.leases import Leases
 from local.errors import ModelError
 from local.models.chat import ChatModel
-from local.services.embeddings.embedder import Embedder
+from local.services.embeddings.embedder import Embedder, ServedEmbedder
 from local.services.embeddings.minilm import MiniLmEmbedder
-from local.services.embeddings.served import ServedEmbedder
 from local.services.engrams.service import EngramService
 
 log = logging.getLogger(__name__)

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from local.protocol.envelope import Envelope, session_of
 from local.protocol.memory_messages import OWNER, RECALLED
 from local.protocol.messages import ResponseGeneration, ToolCallRecord
-from local.services.engrams.engram import Exchange, Origin
+from local.services.engrams.engram import EngramDraft, Origin
 
 
-def exchange_of(response: ResponseGeneration, envelope: Envelope, now: float) -> Exchange | None:
+def exchange_of(response: ResponseGeneration, envelope: Envelope, now: float) -> EngramDraft | None:
     """What to remember of a turn; None if it has no answer, is incognito, or belongs to a client that keeps its own
     history.
 
@@ -20,7 +20,7 @@ def exchange_of(response: ResponseGeneration, envelope: Envelope, now: float) ->
     """
     if response.status != "answered" or response.incognito or not response.in_history:
         return None
-    return Exchange(
+    return EngramDraft(
         query_id=response.query_id,
         session_id=session_of(envelope, response.query_id),
         user_id=envelope.user_id or OWNER,

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from local.protocol.memory_messages import ChangeRecord, EngramRecord, FactRecord, OutdatedFact, RecalledEngram
 from local.protocol.message import Data
-from local.services.engrams.deletion import Deletion
-from local.services.engrams.engram import Change, Engram, Fact
-from local.services.engrams.ranking import Hit
+from local.services.engrams.engram import Change, Engram, StatedFact
+from local.services.engrams.ranking import EngramHit
+from local.services.engrams.record import Deletion
 
 # What is larger would lie outside the frame, in a file of its own, where no deletion would find it at once.
 PAGE_BYTES = 48_000
@@ -26,7 +26,7 @@ def engram_record(engram: Engram, limit: int = WHOLE) -> EngramRecord:
     return EngramRecord.model_validate(_fields(engram, limit))
 
 
-def recalled(hit: Hit) -> RecalledEngram:
+def recalled(hit: EngramHit) -> RecalledEngram:
     """What a search has found, with the parts of its relevance that there are."""
     parts = {
         "fused": hit.fused,
@@ -63,7 +63,7 @@ def deleted(deletion: Deletion) -> EngramRecord:
     )
 
 
-def fact_records(facts: Iterable[Fact]) -> tuple[FactRecord, ...]:
+def fact_records(facts: Iterable[StatedFact]) -> tuple[FactRecord, ...]:
     """Facts, as others know them."""
     return tuple(
         FactRecord(

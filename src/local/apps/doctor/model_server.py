@@ -14,8 +14,8 @@ from local.config_models import ModelsConfig, Provider
 from local.errors import ConfigError, ModelError
 from local.models.chat import ModelInfo
 from local.models.ollama import OllamaModel
-from local.models.ollama_host import is_loopback
 from local.models.openai import OpenAIModel
+from local.models.server_address import is_loopback
 from local.models.servers.spec import llama_server_spec
 
 SECONDS = 2.0

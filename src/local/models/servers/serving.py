@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from local.errors import ConfigError, LocalError
-from local.models.servers.log_file import LogFile
-from local.models.servers.process import ServerProcess
+from local.models.servers.process import LogFile, ServerProcess
 from local.models.servers.spec import ServerSpec
 
 log = logging.getLogger(__name__)

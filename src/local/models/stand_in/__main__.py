@@ -11,7 +11,7 @@ from pathlib import Path
 
 from local.errors import ConfigError
 from local.models.stand_in.server import serve
-from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.stand_in import StandInSettings
 
 _USAGE_ERROR = 2
 

@@ -1,13 +1,42 @@
-"""A chat request as the rules read it: the question, what was said before it, what the tools have answered since."""
+"""A chat request as the rules read it: its task, the question, what was said before, what tools have answered."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 Json = dict[str, Any]
+
+_PROMETHEUS = re.compile(r"^###Feedback:\s*\Z", re.M)
+_SELENE = re.compile(r"^Reply in exactly this form:\n\*\*Reasoning:\*\*.*\n\n\*\*Result:\*\*", re.M)
+_VERDICTS = ({"feedback", "score"}, {"feedback", "winner"})
+
+
+class Task(StrEnum):
+    """The chores are known by the JSON Schema of the reply or, for judges, by the form of the prompt."""
+
+    TALK = "talk"
+    CLASSIFICATION = "classification"  # facts and intent are asked for
+    JUDGEMENT = "judgement"  # a score of one answer, or the better one of two
+    JSON = "json"  # any other reply with a schema
+
+
+def task_of(wanted: Json | str | None, question: str) -> Task:
+    """The task of a request whose `format` is `wanted` and whose last user message is `question`."""
+    asked = set(wanted.get("properties") or {}) if isinstance(wanted, dict) else set()
+    if asked >= {"facts", "intent"}:
+        return Task.CLASSIFICATION
+    if any(asked >= verdict for verdict in _VERDICTS) or (wanted is None and _is_judge_prompt(question)):
+        return Task.JUDGEMENT
+    return Task.TALK if wanted is None else Task.JSON
+
+
+def _is_judge_prompt(question: str) -> bool:
+    return bool(_PROMETHEUS.search(question) or _SELENE.search(question))
+
 
 # How tools word a failure; the stand-in tells it instead of quoting it as an answer.
 _FAILURE = re.compile(
@@ -16,7 +45,7 @@ _FAILURE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class OfferedTool:
     """An offered tool; `parameters` is the JSON Schema of its arguments."""
 
     name: str
@@ -25,7 +54,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolUse:
     """A call of a tool."""
 
     name: str
@@ -50,7 +79,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class EarlierTurn:
     """An earlier question and its answer."""
 
     question: str
@@ -58,12 +87,12 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class AssistantMessage:
     """One assistant message: what it thinks, says and calls."""
 
     thinking: str = ""
     content: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +100,11 @@ class Conversation:
     """`question` is what the user said since the last answer; it led to `rounds` of `calls`, and their `results`."""
 
     question: str
-    earlier: tuple[Exchange, ...] = ()
+    earlier: tuple[EarlierTurn, ...] = ()
     rounds: int = 0
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolUse, ...] = ()
     results: tuple[Result, ...] = ()
-    tools: Mapping[str, Tool] = field(default_factory=dict)
+    tools: Mapping[str, OfferedTool] = field(default_factory=dict)
 
     def succeeded(self, tool: str) -> list[str]:
         """The texts that `tool` came back with in this turn, failures left out."""
@@ -99,7 +128,11 @@ def read(messages: Sequence[Json], tools: Sequence[Json]) -> Conversation:
         rounds=len(calling),
         calls=tuple(call for message in calling for call in _calls(message)),
         results=tuple(_results(since)),
-        tools={f["name"]: Tool(f["name"], f.get("description") or "", f.get("parameters") or {}) for f in offered if f},
+        tools={
+            f["name"]: OfferedTool(f["name"], f.get("description") or "", f.get("parameters") or {})
+            for f in offered
+            if f
+        },
     )
 
 
@@ -107,9 +140,9 @@ def _text(message: Json) -> str:
     return str(message.get("content") or "")
 
 
-def _calls(message: Json) -> list[Call]:
+def _calls(message: Json) -> list[ToolUse]:
     functions = (call.get("function") or {} for call in message.get("tool_calls") or ())
-    return [Call(str(f.get("name", "")), f.get("arguments") or {}) for f in functions]
+    return [ToolUse(str(f.get("name", "")), f.get("arguments") or {}) for f in functions]
 
 
 def _results(since: Sequence[Json]) -> list[Result]:
@@ -124,11 +157,11 @@ def _results(since: Sequence[Json]) -> list[Result]:
     return [Result(m.get("tool_name") or names.get(m.get("tool_call_id"), ""), _text(m)) for m in found]
 
 
-def _exchanges(messages: Sequence[Json]) -> list[Exchange]:
-    exchanges: list[Exchange] = []
+def _exchanges(messages: Sequence[Json]) -> list[EarlierTurn]:
+    exchanges: list[EarlierTurn] = []
     for message in messages:
         if message["role"] == "user":
-            exchanges.append(Exchange(_text(message), ""))
+            exchanges.append(EarlierTurn(_text(message), ""))
         elif message["role"] == "assistant" and exchanges and _text(message):
-            exchanges[-1] = Exchange(exchanges[-1].question, _text(message))
+            exchanges[-1] = EarlierTurn(exchanges[-1].question, _text(message))
     return exchanges

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from local.models.stand_in.chunked_reply import ChunkedReply, split
 from local.models.stand_in.conversation import Conversation
-from local.models.stand_in.delivery import Delivery, split
 from local.models.stand_in.script import Expression
 
 Json = dict[str, Any]
@@ -45,7 +45,7 @@ class Disconnect(Exception):
     """The connection is to be dropped without an end."""
 
 
-class Fault(BaseModel):
+class InjectedFault(BaseModel):
     """One fault, injected `times` times after `skip` requests went well.
 
     It strikes requests to `path` (left out: all that generate text) whose body matches the regular expression `match`.
@@ -73,13 +73,13 @@ class Fault(BaseModel):
         return (path == self.path if self.path else path in GENERATING) and bool(re.search(self.match, body))
 
 
-class Faults:
+class FaultInjector:
     """The faults still to be injected."""
 
     def __init__(self) -> None:
-        self._pending: list[Fault] = []
+        self._pending: list[InjectedFault] = []
 
-    def add(self, fault: Fault) -> None:
+    def add(self, fault: InjectedFault) -> None:
         """Inject this one too."""
         self._pending.append(fault)
 
@@ -87,9 +87,9 @@ class Faults:
         """Inject nothing more."""
         self._pending.clear()
 
-    def take(self, path: str, body: str) -> tuple[Fault, ...]:
+    def take(self, path: str, body: str) -> tuple[InjectedFault, ...]:
         """Use up what strikes this request: the oldest fault of each kind."""
-        taken: dict[FaultKind, Fault] = {}
+        taken: dict[FaultKind, InjectedFault] = {}
         for fault in [fault for fault in self._pending if fault.strikes(path, body)]:
             if fault.skip:
                 fault.skip -= 1
@@ -100,7 +100,7 @@ class Faults:
         return tuple(taken.values())
 
 
-def twist(delivery: Delivery, faults: Sequence[Fault], conversation: Conversation) -> Delivery:
+def twist(delivery: ChunkedReply, faults: Sequence[InjectedFault], conversation: Conversation) -> ChunkedReply:
     """Change what is said, and how fast, as the faults demand."""
     for fault in faults:
         match fault.kind:
@@ -122,7 +122,7 @@ def twist(delivery: Delivery, faults: Sequence[Fault], conversation: Conversatio
     return delivery
 
 
-def _leak(delivery: Delivery, style: Literal["think", "channel"]) -> Delivery:
+def _leak(delivery: ChunkedReply, style: Literal["think", "channel"]) -> ChunkedReply:
     opening, closing = ("<think>", "</think>") if style == "think" else ("<|channel>thought\n", "<channel|>")
     text = opening + "".join(delivery.thinking) + closing + "".join(delivery.content)
     # Five characters a chunk, so that the tags are cut across chunks.
@@ -130,7 +130,7 @@ def _leak(delivery: Delivery, style: Literal["think", "channel"]) -> Delivery:
 
 
 async def encoded(
-    chunks: AsyncGenerator[Json, None], encode: Callable[[Json], bytes], faults: Sequence[Fault]
+    chunks: AsyncGenerator[Json, None], encode: Callable[[Json], bytes], faults: Sequence[InjectedFault]
 ) -> AsyncGenerator[bytes, None]:
     """Turn chunks into bytes, and break the stream where a fault says so, at the latest in place of its end."""
     fault = next((fault for fault in faults if fault.kind in _WIRE), None)

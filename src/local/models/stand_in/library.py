@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from local.models.stand_in.refusal import model_missing
+from local.models.stand_in.ollama_request import model_missing
 
 Json = dict[str, Any]
 

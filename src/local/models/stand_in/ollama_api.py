@@ -9,14 +9,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from local.models.stand_in import embed_request
-from local.models.stand_in.chat_request import ChatRequest, parse_chat
-from local.models.stand_in.endpoint import Asked, endpoint, ollama_error
+from local.models.stand_in import embedding
+from local.models.stand_in.endpoint import Generation, IncomingRequest, Talk, endpoint, json_line, ollama_error
 from local.models.stand_in.faults import encoded
-from local.models.stand_in.generation import Generation, json_line
-from local.models.stand_in.refusal import Refusal
+from local.models.stand_in.ollama_request import OllamaRefusal, OllamaRequest, parse_chat
 from local.models.stand_in.stand_in import StandIn, chunk, now
-from local.models.stand_in.talk import Talk
 
 Json = dict[str, Any]
 
@@ -43,8 +40,8 @@ def routes(stand_in: StandIn) -> list[Route]:
     handlers = {
         "/api/chat": chat,
         "/api/generate": generate,
-        "/api/embed": embed_request.embed,
-        "/api/embeddings": embed_request.embeddings,
+        "/api/embed": embedding.embed,
+        "/api/embeddings": embedding.embeddings,
         "/api/show": show,
         "/api/pull": pull,
     }
@@ -58,7 +55,7 @@ def routes(stand_in: StandIn) -> list[Route]:
     ]
 
 
-def chat(stand_in: StandIn, asked: Asked) -> Response:
+def chat(stand_in: StandIn, asked: IncomingRequest) -> Response:
     """POST /api/chat: NDJSON chunks, or one object with `stream` false."""
     request = parse_chat(asked.body)
     if not request.messages:
@@ -67,7 +64,7 @@ def chat(stand_in: StandIn, asked: Asked) -> Response:
     return _answer(stand_in, asked, request, lambda part: part)
 
 
-def generate(stand_in: StandIn, asked: Asked) -> Response:
+def generate(stand_in: StandIn, asked: IncomingRequest) -> Response:
     """POST /api/generate: a chat of one question, worded as `response`."""
     body = asked.body
     prompt = body.get("prompt") or ""
@@ -80,7 +77,9 @@ def generate(stand_in: StandIn, asked: Asked) -> Response:
     return _answer(stand_in, asked, request, _as_response)
 
 
-def _answer(stand_in: StandIn, asked: Asked, request: ChatRequest, shape: Callable[[Json], Json]) -> Response:
+def _answer(
+    stand_in: StandIn, asked: IncomingRequest, request: OllamaRequest, shape: Callable[[Json], Json]
+) -> Response:
     talk = Talk.begin(stand_in, asked, request)
     if request.stream:
         parts = encoded(talk.chunks, lambda part: json_line(shape(part)), asked.faults)
@@ -89,7 +88,7 @@ def _answer(stand_in: StandIn, asked: Asked, request: ChatRequest, shape: Callab
     return Generation(stand_in, talk.record, whole, JSON, ollama_error)
 
 
-def _loaded(request: ChatRequest, said: Json) -> Response:
+def _loaded(request: OllamaRequest, said: Json) -> Response:
     reason = "unload" if request.keep_alive in (0, "0", "0s", "0m") else "load"
     answer = chunk(request.model, {}) | {"done": True, "done_reason": reason}
     del answer["message"]
@@ -98,7 +97,7 @@ def _loaded(request: ChatRequest, said: Json) -> Response:
 
 def _json_or_error(part: Json) -> bytes:
     if "error" in part:
-        raise Refusal(500, part["error"])
+        raise OllamaRefusal(500, part["error"])
     return json_line(part)
 
 
@@ -111,23 +110,23 @@ def _as_response(part: Json) -> Json:
     return rest | {"response": message["content"]} | thinking | ({"context": []} if part["done"] else {})
 
 
-def show(stand_in: StandIn, asked: Asked) -> Response:
+def show(stand_in: StandIn, asked: IncomingRequest) -> Response:
     """POST /api/show: what a model can do."""
     return JSONResponse(stand_in.library.find(_name(asked)).shown())
 
 
-def delete(stand_in: StandIn, asked: Asked) -> Response:
+def delete(stand_in: StandIn, asked: IncomingRequest) -> Response:
     """DELETE /api/delete: forget a model."""
     stand_in.library.delete(_name(asked))
     return Response()
 
 
-def pull(stand_in: StandIn, asked: Asked) -> Response:
+def pull(stand_in: StandIn, asked: IncomingRequest) -> Response:
     """POST /api/pull: progress lines; a model that is in no catalogue is an error."""
     steps = list(_pulling(stand_in, _name(asked)))
     if asked.body.get("stream") is False:
         failure = steps[-1].get("error")
-        return ollama_error(Refusal(500, failure)) if failure else JSONResponse(steps[-1])
+        return ollama_error(OllamaRefusal(500, failure)) if failure else JSONResponse(steps[-1])
     return Response(b"".join(map(json_line, steps)), media_type=NDJSON)
 
 
@@ -142,8 +141,8 @@ def _pulling(stand_in: StandIn, name: str) -> Iterable[Json]:
     yield from ({"status": status} for status in ("verifying sha256 digest", "writing manifest", "success"))
 
 
-def _name(asked: Asked) -> str:
+def _name(asked: IncomingRequest) -> str:
     name = asked.body.get("model") or asked.body.get("name")
     if not isinstance(name, str):
-        raise Refusal(400, "model is required")
+        raise OllamaRefusal(400, "model is required")
     return name

@@ -14,15 +14,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from local.models.stand_in import embed_request
-from local.models.stand_in.chat_request import field, parse_chat
-from local.models.stand_in.endpoint import Asked, endpoint
+from local.models.stand_in import embedding
+from local.models.stand_in.endpoint import Generation, IncomingRequest, Talk, endpoint
 from local.models.stand_in.faults import encoded
-from local.models.stand_in.generation import Generation
-from local.models.stand_in.openai_messages import to_ollama
-from local.models.stand_in.refusal import Refusal
+from local.models.stand_in.ollama_request import OllamaRefusal, field, objects, parse_chat
 from local.models.stand_in.stand_in import StandIn
-from local.models.stand_in.talk import Talk
 
 Json = dict[str, Any]
 
@@ -38,7 +34,7 @@ def routes(stand_in: StandIn) -> list[Route]:
     async def model(request: Request) -> Response:
         try:
             return JSONResponse(_model(stand_in.library.find(request.path_params["name"]).listed()))
-        except Refusal as refusal:
+        except OllamaRefusal as refusal:
             return openai_error(refusal)
 
     return [
@@ -49,7 +45,7 @@ def routes(stand_in: StandIn) -> list[Route]:
     ]
 
 
-def openai_error(refusal: Refusal) -> Response:
+def openai_error(refusal: OllamaRefusal) -> Response:
     """OpenAI's error body."""
     return JSONResponse(_error(str(refusal), refusal.status), refusal.status)
 
@@ -64,10 +60,10 @@ def _model(entry: Json) -> Json:
     return {"id": entry["name"], "object": "model", "created": created, "owned_by": "library"}
 
 
-def complete(stand_in: StandIn, asked: Asked) -> Response:
+def complete(stand_in: StandIn, asked: IncomingRequest) -> Response:
     """POST /v1/chat/completions: server-sent events, or one object."""
     if not asked.body.get("messages"):
-        raise Refusal(400, "[] is too short - 'messages'")
+        raise OllamaRefusal(400, "[] is too short - 'messages'")
     request = parse_chat(to_ollama(asked.body))
     talk = Talk.begin(stand_in, asked, request)
     completion_id = f"chatcmpl-{uuid4().hex[:12]}"
@@ -87,7 +83,7 @@ def _head(completion_id: str, kind: str, part: Json) -> Json:
 
 def _completion(completion_id: str, part: Json) -> bytes:
     if "error" in part:
-        raise Refusal(500, part["error"])
+        raise OllamaRefusal(500, part["error"])
     message = _message(part)
     reason = "tool_calls" if "tool_calls" in message else part["done_reason"]
     choice = {"index": 0, "message": message, "finish_reason": reason} | _logprobs(part)
@@ -145,15 +141,15 @@ def _usage(part: Json) -> Json:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-def embed(stand_in: StandIn, asked: Asked) -> Response:
+def embed(stand_in: StandIn, asked: IncomingRequest) -> Response:
     """POST /v1/embeddings, as numbers or as base64 of 32-bit floats."""
     encoding = str(asked.body.get("encoding_format") or "float").lower()
     if encoding not in ("float", "base64"):
         supported = "Supported values: ['float', 'base64']."
-        raise Refusal(400, f"Invalid value for 'encoding_format' = {encoding}. {supported}")
+        raise OllamaRefusal(400, f"Invalid value for 'encoding_format' = {encoding}. {supported}")
     if asked.body.get("input") in (None, []):
-        raise Refusal(400, "invalid input")
-    answer = embed_request.embedded(stand_in, asked.body)
+        raise OllamaRefusal(400, "invalid input")
+    answer = embedding.embedded(stand_in, asked.body)
     vectors = (_base64(v) if encoding == "base64" else v for v in answer["embeddings"])
     data = [{"object": "embedding", "embedding": v, "index": index} for index, v in enumerate(vectors)]
     usage = {"prompt_tokens": answer["prompt_eval_count"], "total_tokens": answer["prompt_eval_count"]}
@@ -162,3 +158,74 @@ def embed(stand_in: StandIn, asked: Asked) -> Response:
 
 def _base64(vector: list[float]) -> str:
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+
+
+def to_ollama(body: Json) -> Json:
+    """The body of POST /api/chat that asks the same; `OllamaRefusal` 400 for what Ollama refuses."""
+    messages = objects(body, "messages")
+    names = {call.get("id"): _function(call).get("name") for m in messages for call in objects(m, "tool_calls")}
+    effort = field(body, "reasoning_effort", str) or (field(body, "reasoning", dict) or {}).get("effort")
+    return {
+        "model": body.get("model"),
+        "messages": [_ollama_message(message, names) for message in messages],
+        "tools": body.get("tools"),
+        "stream": bool(body.get("stream")),
+        "options": _options(body),
+        "think": False if effort == "none" else effort,
+        "format": _ollama_format(field(body, "response_format", dict) or {}),
+        "logprobs": body.get("logprobs"),
+        "top_logprobs": body.get("top_logprobs"),
+    }
+
+
+def _ollama_message(message: Json, names: dict[Any, Any]) -> Json:
+    content = message.get("content")
+    if content is None and not message.get("tool_calls"):
+        raise OllamaRefusal(400, "invalid message content type: <nil>")
+    rewritten: Json = {
+        "role": message.get("role"),
+        "content": _plain_text(content),
+        "thinking": message.get("reasoning"),
+    }
+    if message.get("role") == "tool":
+        rewritten["tool_name"] = message.get("name") or names.get(message.get("tool_call_id"))
+        rewritten["tool_call_id"] = message.get("tool_call_id")
+    if calls := objects(message, "tool_calls"):
+        rewritten["tool_calls"] = [_ollama_call(call) for call in calls]
+    return rewritten
+
+
+def _plain_text(content: Any) -> str:
+    if not isinstance(content, list):
+        return content or ""
+    if not all(isinstance(part, dict) and part.get("type") in ("text", "image_url") for part in content):
+        raise OllamaRefusal(400, "invalid message format")
+    return "\n".join(str(part["text"]) for part in content if part.get("text"))
+
+
+def _ollama_call(call: Json) -> Json:
+    function = _function(call)
+    try:
+        arguments = json.loads(function.get("arguments") or "{}")
+    except (TypeError, json.JSONDecodeError):
+        raise OllamaRefusal(400, "invalid tool call arguments") from None
+    return {"id": call.get("id"), "function": {"name": function.get("name"), "arguments": arguments}}
+
+
+def _function(call: Json) -> Json:
+    return field(call, "tool_calls.function", dict) or {}
+
+
+def _options(body: Json) -> Json:
+    names = {"max_tokens": "num_predict", "max_completion_tokens": "num_predict"}
+    names |= {name: name for name in ("seed", "stop", "temperature", "top_p", "frequency_penalty", "presence_penalty")}
+    return {option: body[name] for name, option in names.items() if body.get(name) is not None}
+
+
+def _ollama_format(wanted: Json) -> Any:
+    match wanted.get("type"):
+        case "json_object":
+            return "json"
+        case "json_schema":
+            return (field(wanted, "response_format.json_schema", dict) or {}).get("schema")
+    return None

@@ -25,7 +25,7 @@ _TRAILING = ".,;:!?"
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class QuotedHit:
     """One search result as it was numbered."""
 
     number: int
@@ -61,10 +61,10 @@ def _without_margin(quotation: str) -> str:
     return " ".join(line.removeprefix(">").strip() for line in quotation.splitlines()).strip()
 
 
-def hits(text: str) -> list[Hit]:
+def hits(text: str) -> list[QuotedHit]:
     """The numbered results in a search tool's text."""
     return [
-        Hit(
+        QuotedHit(
             int(m["number"]),
             m["title"].strip(),
             (m["snippet"] or "").strip().replace("(none)", ""),

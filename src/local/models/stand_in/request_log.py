@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Record:
+class RequestRecord:
     """One generating request. Times are the server's monotonic clock in seconds; `disconnected_at` is set if the client
     left before the end. `prompt_tokens` and `kept_messages` are what was left after cutting to the context."""
 
@@ -41,21 +41,21 @@ class RequestLog:
     """The last requests, oldest first."""
 
     def __init__(self, size: int) -> None:
-        self._records: deque[Record] = deque(maxlen=size)
+        self._records: deque[RequestRecord] = deque(maxlen=size)
         self._open: set[int] = set()
         self._count = 0
         self._changed = asyncio.Event()
 
-    def begin(self, path: str, now: float) -> Record:
+    def begin(self, path: str, now: float) -> RequestRecord:
         """Open the record of a request; `end` must follow."""
         self._count += 1
-        record = Record(self._count, path, now)
+        record = RequestRecord(self._count, path, now)
         self._records.append(record)
         self._open.add(record.number)
         self._changed.set()
         return record
 
-    def end(self, record: Record, now: float) -> None:
+    def end(self, record: RequestRecord, now: float) -> None:
         """Close the record."""
         record.finished_at = now
         self._open.discard(record.number)

@@ -30,9 +30,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from local.errors import ConfigError
 from local.models.stand_in import quoting
-from local.models.stand_in.conversation import Call, Conversation
-from local.models.stand_in.delivery import Delivery, split
-from local.models.stand_in.task import Task
+from local.models.stand_in.chunked_reply import ChunkedReply, split
+from local.models.stand_in.conversation import Conversation, Task, ToolUse
 
 _PLACEHOLDER = re.compile(r"\{(question|first_url|(?:title|snippet|url|result|memory):(\d+))\}")
 
@@ -99,7 +98,7 @@ class Script(_Strict):
 
     def play(
         self, conversation: Conversation, task: Task = Task.TALK, options: Mapping[str, Any] = MappingProxyType({})
-    ) -> Delivery | None:
+    ) -> ChunkedReply | None:
         """The reply due now, or None if this script does not know the question or cannot fill its reply."""
         turn = next((turn for turn in self.turns if turn.fits(conversation, task, options)), None)
         if turn is None or (conversation.results and all(result.failed for result in conversation.results)):
@@ -112,7 +111,7 @@ class Script(_Strict):
         except _Unfilled:
             return None
 
-    def _delivery(self, reply: ScriptedReply, conversation: Conversation) -> Delivery:
+    def _delivery(self, reply: ScriptedReply, conversation: Conversation) -> ChunkedReply:
         def chunks(text: str | Sequence[str]) -> tuple[str, ...]:
             if isinstance(text, str):
                 return split(_fill(text, conversation), self.chunk_chars)
@@ -121,9 +120,9 @@ class Script(_Strict):
         def arguments(values: Mapping[str, Any]) -> dict[str, Any]:
             return {key: _fill(v, conversation) if isinstance(v, str) else v for key, v in values.items()}
 
-        calls = tuple(Call(call.name, arguments(call.arguments)) for call in reply.tool_calls)
+        calls = tuple(ToolUse(call.name, arguments(call.arguments)) for call in reply.tool_calls)
         thinking, content = chunks(reply.thinking), chunks(reply.content)
-        return Delivery(thinking, content, calls, self.first_delay_seconds, self.chunk_delay_seconds)
+        return ChunkedReply(thinking, content, calls, self.first_delay_seconds, self.chunk_delay_seconds)
 
 
 def _fill(text: str, conversation: Conversation) -> str:

@@ -1,26 +1,32 @@
-"""The stand-in as an HTTP server."""
+"""The stand-in as an HTTP server, with the routes that a real Ollama does not have."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Generator
+from functools import partial
 
 import uvicorn
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
-from local.models.stand_in import control, ollama_api, openai_api
-from local.models.stand_in.settings import StandInSettings
-from local.models.stand_in.stand_in import StandIn
+from local.errors import ConfigError
+from local.models.stand_in import ollama_api, openai_api
+from local.models.stand_in.faults import InjectedFault
+from local.models.stand_in.script import parse
+from local.models.stand_in.stand_in import StandIn, StandInSettings
 
 
 def create_app(settings: StandInSettings) -> Starlette:
     """The ASGI application; its model is `app.state.stand_in`. `ConfigError` for a bad script."""
     stand_in = StandIn(settings)
-    routes = [*ollama_api.routes(stand_in), *openai_api.routes(stand_in), *control.routes(stand_in)]
+    routes = [*ollama_api.routes(stand_in), *openai_api.routes(stand_in), *control_routes(stand_in)]
     app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
     app.state.stand_in = stand_in
     return app
@@ -76,3 +82,55 @@ async def _stop_when(stop: asyncio.Event, server: uvicorn.Server, stand_in: Stan
     server.should_exit = True
     for task in stand_in.under_way:
         task.cancel()
+
+
+_NO_CONTENT = 204
+
+
+def control_routes(stand_in: StandIn) -> list[Route]:
+    """Every control route."""
+    return [
+        Route("/stand_in/script", partial(_script, stand_in), methods=["POST", "DELETE"]),
+        Route("/stand_in/fault", partial(_fault, stand_in), methods=["POST", "DELETE"]),
+        Route("/stand_in/log", partial(_log, stand_in), methods=["GET", "DELETE"]),
+    ]
+
+
+async def _script(stand_in: StandIn, request: Request) -> Response:
+    """Play a script, or none any more."""
+    if request.method == "DELETE":
+        stand_in.scripts.clear()
+        return Response(status_code=_NO_CONTENT)
+    try:
+        added = parse((await request.body()).decode("utf-8", "replace"), "script")
+    except ConfigError as error:
+        return JSONResponse({"error": str(error)}, 400)
+    stand_in.add_script(added)
+    return JSONResponse({"story": added.story, "turns": len(added.turns)})
+
+
+async def _fault(stand_in: StandIn, request: Request) -> Response:
+    """Inject a fault, or none any more."""
+    if request.method == "DELETE":
+        stand_in.faults.clear()
+        return Response(status_code=_NO_CONTENT)
+    try:
+        added = InjectedFault.model_validate_json(await request.body())
+    except ValidationError as error:
+        first = error.errors()[0]
+        return JSONResponse({"error": f"fault: {'.'.join(map(str, first['loc']))}: {first['msg']}"}, 400)
+    stand_in.faults.add(added)
+    return JSONResponse(added.model_dump(mode="json"))
+
+
+async def _log(stand_in: StandIn, request: Request) -> Response:
+    """The requests so far; ?begun=N waits until there are N, ?idle=1 until none is under way any more."""
+    if request.method == "DELETE":
+        stand_in.log.clear()
+        return Response(status_code=_NO_CONTENT)
+    wanted = request.query_params
+    if wanted.get("begun", "").isdecimal():
+        await stand_in.log.until_begun(int(wanted["begun"]))
+    if wanted.get("idle"):
+        await stand_in.log.until_idle()
+    return JSONResponse({"now": time.monotonic(), "requests": stand_in.log.entries()})

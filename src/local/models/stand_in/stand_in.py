@@ -7,23 +7,38 @@ import json
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from local.models.stand_in import brain, classifying, judging, schema_value
-from local.models.stand_in.chat_request import ChatRequest
-from local.models.stand_in.conversation import Conversation, Reply, read
-from local.models.stand_in.delivery import Delivery, deliver
-from local.models.stand_in.faults import Fault, Faults, twist
+from local.models.stand_in import brain, judging, structured_reply
+from local.models.stand_in.chunked_reply import ChunkedReply, deliver
+from local.models.stand_in.conversation import AssistantMessage, Conversation, Task, read, task_of
+from local.models.stand_in.faults import FaultInjector, InjectedFault, twist
 from local.models.stand_in.library import Library, Model
-from local.models.stand_in.logprobs import logprobs_of
-from local.models.stand_in.refusal import Refusal
-from local.models.stand_in.request_log import Record, RequestLog
+from local.models.stand_in.ollama_request import OllamaRefusal, OllamaRequest
+from local.models.stand_in.request_log import RequestLog, RequestRecord
 from local.models.stand_in.script import Script, load
-from local.models.stand_in.settings import StandInSettings
-from local.models.stand_in.task import Task, task_of
-from local.models.stand_in.tokens import DEFAULT_CONTEXT, Prompt, fit
+from local.models.stand_in.tokens import DEFAULT_CONTEXT, FittedPrompt, fit, logprobs_of
+
+
+@dataclass(frozen=True, slots=True)
+class StandInSettings:
+    """`models` are the names present at start (none named: the whole catalogue); `served_at_once` 0 means no limit.
+
+    `latency_seconds` passes before the first token of each answer, `chunk_delay_seconds` between two chunks of
+    `chunk_chars` characters. The last `log_size` requests are kept for /stand_in/log.
+    """
+
+    models: tuple[str, ...] = ()
+    scripts: tuple[Path, ...] = ()
+    latency_seconds: float = 0.0
+    chunk_delay_seconds: float = 0.0
+    chunk_chars: int = 16
+    served_at_once: int = 0
+    log_size: int = 200
+
 
 Json = dict[str, Any]
 
@@ -38,7 +53,7 @@ class StandIn:
         self.settings = settings
         self.library = Library(settings.models)
         self.scripts: dict[str, Script] = {}
-        self.faults = Faults()
+        self.faults = FaultInjector()
         self.log = RequestLog(settings.log_size)
         self.under_way: set[asyncio.Task[None]] = set()
         self._place = asyncio.Semaphore(settings.served_at_once) if settings.served_at_once else nullcontext()
@@ -49,27 +64,32 @@ class StandIn:
         """Play this script too; it takes the place of one for the same story."""
         self.scripts[script.story] = script
 
-    def check(self, request: ChatRequest) -> Model:
-        """The model asked for, if it can do what is asked; else the `Refusal` that Ollama gives."""
+    def check(self, request: OllamaRequest) -> Model:
+        """The model asked for, if it can do what is asked; else the `OllamaRefusal` that Ollama gives."""
         if not request.model:
-            raise Refusal(400, "model is required")
+            raise OllamaRefusal(400, "model is required")
         model = self.library.find(request.model)
         if request.think and "thinking" not in model.capabilities:
-            raise Refusal(400, f'"{request.model}" does not support thinking')
+            raise OllamaRefusal(400, f'"{request.model}" does not support thinking')
         if "completion" not in model.capabilities:
-            raise Refusal(400, f'"{request.model}" does not support chat')
+            raise OllamaRefusal(400, f'"{request.model}" does not support chat')
         if request.tools and "tools" not in model.capabilities:
-            raise Refusal(400, f"registry.ollama.ai/library/{model.name} does not support tools")
+            raise OllamaRefusal(400, f"registry.ollama.ai/library/{model.name} does not support tools")
         return model
 
-    def prompt(self, request: ChatRequest, model: Model) -> Prompt:
-        """The part of the request that fits into the context; `Refusal` 400 if it does not and must not be cut."""
+    def prompt(self, request: OllamaRequest, model: Model) -> FittedPrompt:
+        """What fits into the context of the request; `OllamaRefusal` 400 if it does not and must not be cut."""
         context = min(request.option("num_ctx", DEFAULT_CONTEXT), model.context_length)
         return fit(request.messages, request.tools, max(context, 1), truncate=request.truncate)
 
     def decide(
-        self, request: ChatRequest, model: Model, prompt: Prompt, faults: Sequence[Fault], record: Record
-    ) -> Delivery:
+        self,
+        request: OllamaRequest,
+        model: Model,
+        prompt: FittedPrompt,
+        faults: Sequence[InjectedFault],
+        record: RequestRecord,
+    ) -> ChunkedReply:
         """What to say: a script's words, else those of the rules for such a task, changed by the faults."""
         conversation = read(prompt.messages, prompt.tools)
         task = task_of(request.format, conversation.question)
@@ -82,8 +102,8 @@ class StandIn:
         return delivery.limited(request.option("num_predict", -1))
 
     def _scripted(
-        self, conversation: Conversation, task: Task, request: ChatRequest, record: Record
-    ) -> Delivery | None:
+        self, conversation: Conversation, task: Task, request: OllamaRequest, record: RequestRecord
+    ) -> ChunkedReply | None:
         for story, script in self.scripts.items():
             if delivery := script.play(conversation, task, request.options or {}):
                 record.script = story
@@ -91,10 +111,12 @@ class StandIn:
                 return replace(delivery, chunk_delay=slowest)
         return None
 
-    def _deliver(self, reply: Reply) -> Delivery:
+    def _deliver(self, reply: AssistantMessage) -> ChunkedReply:
         return deliver(reply, self.settings.chunk_chars, self.settings.chunk_delay_seconds)
 
-    async def speak(self, request: ChatRequest, prompt: Prompt, delivery: Delivery) -> AsyncGenerator[Json, None]:
+    async def speak(
+        self, request: OllamaRequest, prompt: FittedPrompt, delivery: ChunkedReply
+    ) -> AsyncGenerator[Json, None]:
         """Ollama's chat chunks: waits for a place in the queue, then for the first token, then streams."""
         asked = time.perf_counter_ns()
         async with self._place:
@@ -129,21 +151,21 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def _reply(task: Task, request: ChatRequest, conversation: Conversation) -> Reply:
+def _reply(task: Task, request: OllamaRequest, conversation: Conversation) -> AssistantMessage:
     match task, request.format:
         case Task.CLASSIFICATION, dict() as schema:
-            said = json.dumps(classifying.classify(conversation.question, schema), ensure_ascii=False)
+            said = json.dumps(structured_reply.classify(conversation.question, schema), ensure_ascii=False)
         case Task.JUDGEMENT, wanted:
             said = judging.judge(conversation.question, wanted)
         case Task.JSON, dict() as schema:
-            said = json.dumps(schema_value.smallest(schema))
+            said = json.dumps(structured_reply.smallest(schema))
         case Task.JSON, _:
             said = json.dumps({"answer": brain.reply(replace(conversation, tools={})).content})
         case _:
             return brain.reply(conversation)
-    return Reply(f"This is a {task}, no talk; a rule answers it in the form that is asked for.", said)
+    return AssistantMessage(f"This is a {task}, no talk; a rule answers it in the form that is asked for.", said)
 
 
-def _logprobs(request: ChatRequest, message: Json) -> Json:
+def _logprobs(request: OllamaRequest, message: Json) -> Json:
     text = message.get("thinking") or message["content"]
     return {"logprobs": logprobs_of(text, request.top_logprobs)} if request.logprobs and text else {}

@@ -8,12 +8,13 @@ and a tool result is never parted from the call that it answers.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from local.models.stand_in.refusal import Refusal
+from local.models.stand_in.ollama_request import OllamaRefusal
 
 Json = dict[str, Any]
 
@@ -24,7 +25,7 @@ OVERFLOW = "the input length exceeds the context length"
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class FittedPrompt:
     """What the model really sees after cutting, and how many tokens that is."""
 
     messages: tuple[Json, ...]
@@ -37,15 +38,15 @@ def count(text: str) -> int:
     return -(-len(text) // CHARS_PER_TOKEN)
 
 
-def fit(messages: Sequence[Json], tools: Sequence[Json], context: int, *, truncate: bool) -> Prompt:
-    """Cut the conversation to `context` tokens; with truncate false, too long a one is a `Refusal` 400."""
+def fit(messages: Sequence[Json], tools: Sequence[Json], context: int, *, truncate: bool) -> FittedPrompt:
+    """Cut the conversation to `context` tokens; with truncate false, too long a one is a `OllamaRefusal` 400."""
     tool_tokens = sum(count(json.dumps(tool)) for tool in tools)
     costs = [_cost(message) for message in messages]
     whole = tool_tokens + sum(costs)
     if whole <= context:
-        return Prompt(tuple(messages), tuple(tools), whole)
+        return FittedPrompt(tuple(messages), tuple(tools), whole)
     if not truncate:
-        raise Refusal(400, OVERFLOW)
+        raise OllamaRefusal(400, OVERFLOW)
     system = list(
         accumulate((c if m["role"] == "system" else 0 for m, c in zip(messages, costs, strict=True)), initial=0)
     )
@@ -58,7 +59,7 @@ def fit(messages: Sequence[Json], tools: Sequence[Json], context: int, *, trunca
     if tokens > context:
         return _front_cut(messages[-1], context)
     kept = [m for m in messages[:start] if m["role"] == "system"] + list(messages[start:])
-    return Prompt(tuple(kept), tuple(tools), tokens)
+    return FittedPrompt(tuple(kept), tuple(tools), tokens)
 
 
 def _cost(message: Json) -> int:
@@ -74,7 +75,20 @@ def _block_start(messages: Sequence[Json], index: int) -> int:
     return start if messages[start].get("tool_calls") else index
 
 
-def _front_cut(last: Json, context: int) -> Prompt:
+def _front_cut(last: Json, context: int) -> FittedPrompt:
     # Not even the last message fits: Ollama's runner then cuts the front half away, system text and tools included.
     tail = str(last.get("content") or "")[-(context // 2) * CHARS_PER_TOKEN :]
-    return Prompt(({**last, "content": tail},), (), MARKUP_TOKENS + count(tail))
+    return FittedPrompt(({**last, "content": tail},), (), MARKUP_TOKENS + count(tail))
+
+
+# A digit is a token of its own, as it is for the models that grade.
+_TOKEN = re.compile(r"\d|[^\W\d]+|\s+|[^\w\s]|_")
+
+
+def logprobs_of(text: str, alternatives: int) -> list[Json]:
+    """One entry for each token; joined, the tokens are the text. `alternatives` 0 leaves them out."""
+    entries = (
+        {"token": token, "logprob": 0.0, "bytes": list(token.encode("utf-8", "replace"))}
+        for token in _TOKEN.findall(text)
+    )
+    return [entry | ({"top_logprobs": [entry]} if alternatives else {}) for entry in entries]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from local.models.stand_in.conversation import Call, Conversation, Tool
+from local.models.stand_in.conversation import Conversation, OfferedTool, ToolUse
 
 Json = dict[str, Any]
 
@@ -22,7 +22,7 @@ _COMMON = frozenset(
 _MIN_LETTERS = 3
 
 
-def matching_tool(conversation: Conversation, *, by_name_only: bool) -> Tool | None:
+def matching_tool(conversation: Conversation, *, by_name_only: bool) -> OfferedTool | None:
     """The first tool with a word of its name in the question or, unless `by_name_only`, two of its description."""
     asked = words(conversation.question)
     others = [tool for name, tool in conversation.tools.items() if name not in KNOWN]
@@ -43,7 +43,7 @@ def words(text: str) -> set[str]:
     return {word.removesuffix("s") for word in plain if len(word) >= _MIN_LETTERS and word not in _COMMON}
 
 
-def call(tool: Tool, question: str) -> Call:
+def call(tool: OfferedTool, question: str) -> ToolUse:
     """A call with every required argument, and optional ones only where the question holds a value for them."""
     properties: dict[str, Json] = tool.parameters.get("properties") or {}
     required = tool.parameters.get("required") or []
@@ -55,7 +55,7 @@ def call(tool: Tool, question: str) -> Call:
             value = _otherwise(schema, question)
         if value is not None:
             arguments[name] = value
-    return Call(tool.name, arguments)
+    return ToolUse(tool.name, arguments)
 
 
 def _type(schema: Json) -> str:

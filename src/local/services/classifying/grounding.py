@@ -7,12 +7,46 @@ stand in one of the user's own sentences, whatever the model was shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from local.services.classifying.reply import Claim
-from local.services.classifying.slot_words import is_plain
+from local.services.classifying.prompt import MAX_ENTITIES, Claim, ClassifierReply
+from local.services.engrams.engram import slot_key
+from local.services.engrams.facts import Classified, FactFinding, Way
 from local.services.engrams.masking import masked
 from local.services.engrams.words import all_words, content_words
+
+MAX_WORDS = 10
+_STEM = 4  # letters that a word has in common with another form of it
+_PLAIN = re.compile(r"[\w '’/&(),-]+")
+_COMMON = content_words("""
+name nickname age birthday birth date place home town city country address street house flat residence hometown
+location live living job work occupation profession employer company workplace boss colleague school university study
+studies degree language languages speak nationality religion family partner wife husband spouse girlfriend boyfriend
+son daughter child children kid kids mother father parents brother sister sibling siblings friend friends neighbour
+grandmother grandfather aunt uncle cousin pet pets dog cat animal phone email number contact favourite favorite
+preferred preference preferences like likes liked dislike dislikes disliked hate love interest interests hobby hobbies
+sport sports music band song film movie book books author game games colour color season food foods drink drinks dish
+meal meals breakfast lunch dinner cuisine diet dietary coffee tea take taken milk sugar allergy allergies allergic
+intolerance health condition medication doctor blood type height weight size shoe clothing car vehicle bike bicycle
+computer laptop operating system editor tool tools device travel trip holiday vacation destination plan plans
+appointment meeting event anniversary schedule time zone timezone goal goals project projects task habit habits
+routine budget currency unit units style tone way kind status marital relationship year month day week weekday morning
+evening
+""")
+
+
+def is_plain(slot: str, own_words: str, slots: Collection[str]) -> bool:
+    """Whether each word of a slot is a form of one that the user has written, stands in a slot that there is already,
+    or is a common one for such a thing."""
+    if not _PLAIN.fullmatch(slot) or len(slot.split()) > MAX_WORDS:
+        return False
+    known = content_words(" ".join([own_words, *slots]))
+    return all(word in _COMMON or word in known or _is_form(word, known) for word in content_words(slot))
+
+
+def _is_form(word: str, known: Iterable[str]) -> bool:
+    return len(word) >= _STEM and any(other[:_STEM] == word[:_STEM] for other in known)
+
 
 MAX_SLOT = 80
 MAX_VALUE = 300
@@ -120,3 +154,39 @@ def _is_statement(sentence: str) -> bool:
 
 def _sentences(text: str) -> list[str]:
     return [sentence for sentence in _SENTENCE_END.split(text) if sentence and not sentence.isspace()]
+
+
+_SHOWN = 80
+
+
+def decide(reply: ClassifierReply, own_words: str, slots: Collection[str]) -> tuple[Classified, tuple[str, ...]]:
+    """What is to be noted, and a sentence for each claim that is not. `slots` are those of the user's current facts."""
+    believed, refused = list[Claim](), list[str]()
+    for claim in reply.facts:
+        reason = refusal(claim, own_words, slots)
+        if reason is None and claim.retracts and slot_key(claim.slot) not in map(slot_key, slots):
+            reason = "nothing is known of it that could be taken back"
+        if reason is None:
+            believed.append(claim)
+        else:
+            refused.append(f"{_shown(claim.slot)}: {reason}")
+    entities = [name for entity in reply.entities if is_named(name := entity.strip(), own_words)]
+    findings = tuple(FactFinding(_way(claim, believed), claim.slot.strip(), claim.value.strip()) for claim in believed)
+    return Classified(True, reply.intent, tuple(dict.fromkeys(entities))[:MAX_ENTITIES], findings), tuple(refused)
+
+
+def _way(claim: Claim, believed: Collection[Claim]) -> Way:
+    if claim.retracts:
+        return Way.RETRACT
+    values = {
+        other.value.strip().casefold()
+        for other in believed
+        if slot_key(other.slot) == slot_key(claim.slot) and not other.retracts
+    }
+    return Way.SUPERSEDE if claim.certain and len(values) == 1 else Way.CONTRADICT
+
+
+def _shown(slot: str) -> str:
+    """A slot in a report: what was refused may be anything, a secret, too, so that no value is repeated."""
+    printable = "".join(character if character.isprintable() else " " for character in slot)
+    return " ".join(printable.split())[:_SHOWN] or "(no slot)"

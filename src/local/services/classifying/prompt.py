@@ -1,11 +1,55 @@
-"""What a model is asked about a message: the instructions, the form of the reply, and the user's own words alone."""
+"""What a model is asked about a message, and how its reply is read: a typed object, or the reason why it is none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
-from local.services.classifying.reply import INTENTS, MAX_ENTITIES, MAX_FACTS
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+INTENTS: Final = ("question", "task", "statement", "feedback", "other")
+MAX_ENTITIES = 10
+MAX_FACTS = 10
+_MAX_REPLY = 20_000
+
+
+class UnreadableReply(ValueError):
+    """A reply that is not what was asked for; the text says why."""
+
+
+class Claim(BaseModel):
+    """What a model takes for a fact that the user states, or, with `retracts`, takes back."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+    slot: str
+    value: str = ""
+    certain: bool = True
+    retracts: bool = False
+
+
+class ClassifierReply(BaseModel):
+    """What a model says about a message."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+    intent: str
+    entities: list[str] = Field(default_factory=list)
+    facts: list[Claim]
+
+
+def read(text: str) -> ClassifierReply:
+    """The one JSON object in a reply, whatever stands around it. Raises `UnreadableReply`."""
+    begin, end = text.find("{"), text.rfind("}")
+    if begin < 0 or end < begin or len(text) > _MAX_REPLY:
+        raise UnreadableReply("it is no JSON object" if len(text) <= _MAX_REPLY else "it is too long")
+    try:
+        reply = ClassifierReply.model_validate_json(text[begin : end + 1])
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UnreadableReply(f"{where}: {first['msg']}" if where else first["msg"]) from None
+    known = reply.intent if reply.intent in INTENTS else "other"
+    return reply.model_copy(update={"intent": known, "facts": reply.facts[:MAX_FACTS]})
+
 
 Json = dict[str, Any]
 

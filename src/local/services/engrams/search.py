@@ -11,8 +11,8 @@ from local.services.engrams import facts, vectors
 from local.services.engrams.engram import Engram
 from local.services.engrams.facts import Outdated
 from local.services.engrams.lexical import LexicalHit
-from local.services.engrams.ranking import Candidate, Hit
-from local.services.engrams.schema import stored_engram
+from local.services.engrams.ranking import Candidate, EngramHit
+from local.services.engrams.store import stored_engram
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Found:
     """What a search found, best first. `degraded` says what could not be searched: sentences for a person."""
 
-    hits: tuple[Hit, ...]
+    hits: tuple[EngramHit, ...]
     degraded: tuple[str, ...] = ()
 
 
@@ -53,7 +53,7 @@ def candidates(
     return [*made, *_successors(db, made)]
 
 
-def explained(db: sqlite3.Connection, hits: Iterable[Hit]) -> tuple[Hit, ...]:
+def explained(db: sqlite3.Connection, hits: Iterable[EngramHit]) -> tuple[EngramHit, ...]:
     """The hits, each with what it says, or has from what was recalled for it, that holds no more."""
     return tuple(replace(hit, outdated=_outdated(db, hit.engram)) for hit in hits)
 

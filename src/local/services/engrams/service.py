@@ -16,17 +16,17 @@ from typing import IO, TYPE_CHECKING, Self
 
 from local.errors import AlreadyRunning, IndexBroken, ModelError, StoreFailed
 from local.services.embeddings.embedder import Embedder
-from local.services.engrams import classification, deletion, export, facts, pinned, record, search, vectors
-from local.services.engrams.classification import Classified
-from local.services.engrams.deletion import Deletion
-from local.services.engrams.engram import Change, Engram, Exchange, Fact, Ingested, Statement, engram_id
-from local.services.engrams.keeper import KeeperState, VectorKeeper
+from local.services.engrams import export, facts, pinned, record, search, vectors
+from local.services.engrams.engram import Change, Engram, EngramDraft, Ingested, StatedFact, Statement, engram_id
+from local.services.engrams.facts import Classified
 from local.services.engrams.lexical import CANDIDATES, LexicalHit, LexicalSearch
 from local.services.engrams.pinned import Pinned
-from local.services.engrams.ranking import Hit, rank
+from local.services.engrams.ranking import EngramHit, rank
+from local.services.engrams.record import Deletion
 from local.services.engrams.search import Found
-from local.services.engrams.status import Status, counts
+from local.services.engrams.status import MemoryStatus, counts
 from local.services.engrams.store import EngramStore
+from local.services.engrams.vector_indexer import IndexerState, VectorIndexer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +52,7 @@ class EngramService:
         """`clock` gives seconds since 1970. Without an embedder words alone are searched until `use` brings one."""
         self._directory, self._clock = directory, clock
         self._store = EngramStore(directory)
-        self._keeper = VectorKeeper(self._store, directory / "vectors")
+        self._keeper = VectorIndexer(self._store, directory / "vectors")
         if embedder is not None:
             self.use(embedder)
         self._lexical = LexicalSearch()
@@ -84,7 +84,7 @@ class EngramService:
         """The name of the model that has made the vectors there are; empty if there are none."""
         return await self._store.read(vectors.model)
 
-    async def ingest(self, exchange: Exchange) -> Ingested:
+    async def ingest(self, exchange: EngramDraft) -> Ingested:
         """Store an exchange, once; nothing of an incognito session. Its words are found at once, its meaning soon."""
         if exchange.incognito:
             return Ingested.NOT_KEPT
@@ -104,7 +104,7 @@ class EngramService:
         floor = math.inf if self._keeper.embedder is None else self._keeper.embedder.relevance_floor
         now = self._clock()
 
-        def answer(db: sqlite3.Connection) -> tuple[Hit, ...]:
+        def answer(db: sqlite3.Connection) -> tuple[EngramHit, ...]:
             together = search.candidates(db, user_id, lexical, keys, vector, not_session)
             return search.explained(db, rank(together, now=now, relevance_floor=floor, limit=limit))
 
@@ -159,32 +159,32 @@ class EngramService:
 
     async def unclassified(self) -> Engram | None:
         """The oldest of the users' exchanges that no model has looked at yet."""
-        return await self._store.read(classification.oldest_pending)
+        return await self._store.read(facts.oldest_pending)
 
-    async def classify(self, classified_id: str, classified: Classified) -> list[Fact]:
+    async def classify(self, classified_id: str, classified: Classified) -> list[StatedFact]:
         """Note what a model made of an exchange, once, and the facts in it, which it returns.
 
         Raises `NotOnRecord` for an engram that has been deleted meanwhile.
         """
-        return await self._store.write(lambda db: classification.note(db, classified_id, classified))
+        return await self._store.write(lambda db: facts.note(db, classified_id, classified))
 
-    async def supersede(self, statement: Statement) -> Fact:
+    async def supersede(self, statement: Statement) -> StatedFact:
         """Store a fact in place of what its slot said before. Raises `UntrustedFact` for another's word."""
         return await self._store.write(lambda db: facts.supersede(db, statement))
 
-    async def contradict(self, statement: Statement) -> Fact:
+    async def contradict(self, statement: Statement) -> StatedFact:
         """Store a fact beside what its slot says: nobody knows which holds. Raises `UntrustedFact`."""
         return await self._store.write(lambda db: facts.contradict(db, statement))
 
-    async def facts(self, user_id: str) -> list[Fact]:
+    async def facts(self, user_id: str) -> list[StatedFact]:
         """What holds for a user, by slot; several facts of one slot contradict each other."""
         return await self._store.read(lambda db: facts.current(db, user_id))
 
-    async def fact_history(self, user_id: str) -> list[Fact]:
+    async def fact_history(self, user_id: str) -> list[StatedFact]:
         """Everything a user stated, whether it holds or not, by slot, oldest first."""
         return await self._store.read(lambda db: facts.history(db, user_id))
 
-    async def facts_of(self, user_id: str, engram_id: str) -> list[Fact]:
+    async def facts_of(self, user_id: str, engram_id: str) -> list[StatedFact]:
         """What the user stated in an exchange, whether it holds or not."""
         await self.get(user_id, engram_id)
         return await self._store.read(lambda db: facts.of_engram(db, engram_id))
@@ -205,14 +205,14 @@ class EngramService:
         """
 
         def work(db: sqlite3.Connection) -> None:
-            deletion.delete(db, record.row_of(db, user_id, engram_id)["query_id"], self._clock())
+            record.delete(db, record.row_of(db, user_id, engram_id)["query_id"], self._clock())
 
         await self._store.erase(work)
         self._keeper.wake()
 
     async def delete_session(self, session_id: str) -> int:
         """Remove all exchanges of a session, whoever's, as `delete` does; returns how many engrams that were."""
-        count = await self._store.erase(lambda db: deletion.delete_session(db, session_id, self._clock()))
+        count = await self._store.erase(lambda db: record.delete_session(db, session_id, self._clock()))
         self._keeper.wake()
         return count
 
@@ -226,26 +226,26 @@ class EngramService:
 
     async def deletions(self) -> list[Deletion]:
         """What was deleted here, and others have yet to be told of."""
-        return await self._store.read(deletion.unfinished)
+        return await self._store.read(record.unfinished)
 
     async def note_redacted(self, engram_id: str) -> None:
         """The record of the bus has lost what it held of a deleted engram."""
-        await self._store.write(lambda db: deletion.note_redacted(db, engram_id))
+        await self._store.write(lambda db: record.note_redacted(db, engram_id))
 
     async def finish_deletion(self, engram_id: str) -> None:
         """Everybody was told that an engram is gone."""
-        await self._store.write(lambda db: deletion.finish(db, engram_id))
+        await self._store.write(lambda db: record.finish(db, engram_id))
 
     async def settled(self) -> None:
         """Wait until all that is stored can be found by its meaning and nothing deleted is in any file."""
         await self._keeper.settled()
 
-    async def status(self) -> Status:
+    async def status(self) -> MemoryStatus:
         """How it is."""
         pending, unclassified, unparsed, deletions = await self._store.read(counts)
         keeper = self._keeper
         model = "" if keeper.embedder is None else keeper.embedder.name
-        return Status(keeper.state, keeper.trouble, model, pending, unclassified, unparsed, deletions)
+        return MemoryStatus(keeper.state, keeper.trouble, model, pending, unclassified, unparsed, deletions)
 
     async def _by_words(self, user_id: str, question: str) -> list[LexicalHit]:
         return await self._store.read(lambda db: self._lexical.search(db, user_id, question))
@@ -253,9 +253,9 @@ class EngramService:
     async def _by_meaning(self, user_id: str, question: str) -> tuple[list[str], Vector | None, tuple[str, ...]]:
         """Keys, the question's vector, and what could not be searched."""
         embedder = self._keeper.embedder
-        if self._keeper.state is KeeperState.EMPTY:
+        if self._keeper.state is IndexerState.EMPTY:
             return [], None, ()
-        if embedder is None or self._keeper.state is not KeeperState.READY:
+        if embedder is None or self._keeper.state is not IndexerState.READY:
             return [], None, (self._keeper.trouble or "the index of meanings is not ready yet",)
         try:
             async with asyncio.timeout(EMBED_SECONDS):

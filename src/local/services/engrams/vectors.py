@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from local.services.engrams import indexing
+from local.services.engrams import lexical
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +33,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class VectorEntry:
     """One vector of the index. A key is never used again, so that what has one key always has the same vector."""
 
     key: str
@@ -105,8 +105,8 @@ def pending(db: sqlite3.Connection, limit: int) -> list[Pending]:
         Pending(
             row["number"],
             row["revision"],
-            indexing.embeddable(row),
-            indexing.embeddable_context(indexing.exchanges_before(db, row)),
+            lexical.embeddable(row),
+            lexical.embeddable_context(lexical.exchanges_before(db, row)),
         )
         for row in db.execute(sql, (limit,)).fetchall()
     ]
@@ -123,7 +123,7 @@ def in_context(texts: Vectors, contexts: Vectors) -> Vectors:
     return np.asarray(turned / np.linalg.norm(turned, axis=1, keepdims=True), dtype=np.float32)
 
 
-def put(db: sqlite3.Connection, texts: Sequence[Pending], vectors: Vectors) -> list[Entry]:
+def put(db: sqlite3.Connection, texts: Sequence[Pending], vectors: Vectors) -> list[VectorEntry]:
     """Store the vectors of what is still there and unchanged; returns what the index gets."""
     import numpy as np
 
@@ -132,17 +132,19 @@ def put(db: sqlite3.Connection, texts: Sequence[Pending], vectors: Vectors) -> l
         sql = "UPDATE engrams SET embedded = 1 WHERE number = ? AND revision = ? AND embedded = 0 RETURNING user_id"
         row = db.execute(sql, (text.number, text.revision)).fetchall()
         if row:
-            entry = Entry(uuid.uuid4().hex, row[0]["user_id"], vector.tobytes())
+            entry = VectorEntry(uuid.uuid4().hex, row[0]["user_id"], vector.tobytes())
             db.execute("INSERT INTO vectors VALUES (?, ?, ?)", (text.number, entry.key, entry.vector))
             entries.append(entry)
     return entries
 
 
-def page(db: sqlite3.Connection, after: int) -> tuple[list[Entry], int]:
+def page(db: sqlite3.Connection, after: int) -> tuple[list[VectorEntry], int]:
     """Some of the vectors behind a number, and the number of the last of them; none at the end."""
     sql = "SELECT vectors.*, user_id FROM vectors JOIN engrams USING (number) WHERE number > ? ORDER BY number LIMIT ?"
     rows = db.execute(sql, (after, _PAGE)).fetchall()
-    return [Entry(row["key"], row["user_id"], row["vector"]) for row in rows], rows[-1]["number"] if rows else after
+    return [VectorEntry(row["key"], row["user_id"], row["vector"]) for row in rows], rows[-1][
+        "number"
+    ] if rows else after
 
 
 def keys(db: sqlite3.Connection) -> set[str]:

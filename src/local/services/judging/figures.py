@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from local.services.judging.case import Pair
-from local.services.judging.comparison import Outcome, Winner
-from local.services.judging.grading import Verdict
-from local.services.judging.question import Status
+from local.services.judging.judgement import ComparisonOutcome, JudgingStatus, Verdict, Winner
+from local.services.judging.prompt import Pair
 
 
 @dataclass(slots=True)
@@ -26,12 +24,12 @@ class Figures:
     def count_verdict(self, verdict: Verdict) -> None:
         """One answer was graded, or could not be."""
         self._count(verdict)
-        self.graded += verdict.status is Status.GRADED
+        self.graded += verdict.status is JudgingStatus.GRADED
 
-    def count_outcome(self, outcome: Outcome, pair: Pair) -> None:
+    def count_outcome(self, outcome: ComparisonOutcome, pair: Pair) -> None:
         """Two answers were compared, or could not be."""
         self._count(outcome)
-        if outcome.status is Status.UNPARSED:
+        if outcome.status is JudgingStatus.UNPARSED:
             return
         self.comparisons += 1
         self.consistent += outcome.order_consistent is True
@@ -48,8 +46,8 @@ class Figures:
             "longer_wins": _share(self.longer_won, self.decided),
         }
 
-    def _count(self, end: Verdict | Outcome) -> None:
-        self.unparsed += end.status is Status.UNPARSED
+    def _count(self, end: Verdict | ComparisonOutcome) -> None:
+        self.unparsed += end.status is JudgingStatus.UNPARSED
         self.replies += end.replies
         self.unread_replies += end.unread
 

@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from local.services.judging.case import Case, Pair
 from local.services.judging.neutral import quoted
-from local.services.judging.prompt import Prompt, Reading, context, rules
+from local.services.judging.prompt import Case, JudgePrompt, Pair, Reading, context, rules
 from local.services.judging.rubric import Rubric
 
 _SYSTEM = "You are an impartial judge. You reply with one JSON object and nothing else."
@@ -29,14 +28,14 @@ _SAID = {
 }
 
 
-def absolute(case: Case, rubric: Rubric) -> Prompt:
+def absolute(case: Case, rubric: Rubric) -> JudgePrompt:
     """Ask for a score of one answer."""
     data = (("Question", quoted(case.query)), *context(case.evidence), ("Answer", quoted(case.answer)))
     schema = _schema("score", {"type": "integer", "enum": list(_SCORES)})
     return _prompt((_ABSOLUTE, *rules(case.evidence)), data, rubric, schema)
 
 
-def relative(pair: Pair, rubric: Rubric) -> Prompt:
+def relative(pair: Pair, rubric: Rubric) -> JudgePrompt:
     """Ask which of two answers is better."""
     answers = (("Answer A", quoted(pair.answer_a)), ("Answer B", quoted(pair.answer_b)))
     data = (("Question", quoted(pair.query)), *context(pair.evidence), *answers)
@@ -86,9 +85,11 @@ def _flat(pairs: Sequence[tuple[str, Any]]) -> Mapping[str, Any]:
     return found
 
 
-def _prompt(task: Sequence[str], data: Sequence[tuple[str, str]], rubric: Rubric, schema: Mapping[str, Any]) -> Prompt:
+def _prompt(
+    task: Sequence[str], data: Sequence[tuple[str, str]], rubric: Rubric, schema: Mapping[str, Any]
+) -> JudgePrompt:
     sections = (f"## {heading}\n{text}" for heading, text in (*data, ("Rubric", rubric.text())))
-    return Prompt(_SYSTEM, "\n\n".join(["\n".join(task), *sections]), schema)
+    return JudgePrompt(_SYSTEM, "\n\n".join(["\n".join(task), *sections]), schema)
 
 
 def _schema(key: str, value: Mapping[str, Any]) -> Mapping[str, Any]:

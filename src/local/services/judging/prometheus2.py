@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 
 from local.services.judging import marked
-from local.services.judging.case import Case, Pair
 from local.services.judging.neutral import quoted
-from local.services.judging.prompt import Prompt, Reading, context, rules
+from local.services.judging.prompt import Case, JudgePrompt, Pair, Reading, context, rules
 from local.services.judging.rubric import Rubric
 
 _MARK = re.compile(r"\[\s*RESULT\s*\]", re.IGNORECASE)
@@ -34,7 +33,7 @@ _RELATIVE = (
 )
 
 
-def absolute(case: Case, rubric: Rubric) -> Prompt:
+def absolute(case: Case, rubric: Rubric) -> JudgePrompt:
     """Ask for a score of one answer."""
     return _prompt(
         ("Task Description", _task(_ABSOLUTE, rules(case.evidence))),
@@ -45,7 +44,7 @@ def absolute(case: Case, rubric: Rubric) -> Prompt:
     )
 
 
-def relative(pair: Pair, rubric: Rubric) -> Prompt:
+def relative(pair: Pair, rubric: Rubric) -> JudgePrompt:
     """Ask which of two answers is better."""
     return _prompt(
         ("Task Description", _task(_RELATIVE, rules(pair.evidence))),
@@ -72,8 +71,8 @@ def _own_reply(generated: str) -> str:
     return _NEXT_TASK.split(generated, maxsplit=1)[0]
 
 
-def _prompt(*sections: tuple[str, str]) -> Prompt:
-    return Prompt(_SYSTEM, "".join(f"###{heading}:\n{text}\n\n" for heading, text in sections) + "###Feedback: ")
+def _prompt(*sections: tuple[str, str]) -> JudgePrompt:
+    return JudgePrompt(_SYSTEM, "".join(f"###{heading}:\n{text}\n\n" for heading, text in sections) + "###Feedback: ")
 
 
 def _task(task: tuple[str, ...], of_material: tuple[str, ...]) -> str:

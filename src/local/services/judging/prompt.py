@@ -1,4 +1,4 @@
-"""What a judge is asked, and what was read from its reply."""
+"""What is put before a judge, what it is asked, and what was read from its reply."""
 
 from __future__ import annotations
 
@@ -6,9 +6,40 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from local.services.judging.case import Case, Evidence, Pair
 from local.services.judging.neutral import MARGIN, quoted
 from local.services.judging.rubric import Rubric
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one tool returned during the turn; the answer is judged against it. `source` is the tool's name."""
+
+    source: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One answer. With evidence the prompt is the retrieval-grounded one. Texts are as they came, never prepared."""
+
+    query: str
+    answer: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two answers to one question. `evidence` is what either of them was written from."""
+
+    query: str
+    answer_a: str
+    answer_b: str
+    evidence: tuple[Evidence, ...] = ()
+
+    def swapped(self) -> Pair:
+        """The same two in the other order."""
+        return Pair(self.query, self.answer_b, self.answer_a, self.evidence)
+
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -21,7 +52,7 @@ GROUNDED = f"What the {CONTEXT.lower()} does not support, or contradicts, counts
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class JudgePrompt:
     """One question to a judge. `schema` is the JSON Schema its reply has to follow, None for plain text."""
 
     system: str
@@ -46,8 +77,8 @@ class Reading(Generic[T_co]):
 class Profile:
     """How one kind of judge is asked and understood. A reader gets the generated text alone; None is "unparsed"."""
 
-    absolute: Callable[[Case, Rubric], Prompt]
-    relative: Callable[[Pair, Rubric], Prompt]
+    absolute: Callable[[Case, Rubric], JudgePrompt]
+    relative: Callable[[Pair, Rubric], JudgePrompt]
     read_score: Callable[[str], Reading[int] | None]
     read_winner: Callable[[str], Reading[str] | None]
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 
 from local.services.judging import marked
-from local.services.judging.case import Case, Pair
 from local.services.judging.neutral import quoted
-from local.services.judging.prompt import Prompt, Reading, context, rules
+from local.services.judging.prompt import Case, JudgePrompt, Pair, Reading, context, rules
 from local.services.judging.rubric import Rubric
 
 _MARK = re.compile(r"\*\*\s*Result\s*(?::\s*\*\*|\*\*\s*:)", re.IGNORECASE)
@@ -21,13 +20,13 @@ _RELATIVE = (
 )
 
 
-def absolute(case: Case, rubric: Rubric) -> Prompt:
+def absolute(case: Case, rubric: Rubric) -> JudgePrompt:
     """Ask for a score of one answer."""
     data = (("Instruction", quoted(case.query)), *context(case.evidence), ("Response", quoted(case.answer)))
     return _prompt((_ABSOLUTE, *rules(case.evidence)), "an integer between 1 and 5", data, rubric)
 
 
-def relative(pair: Pair, rubric: Rubric) -> Prompt:
+def relative(pair: Pair, rubric: Rubric) -> JudgePrompt:
     """Ask which of two answers is better."""
     answers = (("Response A", quoted(pair.answer_a)), ("Response B", quoted(pair.answer_b)))
     data = (("Instruction", quoted(pair.query)), *context(pair.evidence), *answers)
@@ -44,8 +43,8 @@ def read_winner(generated: str) -> Reading[str] | None:
     return marked.read_winner(generated, _MARK)
 
 
-def _prompt(task: Sequence[str], result: str, data: Sequence[tuple[str, str]], rubric: Rubric) -> Prompt:
-    return Prompt(
+def _prompt(task: Sequence[str], result: str, data: Sequence[tuple[str, str]], rubric: Rubric) -> JudgePrompt:
+    return JudgePrompt(
         _SYSTEM,
         "\n\n".join(
             [

@@ -1,4 +1,4 @@
-"""One search hit, and how what a provider sent becomes one."""
+"""One search hit, how what a provider sent becomes one, and how the model reads those of a search."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from urllib.parse import urldefrag, urlsplit
 
 from local.errors import SearchUnavailable
@@ -27,7 +28,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """One page that a provider found. Title and snippet are plain text on one line; the snippet may be empty."""
 
     title: str
@@ -63,7 +64,7 @@ def _is_web_address(value: object) -> bool:
 
 def hits_of(
     provider: str, results: object, max_results: int, *, title: str = "title", snippet: str, url: str = "url"
-) -> list[Hit]:
+) -> list[SearchHit]:
     """The usable hits of a provider's list of results, at most `max_results`; the keywords name the fields of an item.
 
     Addresses that are not http(s) and pages seen before are dropped. Raises SearchUnavailable when `results` is no list
@@ -74,18 +75,47 @@ def hits_of(
     if results and not any(isinstance(item.get(url), str) for item in results):
         raise SearchUnavailable(provider, f"none of its results has a '{url}'")
     hits = (
-        Hit(plain_text(item.get(title), TITLE_CHARS), plain_text(item.get(snippet), SNIPPET_CHARS), item[url])
+        SearchHit(plain_text(item.get(title), TITLE_CHARS), plain_text(item.get(snippet), SNIPPET_CHARS), item[url])
         for item in results
         if _is_web_address(item.get(url))
     )
     return _distinct(hits, max_results)
 
 
-def _distinct(hits: Iterable[Hit], limit: int) -> list[Hit]:
+def _distinct(hits: Iterable[SearchHit], limit: int) -> list[SearchHit]:
     """The first `limit` pages; two addresses that differ in fragment or final slash alone are one page."""
-    pages: dict[str, Hit] = {}
+    pages: dict[str, SearchHit] = {}
     for hit in hits:
         pages.setdefault(urldefrag(hit.url).url.rstrip("/"), hit)
         if len(pages) >= limit:
             break
     return list(pages.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOutcome:
+    """An answered search. No hits means that `provider` looked and found nothing.
+
+    `tried` names those asked before it that could not look, as (provider, reason).
+    """
+
+    query: str
+    provider: str
+    hits: tuple[SearchHit, ...]
+    tried: tuple[tuple[str, str], ...] = ()
+
+
+def render(outcome: SearchOutcome, today: date) -> str:
+    """The text for the model: today's date first, then each hit with its number, or that there is none."""
+    if outcome.hits:
+        body = [_entry(number, hit) for number, hit in enumerate(outcome.hits, start=1)]
+    else:
+        body = [f'The search worked and found nothing for "{outcome.query}". Provider asked: {outcome.provider}.']
+    if outcome.tried:
+        failed = "; ".join(f"{provider} could not search ({reason})" for provider, reason in outcome.tried)
+        body.append(f"Note: {failed}. {outcome.provider} answered instead.")
+    return "\n\n".join([f"Today's date: {today.isoformat()}", *body])
+
+
+def _entry(number: int, hit: SearchHit) -> str:
+    return f"[{number}] Title: {hit.title or hit.url}\n    Snippet: {hit.snippet or '(none)'}\n    URL: {hit.url}"

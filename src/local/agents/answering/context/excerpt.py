@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from local.services.page_cut import part_end
+from local.services.pages.page_reader import part_end
 
 HEAD_SHARE = 0.2  # of the excerpt, for orientation: title and beginning
 LEAST_PARAGRAPH, LONGEST_PARAGRAPH = 40, 600  # characters; longer ones are parted

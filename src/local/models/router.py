@@ -1,0 +1,207 @@
+"""A `ChatModel` that is a chain of models: when one cannot answer, the next one does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from local.config_models import MaxTools
+from local.errors import ModelError
+from local.models.chat import ChatModel, Degraded, Delta, Json, ModelInfo
+from local.models.fallback import Attempts, FallbackPolicy, Pauses
+from local.models.tool_selection import choose_tools, tier_of
+
+log = logging.getLogger(__name__)
+
+
+class NoModelLeft(ModelError):
+    """Every model of a chain failed. `failures` are the reasons by the models' names."""
+
+    def __init__(self, failures: Mapping[str, ModelError], *, kind: str) -> None:
+        reasons = "; ".join(f"{name}: {error}" for name, error in failures.items())
+        super().__init__(f"none of the models could answer: {reasons}", kind=kind)
+        self.failures = failures
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One model on one server. `name` is how people know it, `provider/model`."""
+
+    name: str
+    model: str
+    client: ChatModel
+
+
+class ChainCall:
+    """Waits as `Attempts` decides, and remembers what went wrong. `notes` are to be told with the answer."""
+
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        policy: FallbackPolicy,
+        pauses: Pauses,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self.notes: list[str] = []
+        self._targets = {target.name: target for target in targets}
+        self._clock, self._sleep = clock, sleep
+        self._attempts = Attempts(list(self._targets), policy, pauses, clock())
+        self._next = self._attempts.first(clock())
+        self._failures: dict[str, ModelError] = {}
+
+    async def next(self) -> Target:
+        """The target to ask now."""
+        if self._next.wait:
+            await self._sleep(self._next.wait)
+        return self._targets[self._next.target]
+
+    def failed(self, error: ModelError) -> None:
+        """The target that was asked has failed; raises the outcome if none is to be asked any more."""
+        name = self._next.target
+        self._failures[name] = error
+        following = self._attempts.after(error, self._clock())
+        if following is None:
+            raise outcome(self._failures) from error
+        if following.target == name:
+            log.info("%s is asked again in %.1f s: %s", name, following.wait, error)
+        else:
+            log.warning("%s is asked in place of %s: %s", following.target, name, error)
+            self.notes.append(f"{name} could not answer ({error}), so {following.target} was asked")
+        self._next = following
+
+
+def outcome(failures: Mapping[str, ModelError]) -> ModelError:
+    """The last failure, or all of them if there are several models."""
+    *_, last = failures.values()
+    return last if len(failures) == 1 else NoModelLeft(failures, kind=last.kind)
+
+
+class Router:
+    """Asks the targets that `find` gives for a name, the best first. See `Attempts` for when it goes on to the next.
+
+    Never after an answer has begun: what was said cannot be taken back, and the failure is the caller's. That another
+    model answers is told as `Degraded`. When nobody can, and there was more than one to ask, it is `NoModelLeft`.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[str], Sequence[Target]],
+        close_clients: Callable[[], Awaitable[None]],
+        *,
+        policy: FallbackPolicy = FallbackPolicy(),  # noqa: B008 frozen
+        max_tools: MaxTools = MaxTools(),  # noqa: B008 frozen
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._find, self._close_clients = find, close_clients
+        self._policy, self._max_tools = policy, max_tools
+        self._clock, self._sleep = clock, sleep
+        self._pauses = Pauses()
+        self._infos: dict[str, ModelInfo] = {}
+
+    async def chat(
+        self,
+        model: str,
+        messages: Sequence[Json],
+        *,
+        tools: Sequence[Json] = (),
+        think: bool = False,
+        options: Mapping[str, Any] | None = None,
+        format: Json | None = None,
+        logprobs: bool = False,
+    ) -> AsyncGenerator[Delta, None]:
+        """See `ChatModel.chat`."""
+        call = self._call(self._find(model))
+        while True:
+            target = await call.next()
+            begun = False
+            try:
+                await self._check_sight(target, messages)
+                offered = choose_tools(tools, messages, getattr(self._max_tools, tier_of(target.model)))
+                for note in (*call.notes, *_left_out(target, tools, offered)):
+                    yield Degraded(note)
+                stream = target.client.chat(
+                    target.model,
+                    messages,
+                    tools=offered,
+                    think=think,
+                    options=options,
+                    format=format,
+                    logprobs=logprobs,
+                )
+                async with aclosing(stream):
+                    async for delta in stream:
+                        begun = begun or not isinstance(delta, Degraded)
+                        yield delta
+                return
+            except ModelError as error:
+                if begun:
+                    raise
+                self._infos.pop(target.name, None)
+                call.failed(error)
+
+    async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
+        """See `ChatModel.embed`. Only the same model on another server takes over: vectors of two models are not
+        comparable."""
+        targets = self._find(model)
+        call = self._call([target for target in targets if target.model == targets[0].model])
+        while True:
+            target = await call.next()
+            try:
+                return await target.client.embed(target.model, texts)
+            except ModelError as error:
+                call.failed(error)
+
+    async def show(self, model: str) -> ModelInfo:
+        """What its server knows of the first model that is there; asked once, and again after a failure."""
+        failures: dict[str, ModelError] = {}
+        for target in self._find(model):
+            try:
+                return await self._info(target)
+            except ModelError as error:
+                failures[target.name] = error
+        raise outcome(failures)
+
+    async def load(self, model: str, options: Mapping[str, Any]) -> None:
+        """See `ChatModel.load`. It is the first model that can be loaded."""
+        failures: dict[str, ModelError] = {}
+        for target in self._find(model):
+            try:
+                return await target.client.load(target.model, options)
+            except ModelError as error:
+                failures[target.name] = error
+        raise outcome(failures)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._close_clients()
+
+    def _call(self, targets: Sequence[Target]) -> ChainCall:
+        return ChainCall(targets, self._policy, self._pauses, self._clock, self._sleep)
+
+    async def _info(self, target: Target) -> ModelInfo:
+        if target.name not in self._infos:
+            self._infos[target.name] = await target.client.show(target.model)
+        return self._infos[target.name]
+
+    async def _check_sight(self, target: Target, messages: Sequence[Json]) -> None:
+        """Some servers drop pictures without a word when the model cannot see."""
+        if any(message.get("images") for message in messages):
+            capabilities = (await self._info(target)).capabilities
+            if capabilities and "vision" not in capabilities:
+                text = f"{target.name} cannot see pictures: name a model that can for the role vision in models.yaml"
+                raise ModelError(text, kind="unsupported")
+
+
+def _left_out(target: Target, tools: Sequence[Json], offered: Sequence[Json]) -> Iterator[str]:
+    """What is to be told of tools that a model was not offered."""
+    if len(offered) < len(tools):
+        kept = {tool["function"]["name"] for tool in offered}
+        names = ", ".join(tool["function"]["name"] for tool in tools if tool["function"]["name"] not in kept)
+        yield f"{target.name} is offered {len(offered)} of {len(tools)} tools, for its size; left out: {names}"

@@ -242,8 +242,10 @@ def system(folder: Path, text: str = "", **variables: str) -> SystemConfig:
     return config.load_system([folder], {}, config.environment(variables))
 
 
-def test_the_shipped_system_file_says_what_the_defaults_are() -> None:
-    assert config.load("system", SystemConfig, [CHECKOUT / "config"]) == SystemConfig()
+def test_the_shipped_system_file_says_what_the_defaults_are_and_who_takes_part() -> None:
+    shipped = config.load("system", SystemConfig, [CHECKOUT / "config"])
+    assert shipped.model_copy(update={"participants": ()}) == SystemConfig()
+    assert {entry.name for entry in shipped.participants} == config.short_names().keys() - {"generator_b"}
 
 
 @pytest.mark.parametrize("path", sorted((CHECKOUT / "config").glob("*.yaml")), ids=lambda path: path.name)
@@ -263,15 +265,17 @@ def test_a_participant_is_a_built_in_name_or_a_class_with_or_without_settings(fo
 
 
 def test_whoever_is_added_takes_part_beside_those_that_do_anyway(folder: Path) -> None:
-    anyway = [entry.name for entry in system(folder, "").participants]
-    more = system(folder, "more_participants: [my_tools.dice:DiceTool]\n").participants
-    assert [entry.name for entry in more] == [*anyway, "DiceTool"]
+    text = "participants: [generator, reward]\nmore_participants: [my_tools.dice:DiceTool]\n"
+    assert [entry.name for entry in system(folder, text).participants] == ["generator", "reward", "DiceTool"]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("more_participants: [critic]", ":1: more_participants: local.agents.critic:CriticAgent is listed twice"),
+        (
+            "participants: [critic]\nmore_participants: [critic]",
+            ":2: more_participants: local.agents.critic:CriticAgent is listed twice",
+        ),
         ("participants:\n- generatr", ":2: participants: unknown participant 'generatr'; did you mean generator?"),
         ("participants:\n- 5", ":2: participants: expected for each '-' one participant"),
         ("participants:\n- {a: 1, b: 2}", ":2: participants: expected for each '-' one participant"),

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,7 +25,7 @@ from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.proxy import Proxy
 from local.bus.zeromq import ZeroMQTransport
-from local.protocol import journal_messages, judgement_messages, lease_messages, memory_messages, messages
+from local.protocol.delivery_classes import message_classes
 from local.protocol.envelope import Envelope
 from local.protocol.messages import GenerationToken, Message, QueryReceived, ResponseGeneration
 from local.tools.tool import Tool
@@ -55,13 +54,6 @@ def names(cell: str) -> set[str]:
 
 def code_blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.M | re.S)
-
-
-def message_classes() -> Iterator[type[Message]]:
-    for module in (messages, journal_messages, lease_messages, judgement_messages, memory_messages):
-        for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, Message) and value.__module__ == module.__name__:
-                yield value
 
 
 def row_of(kind: type[Message]) -> tuple[str, str, str, str]:

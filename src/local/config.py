@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -24,19 +25,6 @@ from local.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
-BUILT_IN = {
-    "arbiter": "local.agents.arbiter:Arbiter",
-    "generator": "local.agents.generator:GeneratorAgent",
-    "generator_b": "local.agents.generator_b:SecondRespondent",
-    "web_search": "local.tools.web_search:WebSearchTool",
-    "web_fetch": "local.tools.web_fetch:WebFetchTool",
-    "memory": "local.agents.memory:MemoryAgent",
-    "search_memory": "local.tools.search_memory:SearchMemoryTool",
-    "critic": "local.agents.critic:CriticAgent",
-    "compare_answers": "local.tools.compare_answers:CompareAnswersTool",
-    "reward": "local.agents.reward:RewardService",
-}
-TAKE_PART = tuple(name for name in BUILT_IN if name != "generator_b")  # where system.yaml does not say
 # Keys that configuration written for the first plan may hold, and why nothing needs them any more.
 RETIRED_KEYS = {
     "generator": {"tools": "tools describe themselves on the bus"},
@@ -45,6 +33,18 @@ RETIRED_KEYS = {
         "fetch_max_chars": "it has moved to web_fetch.yaml",
     },
 }
+
+
+@cache
+def short_names() -> Mapping[str, str]:
+    """Our own participants as "package.module:Class" by name: a module of `agents` or `tools` in which a class has the
+    module's name. Read, not imported, because that takes long."""
+    found = {}
+    for path in sorted(Path(__file__).parent.glob("[at]*s/*.py")):
+        text = path.read_text(encoding="utf-8")
+        if declared := re.search(rf'^class (\w+)\b(?:(?!^class ).)*?^    name = "{path.stem}"$', text, re.M | re.S):
+            found[path.stem] = f"local.{path.parent.name}.{path.stem}:{declared[1]}"
+    return found
 
 
 class Settings(BaseModel):
@@ -68,7 +68,7 @@ class ParticipantEntry(Settings):
     @property
     def name(self) -> str:
         """What the supervisor calls it: the built-in name, or the class."""
-        names = {target: name for name, target in BUILT_IN.items()}
+        names = {target: name for name, target in short_names().items()}
         return names.get(self.target, self.target.rpartition(":")[2])
 
     @model_validator(mode="before")
@@ -83,9 +83,11 @@ class ParticipantEntry(Settings):
                 [(name, config)] = line.items()
             case _:
                 raise ValueError("expected for each '-' one participant, as 'name' or 'name: {key: value}'")
-        target = BUILT_IN.get(name, name)
+        target = short_names().get(name, name)
         if not re.fullmatch(r"[\w.]+:\w+", target):
-            raise ValueError(f"unknown participant {name!r}; {suggestion(name, [*BUILT_IN, 'package.module:Class'])}")
+            raise ValueError(
+                f"unknown participant {name!r}; {suggestion(name, [*short_names(), 'package.module:Class'])}"
+            )
         return {"target": target, "config": config or {}}
 
 
@@ -102,7 +104,7 @@ class SystemConfig(Settings):
     api_host: str = "127.0.0.1"
     api_port: int = Field(8765, ge=0, le=65535)
     python_path: tuple[Path, ...] = (Path(),)
-    participants: tuple[ParticipantEntry, ...] = tuple(ParticipantEntry(target=BUILT_IN[name]) for name in TAKE_PART)
+    participants: tuple[ParticipantEntry, ...] = ()
     more_participants: tuple[ParticipantEntry, ...] = ()
 
     @field_validator("bus_pub_address", "bus_sub_address")

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from local.apps.warm_up import PRELOAD
-from local.config import BUILT_IN, TAKE_PART
+from local.config import short_names
 
 LOOK = """
 import asyncio, gc, importlib, json, logging, sys, threading
@@ -36,7 +36,7 @@ def test_the_template_has_what_every_child_would_import_or_make_for_itself() -> 
     found = template()
     modules = found["modules"]
     assert isinstance(modules, list)
-    takes_part = {BUILT_IN[name].partition(":")[0] for name in TAKE_PART}
+    takes_part = {target.partition(":")[0] for target in short_names().values()}
     late = {"httpcore", "anyio._backends._asyncio", "pydantic.v1", "encodings.utf_8_sig"}
     late |= {"local.journal.server.journal"}
     assert (takes_part | late) - set(modules) == set()

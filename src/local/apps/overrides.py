@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from local.config import BUILT_IN, ParticipantEntry, SystemConfig
+from local.config import ParticipantEntry, SystemConfig, short_names
 
-GENERATOR, SECOND_RESPONDENT = BUILT_IN["generator"], BUILT_IN["generator_b"]
+GENERATOR, SECOND_RESPONDENT = short_names()["generator"], short_names()["generator_b"]
 
 
 def with_second_respondent(system: SystemConfig) -> SystemConfig:

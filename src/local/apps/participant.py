@@ -19,7 +19,7 @@ from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
 from local.bus.rejects import FILE_NAME as REJECTED
 from local.bus.rejects import RejectLog
-from local.bus.zeromq import ZeroMQTransport
+from local.bus.transport import open_transport
 from local.config import environment, load
 from local.errors import ConfigError
 from local.journal.client.journal_client import JournalClient
@@ -63,10 +63,10 @@ async def serve(part: Part, stop: asyncio.Event, on_ready: Callable[[], object])
 
 
 def open_bus(sender: str, address: BusAddress, data_dir: Path, *, journaled: bool = False) -> Bus:
-    """A ZeroMQ bus with the data directory's blob store and file of refused frames."""
+    """A bus with the data directory's blob store and file of refused frames."""
     return Bus(
         sender,
-        ZeroMQTransport(address),
+        open_transport(address),
         rejects=RejectLog(data_dir / REJECTED),
         blobs=BlobStore(data_dir / "blobs"),
         durability=JournalClient() if journaled else None,

@@ -19,7 +19,7 @@ from local.apps.overrides import overrides_for
 from local.apps.participant import Part, find_class, open_bus, serve
 from local.apps.run_directory import NotRunning, RunDirectory
 from local.bus.address import BusAddress
-from local.config import BUILT_IN, SystemConfig, data_dir, environment, layers_for, load_system
+from local.config import SystemConfig, data_dir, environment, layers_for, load_system, short_names
 from local.config_fault import suggestion
 from local.config_models import Endpoint, Routing, load_models
 from local.errors import ConfigError, LocalError, MalformedFrame
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = _Parser("python -m local.apps.participant", description="Run one participant beside a running LoCAL2.")
-    parser.add_argument("target", help=f"{', '.join(BUILT_IN)} or package.module:Class")
+    parser.add_argument("target", help=f"{', '.join(short_names())} or package.module:Class")
     parser.add_argument("--bus", metavar="PUB,SUB", help="the bus's two addresses (default: those of the system)")
     parser.add_argument("--data-dir", type=Path, help="the data of the running system (default: LOCAL2_DATA_DIR)")
     parser.add_argument("--config-dir", type=Path, help="your settings (default: LOCAL2_CONFIG_DIR)")
@@ -96,9 +96,9 @@ def _part(given: argparse.Namespace) -> Part:
             raise
         url = ollama_url(system, load_models(layers))
         resources = Resources(directory.data_dir, Routing.to_one("ollama", Endpoint(kind="ollama", url=url)), "ollama")
-    target = BUILT_IN.get(given.target, given.target)
+    target = short_names().get(given.target, given.target)
     if ":" not in target:
-        known = suggestion(target, [*BUILT_IN, "package.module:Class"])
+        known = suggestion(target, [*short_names(), "package.module:Class"])
         raise ConfigError(f"unknown participant {target!r}; {known}")
     return Part(target, bus, resources, tuple(layers), system.python_path, overrides_for(target, system, {}, {}))
 

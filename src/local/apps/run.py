@@ -37,16 +37,6 @@ log = logging.getLogger(__name__)
 
 API = "local.apps.api.door:ApiDoor"
 JOURNAL = "local.journal.server.journal:Journal"
-KINDS = {
-    "api": "door",
-    "journal": "service",
-    "arbiter": "service",
-    "generator": "agent",
-    "generator_b": "agent",
-    "memory": "agent",
-    "critic": "agent",
-    "reward": "observer",
-}  # what is not named here is a tool
 EXIT_CONFIG = 2
 SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, and says why
 MISCONFIGURED = f"exit status {EXIT_CONFIG}"
@@ -217,10 +207,15 @@ def _participant(plan: Plan, name: str, target: str) -> ChildSpec:
     system, flags = plan.system, plan.flags
     overrides = overrides_for(target, system, flags.generator, flags.respondent_b or {})
     part = Part(target, plan.bus, resources, plan.layers, system.python_path, overrides, system.ollama_debug)
-    kind = KINDS.get(name, "tool")
     outlives = target == JOURNAL  # what the others still have to say at their end is to be on record
     return ChildSpec(
-        name, kind, "local.apps.participant:run", (part,), log_level=flags.log_level, required=False, outlives=outlives
+        name,
+        "participant",  # it says itself of which kind it is
+        "local.apps.participant:run",
+        (part,),
+        log_level=flags.log_level,
+        required=False,
+        outlives=outlives,
     )
 
 

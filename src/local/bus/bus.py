@@ -8,20 +8,19 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from local.bus.blobs import BlobStore, is_packed
-from local.bus.dispatcher import Dispatcher
+from local.bus.dispatcher import Dispatcher, Receive
 from local.bus.durability import Consumer, Delivered, Durability
 from local.bus.envelope_factory import EnvelopeFactory
 from local.bus.handshake import Handshake
 from local.bus.rejects import RejectLog
 from local.bus.requests import Requests
-from local.bus.routes import Receive
 from local.bus.send_queue import SendQueue
 from local.bus.transport import Transport
 from local.errors import BusNotReady, NoJournal, PublishTimeout, RequestTimeout
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.message import Delivery
-from local.protocol.messages import BusGap, BusProbe, Message
-from local.protocol.subjects import BUS_PROBE, PARTICIPANT_STATUS, subscription
+from local.protocol.messages import BusGap, BusProbe, Message, ParticipantStatus
+from local.protocol.subjects import subscription
 
 M = TypeVar("M", bound=Message)
 
@@ -71,8 +70,8 @@ class Bus:
 
     async def __aenter__(self) -> Self:
         self._transport.open(self._dispatcher.on_frame, self._handshake.link)
-        self.subscribe(BUS_PROBE + self.instance, _ignore)
-        self.subscribe(PARTICIPANT_STATUS, _ignore)
+        self.subscribe(BusProbe.subject + self.instance, _ignore)
+        self.subscribe(ParticipantStatus.subject, _ignore)
         if self._durability is not None:
             self._durability.open(self)
         return self

@@ -7,11 +7,14 @@ from collections.abc import Callable
 
 from local.bus.losses import Losses
 from local.bus.rejects import RejectLog
-from local.bus.routes import Receive, Routes
 from local.errors import MalformedFrame
 from local.protocol.envelope import Envelope, decode
-from local.protocol.messages import ParticipantStatus
-from local.protocol.subjects import BUS_PROBE, PARTICIPANT_STATUS, covers
+from local.protocol.messages import BusProbe, ParticipantStatus
+from local.protocol.subjects import covers
+
+Receive = Callable[[Envelope], object]
+
+MAX_SUBJECTS = 4096
 
 
 class Dispatcher:
@@ -32,7 +35,7 @@ class Dispatcher:
         """`settle(request_id, reply)` takes an answer, and is false where nobody waits for it any more."""
         self._sender, self._instance, self._counters, self._rejects = sender, instance, counters, rejects
         self._settle, self._probe_returned = settle, probe_returned
-        self._routes = Routes()
+        self._routes = RoutingTable()
         self.losses = Losses(sender, counters)
 
     def add(self, subject: str, receive: Receive, *, repeats: bool) -> Callable[[], bool]:
@@ -48,14 +51,14 @@ class Dispatcher:
         """The transport has one."""
         try:
             envelope = decode(frame)
-            if envelope.subject == PARTICIPANT_STATUS:
+            if envelope.subject == ParticipantStatus.subject:
                 last_seq = ParticipantStatus.decode(envelope.payload).last_seq
                 self.losses.gaps.beat(envelope.instance, last_seq, self._is_wanted)
         except MalformedFrame as error:
             self.reject(str(error), frame)
             return
         self._counters["received"] += 1
-        if envelope.subject.startswith(BUS_PROBE):
+        if envelope.subject.startswith(BusProbe.subject):
             if envelope.instance == self._instance:
                 self._probe_returned(envelope.seq)
             return
@@ -82,3 +85,46 @@ class Dispatcher:
 
     def _is_wanted(self, subject: str) -> bool:
         return bool(self._routes.find(subject))
+
+
+class RoutingTable:
+    """Who gets what: subscriptions by subject or family; the receivers of each subject seen are remembered."""
+
+    def __init__(self) -> None:
+        self._subscriptions: list[tuple[str, Receive, bool]] = []
+        self._ended: set[str] = set()
+        self._found: dict[str, tuple[Receive, ...]] = {}
+
+    def add(self, subject: str, receive: Receive, *, repeats: bool = False) -> Callable[[], bool]:
+        """Subscribe. Returns the function that undoes it, which is true the first time."""
+        entry = (subject, receive, repeats)
+        self._subscriptions.append(entry)
+        self._found.clear()
+
+        def end() -> bool:
+            if entry not in self._subscriptions:
+                return False
+            self._subscriptions.remove(entry)
+            self._ended.add(subject)
+            self._found.clear()
+            return True
+
+        return end
+
+    def find(self, subject: str) -> tuple[Receive, ...]:
+        """Everybody who wants a subject."""
+        found = self._found.get(subject)
+        if found is None:
+            if len(self._found) >= MAX_SUBJECTS:
+                self._found.clear()
+            found = tuple(receive for known, receive, _ in self._subscriptions if covers(known, subject))
+            self._found[subject] = found
+        return found
+
+    def find_repeats(self, subject: str) -> list[Receive]:
+        """Everybody who wants to have a subject's messages even if they have arrived before."""
+        return [receive for known, receive, repeats in self._subscriptions if repeats and covers(known, subject)]
+
+    def was_wanted(self, subject: str) -> bool:
+        """Whether a subscription that has ended covered it: what was on its way then still arrives."""
+        return any(covers(known, subject) for known in self._ended)

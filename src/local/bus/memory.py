@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from weakref import WeakValueDictionary
 
+from local.bus.address import BusAddress
 from local.bus.transport import Transport
 
 
@@ -85,3 +87,13 @@ class MemoryTransport(Transport):
         if self in self._hub.transports:
             self._hub.transports.remove(self)
         self._on_frame = lambda frame: None
+
+
+_hubs: WeakValueDictionary[str, MemoryHub] = WeakValueDictionary()
+
+
+def transport_at(address: BusAddress) -> MemoryTransport:
+    """A new end of the hub of that name ("memory:name") in this process, which lives as long as somebody's end does."""
+    hub = _hubs.get(address.publish_to) or MemoryHub()
+    _hubs[address.publish_to] = hub
+    return hub.transport()

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Protocol
+
+from local.bus.address import BusAddress
+from local.errors import BadBusAddress
+
+# By the scheme of an address, what makes one participant's end from it: "package.module:name".
+SCHEMES = {
+    "ipc": "local.bus.zeromq:ZeroMQTransport",
+    "tcp": "local.bus.zeromq:ZeroMQTransport",
+    "memory": "local.bus.memory:transport_at",
+}
 
 
 class Transport(Protocol):
@@ -38,3 +49,13 @@ class Transport(Protocol):
     async def close(self) -> None:
         """Disconnect; what was handed over is given one or two seconds to leave."""
         ...
+
+
+def open_transport(address: BusAddress) -> Transport:
+    """One participant's end of the wire at an address, not yet open. Raises `BadBusAddress` for an unknown scheme."""
+    scheme = address.publish_to.partition(":")[0]
+    if scheme not in SCHEMES:
+        raise BadBusAddress(f"no transport takes {address.publish_to!r}; there are {', '.join(SCHEMES)}")
+    module, _, name = SCHEMES[scheme].partition(":")
+    transport: Transport = getattr(importlib.import_module(module), name)(address)
+    return transport

@@ -1,34 +1,43 @@
-"""Which delivery class a subject has: what a journal has to keep."""
+"""Every message there is, and which delivery class a subject has: what a journal has to keep."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+import importlib
+import pkgutil
+from functools import cache, lru_cache
 
-from local.protocol import journal_messages as _journal_messages  # noqa: F401 - its classes are to be known
-from local.protocol import judgement_messages as _judgement_messages  # noqa: F401 - these, too
-from local.protocol import lease_messages as _lease_messages  # noqa: F401 - and these
-from local.protocol import memory_messages as _memory_messages  # noqa: F401 - and these
+from local import protocol
 from local.protocol.message import Delivery, Message
 from local.protocol.subjects import covers
 
 
+@cache
+def message_classes() -> tuple[type[Message], ...]:
+    """The message classes of every module beside this one. A class is a message if it writes its subject itself."""
+    modules = [
+        importlib.import_module(found.name) for found in pkgutil.iter_modules(protocol.__path__, "local.protocol.")
+    ]
+    return tuple(
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, type) and value.__module__ == module.__name__ and _is_message(value)
+    )
+
+
 def kept_subjects() -> list[str]:
     """The subjects and families of every message class that is not ephemeral."""
-    return sorted({kind.subject for kind in _classes(Message) if kind.delivery is not Delivery.EPHEMERAL})
+    return sorted(kind.subject for kind in message_classes() if kind.delivery is not Delivery.EPHEMERAL)
 
 
 @lru_cache(4096)
 def delivery_of(subject: str) -> Delivery:
     """The delivery class of a subject; recorded for one that no message class is known of."""
-    for kind in _classes(Message):
+    for kind in message_classes():
         if covers(kind.subject, subject):
             return kind.delivery
     return Delivery.RECORDED
 
 
-def _classes(kind: type[Message]) -> Iterator[type[Message]]:
-    for child in kind.__subclasses__():
-        if "subject" in vars(child):
-            yield child
-        yield from _classes(child)
+def _is_message(value: type) -> bool:
+    return issubclass(value, Message) and "subject" in vars(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from local.protocol import subjects
 from local.protocol.message import Data, Delivery, Message
 from local.protocol.messages import ErrorInfo
 
@@ -12,7 +11,7 @@ from local.protocol.messages import ErrorInfo
 class JournalOpened(Message):
     """The journal, when it begins to serve and after each reconnection: resend what it has not confirmed, attach."""
 
-    subject = subjects.JOURNAL_OPENED
+    subject = "journal.opened"
     delivery = Delivery.EPHEMERAL
 
 
@@ -20,7 +19,7 @@ class JournalConfirmed(Message):
     """The journal to one publisher's instance: these confirmed messages are on disk, and of the recorded ones
     everything up to a seq, by subject. `refused` are ids that it cannot take, for the reason in `error`."""
 
-    subject = subjects.JOURNAL_CONFIRMED
+    subject = "journal.confirmed."
     delivery = Delivery.EPHEMERAL
     family_key = "instance"
     instance: str
@@ -33,7 +32,7 @@ class JournalConfirmed(Message):
 class JournalFloors(Message):
     """A publisher that resends recorded messages: by subject, nothing up to this seq will come any more."""
 
-    subject = subjects.JOURNAL_FLOORS
+    subject = "journal.floors"
     delivery = Delivery.EPHEMERAL
     floors: dict[str, int]
 
@@ -42,7 +41,7 @@ class JournalAttach(Message):
     """A process that serves a durable consumer: when it is ready, each second, and when the journal has opened.
     `subjects` are whole ones and families; the sender's instance is given what was not acknowledged yet."""
 
-    subject = subjects.JOURNAL_ATTACH
+    subject = "journal.attach"
     delivery = Delivery.EPHEMERAL
     consumer: str = Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")  # a word of a subject
     subjects: tuple[str, ...] = Field(min_length=1)
@@ -53,7 +52,7 @@ class JournalAttach(Message):
 class JournalDetach(Message):
     """A process that serves a durable consumer, when it ends in order: what it holds is handed back."""
 
-    subject = subjects.JOURNAL_DETACH
+    subject = "journal.detach"
     delivery = Delivery.EPHEMERAL
     consumer: str
 
@@ -61,7 +60,7 @@ class JournalDetach(Message):
 class JournalFenced(Message):
     """The journal to an instance whose place another one has taken: it is given nothing any more, and should end."""
 
-    subject = subjects.JOURNAL_FENCED
+    subject = "journal.fenced."
     delivery = Delivery.EPHEMERAL
     family_key = "consumer"
     consumer: str
@@ -72,7 +71,7 @@ class JournalDeliver(Message):
     """The journal to the instance that serves a durable consumer: entry `number` for the `attempt`th time. `frame` is
     the envelope as it was on the wire; `after` the entry of the same session that has to begin first, 0 for none."""
 
-    subject = subjects.JOURNAL_DELIVER
+    subject = "journal.deliver."
     delivery = Delivery.EPHEMERAL
     family_key = "consumer"
     consumer: str
@@ -86,7 +85,7 @@ class JournalDeliver(Message):
 class JournalAck(Message):
     """A durable consumer: it is done with these, for good."""
 
-    subject = subjects.JOURNAL_ACK
+    subject = "journal.ack"
     delivery = Delivery.EPHEMERAL
     consumer: str
     numbers: tuple[int, ...]
@@ -95,7 +94,7 @@ class JournalAck(Message):
 class JournalWorking(Message):
     """A durable consumer, four times a second while it works: by number, the attempt it is busy with."""
 
-    subject = subjects.JOURNAL_WORKING
+    subject = "journal.working"
     delivery = Delivery.EPHEMERAL
     consumer: str
     attempts: dict[int, int]
@@ -104,7 +103,7 @@ class JournalWorking(Message):
 class JournalRead(Message):
     """Whoever wants to know what is on record: entries above `after` that match everything given, oldest first."""
 
-    subject = subjects.JOURNAL_READ
+    subject = "journal.read"
     delivery = Delivery.EPHEMERAL
     is_request = True
     subjects: tuple[str, ...] = ()  # whole ones and families; none is everything
@@ -126,7 +125,7 @@ class JournalEntry(Data):
 class JournalEntries(Message):
     """The journal's answer to that. There may be more if there are `limit` of them, or if `more` says so."""
 
-    subject = subjects.JOURNAL_ENTRIES
+    subject = "journal.entries"
     delivery = Delivery.EPHEMERAL
     entries: tuple[JournalEntry, ...] = ()
     more: bool = False
@@ -137,7 +136,7 @@ class JournalRedact(Message):
     """Whoever deletes something: the payloads of a session, of everything one query caused, and those that mention a
     text, whichever are given, are to leave the journal, too."""
 
-    subject = subjects.JOURNAL_REDACT
+    subject = "journal.redact"
     delivery = Delivery.EPHEMERAL
     is_request = True
     session_id: str | None = None
@@ -148,7 +147,7 @@ class JournalRedact(Message):
 class JournalRedacted(Message):
     """The journal's answer to that: how many payloads it has removed, or why it could not."""
 
-    subject = subjects.JOURNAL_REDACTED
+    subject = "journal.redacted"
     delivery = Delivery.EPHEMERAL
     count: int = 0
     error: ErrorInfo | None = None

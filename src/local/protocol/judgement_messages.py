@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from local.protocol import subjects
 from local.protocol.message import MAIN_RESPONDENT, Delivery, Message
 from local.protocol.messages import ErrorInfo
 
@@ -16,7 +15,7 @@ class CritiqueResult(Message):
     """A critic, after it has read an answer. `score` is 1 to 5, or null with a status that says why; `expected` the
     mean over the judge's probabilities of the scores, where they are known."""
 
-    subject = subjects.CRITIQUE_RESULT
+    subject = "critique.result"
     delivery = Delivery.CONFIRMED
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
@@ -33,7 +32,7 @@ class PairwiseResult(Message):
     """A critic, when two respondents have answered a query. `winner` is null with a status that says why;
     `order_consistent` whether the judge preferred the same answer in both orders: if not, it is a tie."""
 
-    subject = subjects.PAIRWISE_RESULT
+    subject = "pairwise.result"
     delivery = Delivery.CONFIRMED
     query_id: str
     winner: Literal["A", "B", "tie"] | None
@@ -49,7 +48,7 @@ class ComparisonRequest(Message):
     """The tool `compare_answers`, when a respondent's model wants to know which of two texts answers a question better.
     A user waits for the main respondent's alone."""
 
-    subject = subjects.COMPARISON_REQUEST
+    subject = "comparison.request"
     is_request = True
     respondent_id: str = MAIN_RESPONDENT
     question: str
@@ -60,7 +59,7 @@ class ComparisonRequest(Message):
 class ComparisonResult(Message):
     """A critic's answer to that; `error` says why it has none."""
 
-    subject = subjects.COMPARISON_RESULT
+    subject = "comparison.result"
     winner: Literal["A", "B", "tie"] | None = None
     order_consistent: bool | None = None
     feedback: str = ""
@@ -71,7 +70,7 @@ class ComparisonResult(Message):
 class UserFeedback(Message):
     """A door, when a user rates an answer; the latest rating of an answer counts, null withdraws it."""
 
-    subject = subjects.USER_FEEDBACK
+    subject = "user.feedback"
     delivery = Delivery.CONFIRMED
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
@@ -84,7 +83,7 @@ class RewardEvent(Message):
     """The reward service to the respondent that gave an answer: the answer's reward is now this, 0 for none. It takes
     the place of any earlier one of the same answer."""
 
-    subject = subjects.REWARD_EVENT
+    subject = "reward.event"
     delivery = Delivery.CONFIRMED
     query_id: str
     respondent_id: str = MAIN_RESPONDENT

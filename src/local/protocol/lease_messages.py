@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from local.protocol import subjects
 from local.protocol.message import Data, Delivery, Message
 
 
@@ -20,7 +19,7 @@ class LeaseClaim(Message):
     it. `turns` are users' turns under way, which wait for nobody: they are told of at once where a lease is in line,
     else if they last. What is not among `leases` any more has ended."""
 
-    subject = subjects.MODEL_LEASE_CLAIM
+    subject = "model.lease.claim"
     delivery = Delivery.EPHEMERAL
     server: str
     turns: int = Field(0, ge=0)
@@ -31,7 +30,7 @@ class LeaseState(Message):
     """The arbiter, after each change and twice a second while a lease is in line: the line for one model server, by
     the ids of leases. What is `revoked` has to stop, and waits again; `waiting` is in order."""
 
-    subject = subjects.MODEL_LEASE_STATE
+    subject = "model.lease.state"
     delivery = Delivery.EPHEMERAL
     server: str
     slots: int

@@ -6,7 +6,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from local.protocol import subjects
 from local.protocol.message import MAIN_RESPONDENT, Data, Delivery, Message
 from local.protocol.messages import ErrorInfo
 
@@ -86,7 +85,7 @@ class MemoryRequest(Message):
     (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`). A `cursor` is that of the
     page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there."""
 
-    subject = subjects.MEMORY_REQUEST
+    subject = "memory.request."
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
@@ -104,7 +103,7 @@ class MemoryRequest(Message):
 class MemoryResult(Message):
     """The memory's answer to that. It is not on record: what it holds has its one home in the memory's own store."""
 
-    subject = subjects.MEMORY_RESULT
+    subject = "memory.result."
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     verb: str
@@ -124,7 +123,7 @@ class MemoryResult(Message):
 class MemoryIngested(Message):
     """The memory, when an exchange is safely in its store; its words can be found."""
 
-    subject = subjects.MEMORY_INGESTED
+    subject = "memory.ingested"
     delivery = Delivery.CONFIRMED  # said again by nobody once the answer is acknowledged
     engram_id: str
     query_id: str
@@ -135,7 +134,7 @@ class MemoryClassified(Message):
     """The memory, when a model has looked at an exchange. `facts` are those that were stored, `refused` says for each
     other one why it was not."""
 
-    subject = subjects.MEMORY_CLASSIFIED
+    subject = "memory.classified"
     engram_id: str
     query_id: str
     status: Literal["classified", "unparsed"]
@@ -149,7 +148,7 @@ class MemoryClassified(Message):
 class MemoryAnnotated(Message):
     """The memory, when a judgement of an answer is noted at its engram: score, sentiment or winner."""
 
-    subject = subjects.MEMORY_ANNOTATED
+    subject = "memory.annotated"
     delivery = Delivery.CONFIRMED
     engram_id: str
     query_id: str
@@ -161,7 +160,7 @@ class MemoryAnnotated(Message):
 class MemoryDeleted(Message):
     """The memory, when a user has had an engram deleted: nobody is to keep anything of that exchange."""
 
-    subject = subjects.MEMORY_DELETED
+    subject = "memory.deleted"
     delivery = Delivery.CONFIRMED
     engram_id: str
     query_id: str
@@ -172,7 +171,7 @@ class UserFacts(Message):
     """The memory, when what a user has pinned changes: all of it, as lines in the user's own words. It is not on
     record, as that has its home in the memory's own store."""
 
-    subject = subjects.MEMORY_FACTS
+    subject = "memory.facts"
     delivery = Delivery.EPHEMERAL
     of_user: str
     lines: tuple[str, ...]

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from local.protocol import subjects
 from local.protocol.message import MAIN_RESPONDENT, Data, Delivery
 from local.protocol.message import Message as Message
 
@@ -21,7 +20,7 @@ class ErrorInfo(Data):
 class QueryReceived(Message):
     """A door, when somebody asks. `history` replaces the session's own history and makes the turn leave none."""
 
-    subject = subjects.QUERY_RECEIVED
+    subject = "query.received"
     delivery = Delivery.CONFIRMED
     query_id: str
     query: str
@@ -33,7 +32,7 @@ class QueryReceived(Message):
 class QueryAccepted(Message):
     """The generator, as soon as it has the query safely in its store; again for each repeat of a running query."""
 
-    subject = subjects.QUERY_ACCEPTED
+    subject = "query.accepted"
     delivery = Delivery.CONFIRMED
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
@@ -43,7 +42,7 @@ class QueryAccepted(Message):
 class QueryFailed(Message):
     """The generator, when a query ends without becoming a turn: refused, or cancelled while it waited in line."""
 
-    subject = subjects.QUERY_FAILED
+    subject = "query.failed"
     delivery = Delivery.CONFIRMED
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
@@ -54,7 +53,7 @@ class QueryFailed(Message):
 class QueryCancel(Message):
     """A door, when the user wants an answer stopped."""
 
-    subject = subjects.QUERY_CANCEL
+    subject = "query.cancel"
     delivery = Delivery.CONFIRMED
     query_id: str
 
@@ -62,7 +61,7 @@ class QueryCancel(Message):
 class GenerationThinking(Message):
     """The generator, while the model thinks: one fragment, `index` from 0 within an attempt."""
 
-    subject = subjects.GENERATION_THINKING
+    subject = "generation.thinking"
     delivery = Delivery.EPHEMERAL
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
@@ -74,19 +73,19 @@ class GenerationThinking(Message):
 class GenerationToken(GenerationThinking):
     """The generator, while the model speaks: one fragment of the answer, counted together with the thinking."""
 
-    subject = subjects.GENERATION_TOKEN
+    subject = "generation.token"
 
 
 class ToolSchemaRequest(Message):
     """Whoever needs to know which tools there are; every tool answers with its schema."""
 
-    subject = subjects.TOOL_SCHEMA_REQUEST
+    subject = "tool.schema.request"
 
 
 class ToolSchema(Message):
     """A tool, when it starts and when asked: what the model is told, and the manners of the tool."""
 
-    subject = subjects.TOOL_SCHEMA
+    subject = "tool.schema"
     tool: str
     description: str
     parameters: dict[str, Any]  # JSON Schema of the arguments
@@ -99,7 +98,7 @@ class ToolSchema(Message):
 class ToolRequest(Message):
     """The generator, when the model calls a tool. `call_id` is `query_id:step:index`, the same in every attempt."""
 
-    subject = subjects.TOOL_REQUEST
+    subject = "tool.request."
     family_key = "tool"
     is_request = True
     query_id: str
@@ -112,7 +111,7 @@ class ToolRequest(Message):
 class ToolResult(Message):
     """A tool, when a call has settled: either `result` or `error`. `sources` are addresses the text came from."""
 
-    subject = subjects.TOOL_RESULT
+    subject = "tool.result."
     family_key = "tool"
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
@@ -157,7 +156,7 @@ class UsageInfo(Data):
 class ResponseGeneration(Message):
     """The generator, when a turn ends: the answer and everything that led to it."""
 
-    subject = subjects.RESPONSE_GENERATION
+    subject = "response.generation"
     delivery = Delivery.CONFIRMED
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
@@ -178,7 +177,7 @@ class ResponseGeneration(Message):
 class AnswerDialog(Message):
     """The generator, after an answer: the exchange alone, for those who keep histories."""
 
-    subject = subjects.ANSWER_DIALOG
+    subject = "answer.dialog"
     query_id: str
     query: str
     answer: str
@@ -187,7 +186,7 @@ class AnswerDialog(Message):
 class SessionDeleted(Message):
     """The generator, when a session was deleted or an incognito one has ended: nobody is to keep anything of it."""
 
-    subject = subjects.SESSION_DELETED
+    subject = "session.deleted"
     delivery = Delivery.CONFIRMED
     deleted_session_id: str
 
@@ -195,7 +194,7 @@ class SessionDeleted(Message):
 class ConversationRequest(Message):
     """A door that wants to see the generator's record: sessions, one session, one query; or to delete a session."""
 
-    subject = subjects.CONVERSATION_REQUEST
+    subject = "conversation.request."
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
@@ -206,7 +205,7 @@ class ConversationRequest(Message):
 class ConversationResult(Message):
     """The generator's answer to that: `value` is the record, or `error` says why there is none."""
 
-    subject = subjects.CONVERSATION_RESULT
+    subject = "conversation.result."
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     verb: str
@@ -217,7 +216,7 @@ class ConversationResult(Message):
 class AgentTransition(Message):
     """Every machine, when its state changes; with those changes that followed at once. Travels with `from` and `to`."""
 
-    subject = subjects.AGENT_TRANSITION
+    subject = "agent.transition"
     agent: str
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
@@ -241,7 +240,7 @@ class ChildStatus(Data):
 class ContextCompacted(Message):
     """The generator, before it asks the model with less than everything: what is left out, and what that leaves."""
 
-    subject = subjects.CONTEXT_COMPACTED
+    subject = "context.compacted"
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
     summarised_turns: int
@@ -255,7 +254,7 @@ class ContextCompacted(Message):
 class ParticipantStatus(Message):
     """Every participant, each second and at each change: that it lives, what it does, what it has sent so far."""
 
-    subject = subjects.PARTICIPANT_STATUS
+    subject = "participant.status"
     delivery = Delivery.EPHEMERAL
     name: str
     kind: str
@@ -272,7 +271,7 @@ class ParticipantStatus(Message):
 class BusProbe(Message):
     """A bus to itself, until it hears it: proof that its subscriptions are in place."""
 
-    subject = subjects.BUS_PROBE
+    subject = "bus.probe."
     delivery = Delivery.EPHEMERAL
     family_key = "instance"
     instance: str
@@ -282,7 +281,7 @@ class BusProbe(Message):
 class BusGap(Message):
     """Whoever notices that messages did not arrive: whose, on which subject, how many."""
 
-    subject = subjects.BUS_GAP
+    subject = "bus.gap"
     observer: str
     sender: str
     instance: str
@@ -293,7 +292,7 @@ class BusGap(Message):
 class BusDead(Message):
     """Whoever could not handle a message: which one, and why."""
 
-    subject = subjects.BUS_DEAD
+    subject = "bus.dead"
     participant: str
     envelope_id: str
     dead_subject: str

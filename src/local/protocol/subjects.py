@@ -1,59 +1,12 @@
-"""The dotted routing keys. A subject that ends in a dot is a family: the rest of the key is a name."""
+"""The dotted routing keys. A subject that ends in a dot is a family: the rest of the key is a name.
+
+Each message class writes its own; here they are constants, too: QUERY_RECEIVED is the subject "query.received".
+"""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-
-QUERY_RECEIVED = "query.received"
-QUERY_ACCEPTED = "query.accepted"
-QUERY_FAILED = "query.failed"
-QUERY_CANCEL = "query.cancel"
-GENERATION_THINKING = "generation.thinking"
-GENERATION_TOKEN = "generation.token"
-RESPONSE_GENERATION = "response.generation"
-ANSWER_DIALOG = "answer.dialog"
-TOOL_SCHEMA = "tool.schema"
-TOOL_SCHEMA_REQUEST = "tool.schema.request"
-TOOL_REQUEST = "tool.request."
-TOOL_RESULT = "tool.result."
-CONVERSATION_REQUEST = "conversation.request."
-CONVERSATION_RESULT = "conversation.result."
-CONTEXT_COMPACTED = "context.compacted"
-AGENT_TRANSITION = "agent.transition"
-PARTICIPANT_STATUS = "participant.status"
-BUS_PROBE = "bus.probe."
-BUS_GAP = "bus.gap"
-BUS_DEAD = "bus.dead"
-CRITIQUE_RESULT = "critique.result"
-PAIRWISE_RESULT = "pairwise.result"
-COMPARISON_REQUEST = "comparison.request"
-COMPARISON_RESULT = "comparison.result"
-USER_FEEDBACK = "user.feedback"
-REWARD_EVENT = "reward.event"
-MEMORY_REQUEST = "memory.request."
-MEMORY_RESULT = "memory.result."
-MEMORY_INGESTED = "memory.ingested"
-MEMORY_CLASSIFIED = "memory.classified"
-MEMORY_ANNOTATED = "memory.annotated"
-MEMORY_DELETED = "memory.deleted"
-MEMORY_FACTS = "memory.facts"
-SESSION_DELETED = "session.deleted"
-MODEL_LEASE_CLAIM = "model.lease.claim"
-MODEL_LEASE_STATE = "model.lease.state"
-JOURNAL_OPENED = "journal.opened"
-JOURNAL_CONFIRMED = "journal.confirmed."
-JOURNAL_FLOORS = "journal.floors"
-JOURNAL_ATTACH = "journal.attach"
-JOURNAL_DETACH = "journal.detach"
-JOURNAL_FENCED = "journal.fenced."
-JOURNAL_DELIVER = "journal.deliver."
-JOURNAL_ACK = "journal.ack"
-JOURNAL_WORKING = "journal.working"
-JOURNAL_READ = "journal.read"
-JOURNAL_ENTRIES = "journal.entries"
-JOURNAL_REDACT = "journal.redact"
-JOURNAL_REDACTED = "journal.redacted"
 
 MAX_LENGTH = 200
 _GRAMMAR = re.compile(r"[a-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
@@ -86,3 +39,15 @@ def subscription(subject: str) -> bytes:
     The NUL that ends a subject in a frame keeps `tool.schema` from also getting `tool.schema.request`.
     """
     return subject.encode() if is_family(subject) else subject.encode() + b"\0"
+
+
+def __getattr__(name: str) -> str:
+    """The subject of a message as a constant; the message is imported only now, because it knows this module."""
+    if not name.isupper():
+        raise AttributeError(name)
+    from local.protocol.delivery_classes import message_classes
+
+    for kind in message_classes():
+        if name == kind.subject.removesuffix(".").replace(".", "_").upper():
+            return kind.subject
+    raise AttributeError(f"no message has the subject {name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from local.protocol.messages import Message
 M = TypeVar("M", bound=Message)
 Handler = Callable[[Any, M, Envelope], Awaitable[Message | None]]
 _MARK = "__handles__"
+HANDLER_PARAMETERS = 3  # self, message, envelope
 
 
 class Kind(StrEnum):
@@ -73,10 +75,19 @@ def on(
     """
 
     def mark(method: Handler[M]) -> Handler[M]:
+        _require_handler(method, message)
         setattr(method, _MARK, Handles(message, method.__name__, concurrency, durable, lane_width))
         return method
 
     return mark
+
+
+def _require_handler(method: Handler[M], message: type[M]) -> None:
+    """Refuse, when its class is made, a handler that could not be called. Raises `TypeError`."""
+    names = list(inspect.signature(method).parameters)
+    if not inspect.iscoroutinefunction(method) or len(names) != HANDLER_PARAMETERS:
+        wanted = f"async def {method.__name__}(self, message: {message.__name__}, envelope: Envelope)"
+        raise TypeError(f"the handler {method.__qualname__} has to be written as: {wanted}")
 
 
 class Settingless(Settings):

@@ -29,6 +29,7 @@ class ParticipantTable:
         self._children: tuple[ChildStatus, ...] = ()
         self._supervisor_heard_at: float | None = None
         self._beats: dict[int, _Beat] = {}  # by process; the supervisor may know it by another name
+        self._kinds: dict[str, str] = {}  # by the supervisor's name, as the child itself has said
         self._model: str | None = None
 
     def heard(self, status: ParticipantStatus, now: float) -> None:
@@ -47,6 +48,7 @@ class ParticipantTable:
         for child in self._children:  # a beat that once was a child's is not somebody new after the child has died
             if child.pid is not None and (beat := self._beats.get(child.pid)):
                 beat.by_hand = False
+                self._kinds[child.name] = beat.status.kind
 
     @property
     def model(self) -> str | None:
@@ -89,7 +91,7 @@ class ParticipantTable:
         rows = []
         for child in self._children:
             beat = self._beats.get(child.pid) if child.pid is not None else None
-            rows.append({**child.model_dump(), **_said(beat)})
+            rows.append({**child.model_dump(), "kind": self._kinds.get(child.name, child.kind), **_said(beat)})
         for beat in sorted(self._beats.values(), key=lambda beat: (beat.status.name, beat.status.pid)):
             if beat.by_hand:
                 status = beat.status

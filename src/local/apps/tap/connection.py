@@ -17,7 +17,7 @@ from local.apps.tap.view import View
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.proxy import load_or_make_keys
-from local.bus.zeromq import ZeroMQTransport
+from local.bus.transport import open_transport
 from local.config import data_dir as find_data_dir
 from local.errors import ConfigError
 from local.protocol.envelope import Envelope
@@ -63,7 +63,7 @@ def print_until_stopped(
     async def run() -> None:
         with _ended_by_signals() as stop:
             async with Printer(view, on_end=stop.set, count=count) as printer:
-                await work(Bus(sender, ZeroMQTransport(address)), printer, stop)
+                await work(Bus(sender, open_transport(address)), printer, stop)
 
     asyncio.run(run())
 

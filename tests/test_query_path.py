@@ -29,14 +29,14 @@ from local.apps.participant import Part, serve
 from local.apps.run import API, JOURNAL
 from local.bus.address import BusAddress
 from local.bus.proxy import Proxy
-from local.config import BUILT_IN
+from local.config import short_names
 from local.config_models import Endpoint, Routing
 from local.runtime.participant import Resources
 
 SOURCE = f"{Path(local.__file__).parent}/"
 PAGE = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text("utf-8")
 MODEL = "gemma4:12b"
-MOST = 94
+MOST = 92
 QUERIES = 8
 SECONDS = 30.0
 QUIET_SECONDS = 0.03
@@ -128,7 +128,7 @@ async def system(folder: Path) -> AsyncIterator[str]:
         )
         stop = asyncio.Event()
         async with models, asyncio.TaskGroup() as tasks:
-            for target in (JOURNAL, BUILT_IN["generator"], API):
+            for target in (JOURNAL, short_names()["generator"], API):
                 ready = asyncio.Event()
                 tasks.create_task(serve(Part(target, bus, resources, ()), stop, ready.set))
                 await asyncio.wait_for(ready.wait(), SECONDS)

@@ -26,9 +26,11 @@ ARROWS: dict[str, set[str]] = {
     "runtime": {"runtime", "journal.client", "bus", "protocol", "services"} | SHARED,
     "models": {"models"} | SHARED,
     "services": {"services"} | SHARED,
-    "agents": {"agents", "runtime", "journal.client", "bus", "protocol", "models", "services"} | SHARED,
-    "tools": {"tools", "runtime", "bus", "protocol", "models", "services"} | SHARED,
-    "apps": {"apps", "agents", "tools", "journal.client", "journal.server", "runtime", "bus", "protocol", "models"}
+    "queries": {"queries", "journal.client", "runtime", "bus", "protocol"} | SHARED,
+    "agents": {"agents", "queries", "runtime", "journal.client", "bus", "protocol", "models", "services"} | SHARED,
+    "tools": {"tools", "queries", "runtime", "bus", "protocol", "models", "services"} | SHARED,
+    "apps": {"apps", "agents", "tools", "queries", "journal.client", "journal.server", "runtime", "bus", "protocol"}
+    | {"models"}
     | SHARED,
 }
 COMPOSITION_ROOT = Path("apps/run.py")

@@ -19,8 +19,7 @@ from local.agents.answering.turn_table import TABLE
 from local.apps.api.app import create_app
 from local.apps.api.context import ApiContext
 from local.apps.api.errors import STATUS
-from local.apps.api.guards import Policy
-from local.apps.exchange import KINDS
+from local.apps.api.guard_middleware import GuardPolicy
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.proxy import Proxy
@@ -28,6 +27,7 @@ from local.bus.zeromq import ZeroMQTransport
 from local.protocol.delivery_classes import message_classes
 from local.protocol.envelope import Envelope
 from local.protocol.messages import GenerationToken, Message, QueryReceived, ResponseGeneration
+from local.queries.query_events import EVENT_KINDS
 from local.tools.tool import Tool
 
 ROOT = Path(__file__).parent.parent
@@ -82,7 +82,7 @@ def test_the_diagram_of_the_turn_is_its_table() -> None:
 
 async def test_the_table_of_routes_is_the_routes() -> None:
     context = SimpleNamespace(session=None, participants=None, version="0")
-    app = create_app(cast(ApiContext, context), Policy(frozenset({"test"})))
+    app = create_app(cast(ApiContext, context), GuardPolicy(frozenset({"test"})))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
         paths = (await client.get("/openapi.json")).json()["paths"]
     routes = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
@@ -98,7 +98,7 @@ def test_the_table_of_errors_is_the_errors() -> None:
 
 def test_the_table_of_stream_events_is_the_events() -> None:
     documented = [name for row in table(HTTP, "event") for name in names(row[0])]
-    assert sorted(documented) == sorted([*KINDS.values(), "snapshot"])
+    assert sorted(documented) == sorted([*EVENT_KINDS.values(), "snapshot"])
 
 
 def test_every_setting_that_the_readme_names_exists() -> None:

@@ -9,7 +9,7 @@ import anyio._backends._asyncio  # noqa: F401 - httpx does so with the first con
 import httpx
 import pydantic.v1  # noqa: F401 - FastAPI does so with the first route
 
-import local.apps.api.door
+import local.apps.api.participant
 import local.apps.participant
 import local.apps.processes
 import local.journal.server.journal  # noqa: F401 - as all these

@@ -35,7 +35,7 @@ from local.runtime.supervisor import ChildSpec, Supervisor
 log = logging.getLogger(__name__)
 
 
-API = "local.apps.api.door:ApiDoor"
+API = "local.apps.api.participant:ApiParticipant"
 JOURNAL = "local.journal.server.journal:Journal"
 EXIT_CONFIG = 2
 SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, and says why

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.api.door import ApiConfig, ApiDoor
+from local.apps.api.participant import ApiConfig, ApiParticipant
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
 from local.config import Settings
@@ -203,7 +203,7 @@ class System:
     @asynccontextmanager
     async def door(self, **config: Any) -> AsyncIterator[httpx.AsyncClient]:
         """A door, and a client of it."""
-        door = ApiDoor(ApiConfig(**config), self.listener.dup(), self.journal_file.parent, "stand_in")
+        door = ApiParticipant(ApiConfig(**config), self.listener.dup(), self.journal_file.parent, "stand_in")
         async with _hosted(door, self.hub), self.client() as client:
             yield client
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from local.apps.api.errors import Refusal
-from local.apps.api.guards import Policy, hosts_of
+from local.apps.api.errors import RequestRefused
+from local.apps.api.guard_middleware import GuardPolicy, hosts_of
 from local.apps.listener import require_token
 from local.errors import ConfigError
 
 HOST = {"host": "127.0.0.1:8765"}
-OURS = Policy(hosts_of("127.0.0.1", 8765))
+OURS = GuardPolicy(hosts_of("127.0.0.1", 8765))
 
 
-def refusal(policy: Policy, headers: dict[str, str], method: str = "GET", path: str = "/query") -> str | None:
+def refusal(policy: GuardPolicy, headers: dict[str, str], method: str = "GET", path: str = "/query") -> str | None:
     try:
         policy.check(method, path, headers)
-    except Refusal as error:
+    except RequestRefused as error:
         return error.kind
     return None
 
@@ -47,11 +47,11 @@ def test_a_missing_host_is_refused() -> None:
 
 
 def test_the_port_may_be_left_out_only_if_it_is_80() -> None:
-    assert refusal(Policy(hosts_of("127.0.0.1", 80)), {"host": "localhost"}) is None
+    assert refusal(GuardPolicy(hosts_of("127.0.0.1", 80)), {"host": "localhost"}) is None
 
 
 def test_further_names_are_known_if_configured() -> None:
-    policy = Policy(hosts_of("192.168.1.7", 8765, ["MyBox.local"]), "secret")
+    policy = GuardPolicy(hosts_of("192.168.1.7", 8765, ["MyBox.local"]), "secret")
     for host in ("mybox.local:8765", "192.168.1.7:8765"):
         assert refusal(policy, {"host": host}, path="/health") is None
 
@@ -101,7 +101,7 @@ def test_json_bodies_and_no_bodies_are_fine() -> None:
     "authorization", ["", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret", "Bearer ä"]
 )
 def test_with_a_token_everything_but_health_needs_it(authorization: str) -> None:
-    policy = Policy(OURS.hosts, "secret")
+    policy = GuardPolicy(OURS.hosts, "secret")
     headers = HOST | {"authorization": authorization}
     assert refusal(policy, headers) == "unauthorized"
     assert refusal(policy, headers, path="/health") is None

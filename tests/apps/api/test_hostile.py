@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.api import doorkeeper
+from local.apps.api import guard_middleware
 
 System = Any  # of conftest.py
 
@@ -174,8 +174,8 @@ async def test_the_first_of_two_headers_counts(system: System, client: httpx.Asy
 async def test_a_body_that_does_not_arrive_in_time_is_408(
     system: System, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doorkeeper, "BODY_SECONDS", 0.01)
-    monkeypatch.setattr(doorkeeper, "DISCARD_SECONDS", 0.01)
+    monkeypatch.setattr(guard_middleware, "BODY_SECONDS", 0.01)
+    monkeypatch.setattr(guard_middleware, "DISCARD_SECONDS", 0.01)
     host = b"host: 127.0.0.1:%d\r\n" % system.port
     answer = await shout(system.port, b"POST /query HTTP/1.1\r\n" + host + JSON + b"content-length: 9\r\n\r\n{")
     assert answer.startswith(b"HTTP/1.1 408")

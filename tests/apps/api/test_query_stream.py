@@ -11,14 +11,14 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.api.following import NO_TRAIL, Trail, batches
-from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
-from local.apps.exchange import Exchange
+from local.apps.api.query_stream import NO_TRAIL, StreamSettings, Trail, batches, number_after, query_chunks
 from local.bus.bus import Bus
 from local.config import Settings
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult
 from local.protocol.messages import GenerationToken, ParticipantStatus, ResponseGeneration
+from local.queries.live_query import LiveQuery
+from local.queries.query_view import QueryView
 from local.runtime.participant import Participant, on
 
 System = Any  # of conftest.py
@@ -224,14 +224,14 @@ async def test_a_stopping_door_ends_the_streams_that_wait_for_scores(system: Sys
 
 async def test_the_trail_of_an_answer_that_nobody_judges_in_time_is_as_long_as_it_may_be() -> None:
     clock = asyncio.get_running_loop().time
-    exchange = Exchange("q", "s", "why?", clock)
+    query = LiveQuery(QueryView("q", "why?", "s"), clock)
     answer = ResponseGeneration(query_id="q", status="answered", query="why?", answer="Because.")
-    exchange.receive(answer, Envelope(answer.subject, "e", "g", "i", 1, "q", answer.encode(), sent_at=1000.0))
+    query.receive(answer, Envelope(answer.subject, "e", "g", "i", 1, "q", answer.encode(), sent_at=1000.0))
     began, now, awaited = clock(), 1000.0, frozenset({"critique"})
 
     async def told() -> list[str]:
         trail = Trail(0.05, lambda: awaited, lambda: now + clock() - began)
-        return [event.kind async for batch in batches(exchange, 0, tick_seconds=60, trail=trail) for event in batch]
+        return [event.kind async for batch in batches(query, 0, tick_seconds=60, trail=trail) for event in batch]
 
     assert await told() == ["response"]
     assert clock() - began >= 0.05
@@ -241,14 +241,14 @@ async def test_the_trail_of_an_answer_that_nobody_judges_in_time_is_as_long_as_i
 
 
 async def test_a_trail_ends_when_whoever_was_awaited_has_gone() -> None:
-    exchange = Exchange("q", "s", "why?", asyncio.get_running_loop().time)
+    query = LiveQuery(QueryView("q", "why?", "s"), asyncio.get_running_loop().time)
     answer = ResponseGeneration(query_id="q", status="answered", query="why?", answer="Because.")
-    exchange.receive(answer, Envelope(answer.subject, "e", "g", "i", 1, "q", answer.encode(), sent_at=1000.0))
+    query.receive(answer, Envelope(answer.subject, "e", "g", "i", 1, "q", answer.encode(), sent_at=1000.0))
     awaited = frozenset({"critique"})
     trail = Trail(60, lambda: awaited, lambda: 1000.0)
     async with asyncio.timeout(5):
         count = 0
-        async for _ in batches(exchange, 0, tick_seconds=0.01, trail=trail):
+        async for _ in batches(query, 0, tick_seconds=0.01, trail=trail):
             count += 1
             if count == 3:
                 awaited = frozenset()
@@ -277,11 +277,11 @@ async def test_a_stream_of_a_stopping_door_ends_with_an_error(system: System, ev
 
 
 async def test_events_that_are_ready_together_are_one_chunk() -> None:
-    exchange = Exchange("q", "s", "why?", asyncio.get_running_loop().time)
+    query = LiveQuery(QueryView("q", "why?", "s"), asyncio.get_running_loop().time)
     for index in range(100):
         token = GenerationToken(query_id="q", index=index, text="x\n")
-        exchange.receive(token, Envelope(token.subject, "e", "g", "i", 1, "q", token.encode()))
-    chunks = query_chunks(exchange, 0, StreamSettings("i", NO_TRAIL, 60))
+        query.receive(token, Envelope(token.subject, "e", "g", "i", 1, "q", token.encode()))
+    chunks = query_chunks(query, 0, StreamSettings("i", NO_TRAIL, 60))
     assert (await anext(chunks)).count(b"\n\n") == 100
     await chunks.aclose()
 

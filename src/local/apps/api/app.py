@@ -7,16 +7,15 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from local.apps.api.context import ApiContext
-from local.apps.api.doorkeeper import Doorkeeper
 from local.apps.api.errors import handle_errors
-from local.apps.api.guards import Policy
-from local.apps.api.json_body import Json
+from local.apps.api.guard_middleware import GuardMiddleware, GuardPolicy
+from local.apps.api.json_body import JsonResponse
 from local.apps.api.routes import attachments, bus_events, feedback, health, memory, openai, query, sessions
 
 NOUNS = (health, query, attachments, sessions, bus_events, openai, memory, feedback)
 
 
-def create_app(context: ApiContext, policy: Policy) -> ASGIApp:
+def create_app(context: ApiContext, policy: GuardPolicy) -> ASGIApp:
     """Every route, behind the guards. GET /openapi.json describes them."""
     app = FastAPI(title="LoCAL2", version=context.version, docs_url=None, redoc_url=None, redirect_slashes=False)
     handle_errors(app)
@@ -26,9 +25,9 @@ def create_app(context: ApiContext, policy: Policy) -> ASGIApp:
     @app.get("/")
     async def index() -> Response:
         """What there is."""
-        return Json({"name": "LoCAL2", "version": context.version, "routes": _listing(app)})
+        return JsonResponse({"name": "LoCAL2", "version": context.version, "routes": _listing(app)})
 
-    return Doorkeeper(app, policy)
+    return GuardMiddleware(app, policy)
 
 
 def _listing(app: FastAPI) -> list[str]:

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 from pydantic_core import from_json, to_json
 
-from local.apps.api.sse import KEEP_ALIVE, sse, ticking
-from local.apps.api.streamed import Chunks
+from local.apps.api.event_stream import KEEP_ALIVE, Chunks, sse, ticking
 from local.bus.bus import Bus
 from local.protocol.envelope import Envelope
 from local.protocol.subjects import is_family, is_subject

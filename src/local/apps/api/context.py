@@ -1,15 +1,27 @@
-"""What every route works with."""
+"""What every route works with: the parts of the API, and identifiers as clients may choose them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Path
+from pydantic import StringConstraints
 
 from local.apps.api.bus_stream import BusStreams
 from local.apps.api.participant_table import ParticipantTable
 from local.apps.memories import Memories
 from local.apps.session import LoCALSession
 from local.runtime.attachments import Attachments
+
+ID_PATTERN = r"^[A-Za-z0-9._:~-]{1,128}$"
+
+Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+"""In a body: 1 to 128 letters, digits and `._:~-`."""
+
+PathId = Annotated[str, Path(pattern=ID_PATTERN)]
+"""The same in a path."""
 
 
 @dataclass(frozen=True, slots=True)

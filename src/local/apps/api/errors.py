@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from local.apps.api.json_body import Json
-from local.apps.exchange import QueryRefused
+from local.apps.api.json_body import JsonResponse
 from local.errors import LocalError
+from local.queries.errors import QueryRefused
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ STATUS: Mapping[str, int] = {
 }
 
 
-class Refusal(LocalError):
+class RequestRefused(LocalError):
     """A request that is turned down. `kind` is one of `STATUS`, `param` the field at fault if there is one."""
 
     def __init__(self, kind: str, message: str, param: str | None = None) -> None:
@@ -69,8 +69,8 @@ def error_response(path: str, error: LocalError, headers: Mapping[str, str] | No
     if status in (429, 503):
         headers = {"retry-after": RETRY_SECONDS, **(headers or {})}
     if path.startswith(OPENAI_PREFIX):
-        return Json(openai_error(error), 400 if status == 422 else status, headers)
-    return Json({"error": {"kind": error.kind, "message": str(error)}}, status, headers)
+        return JsonResponse(openai_error(error), 400 if status == 422 else status, headers)
+    return JsonResponse({"error": {"kind": error.kind, "message": str(error)}}, status, headers)
 
 
 def openai_error(error: LocalError) -> dict[str, Any]:
@@ -94,15 +94,15 @@ def handle_errors(app: FastAPI) -> None:
     async def no_such_route(request: Request, error: HTTPException) -> Response:
         asked = f"{request.method} {request.url.path[:200]}"
         if error.status_code == 405:
-            refusal = Refusal("method_not_allowed", f"{asked}: this route does not take {request.method}")
+            refusal = RequestRefused("method_not_allowed", f"{asked}: this route does not take {request.method}")
         else:
-            refusal = Refusal("not_found", f"there is no route {asked}; GET / lists them")
+            refusal = RequestRefused("not_found", f"there is no route {asked}; GET / lists them")
         return error_response(request.url.path, refusal, error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         faults = [f"{'.'.join(str(part) for part in fault['loc'][1:])}: {fault['msg']}" for fault in error.errors()]
-        return error_response(request.url.path, Refusal("invalid", "; ".join(faults)))
+        return error_response(request.url.path, RequestRefused("invalid", "; ".join(faults)))
 
     @app.exception_handler(Exception)
     async def fault_of_ours(request: Request, error: Exception) -> Response:

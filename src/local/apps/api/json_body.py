@@ -27,7 +27,7 @@ class InvalidBody(LocalError):
         self.param = param
 
 
-class Json(Response):
+class JsonResponse(Response):
     """A JSON answer; pydantic models in `content` are written as such."""
 
     media_type = "application/json"

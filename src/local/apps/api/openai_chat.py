@@ -8,12 +8,13 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from local.apps.api.errors import openai_error
-from local.apps.api.following import batches
-from local.apps.api.sse import KEEP_ALIVE
-from local.apps.api.streamed import Chunks
-from local.apps.exchange import Event, Exchange, QueryRefused
+from local.apps.api.event_stream import KEEP_ALIVE, Chunks
+from local.apps.api.query_stream import batches
 from local.errors import LocalError
 from local.protocol.messages import ErrorInfo, ResponseGeneration, UsageInfo
+from local.queries.errors import QueryRefused
+from local.queries.live_query import LiveQuery
+from local.queries.query_events import QueryEvent
 
 Json = dict[str, Any]
 DELTAS = {"token": "content", "thinking": "reasoning"}
@@ -46,12 +47,12 @@ class Completion:
 
 
 async def completion_chunks(
-    exchange: Exchange, completion: Completion, *, include_usage: bool, keep_alive_seconds: float
+    query: LiveQuery, completion: Completion, *, include_usage: bool, keep_alive_seconds: float
 ) -> Chunks:
     """The answer as it is said; what is ready together is one chunk."""
     said = _Said(completion)
     yield completion.delta({"role": "assistant", "content": ""})
-    followed = batches(exchange, 0, tick_seconds=keep_alive_seconds)
+    followed = batches(query, 0, tick_seconds=keep_alive_seconds)
     async with aclosing(followed):
         async for events in followed:
             if chunk := b"".join([said.written(event) for event in events]):
@@ -59,7 +60,7 @@ async def completion_chunks(
             elif not events:
                 yield KEEP_ALIVE
     try:
-        response = await answer_to(exchange)
+        response = await answer_to(query)
     except LocalError as error:
         yield _data(openai_error(error))
         return
@@ -74,9 +75,9 @@ async def completion_chunks(
     )
 
 
-async def answer_to(exchange: Exchange) -> ResponseGeneration:
+async def answer_to(query: LiveQuery) -> ResponseGeneration:
     """The answer, complete or cut short by a cancel. Raises `QueryRefused` for a turn that failed."""
-    response = await exchange.outcome()
+    response = await query.outcome()
     if response.status == "failed":
         error = response.error or ErrorInfo(kind="failed", message="the turn failed")
         raise QueryRefused(error.kind, error.message)
@@ -91,7 +92,7 @@ class _Said:
         self._begun_again = False
         self.content = ""
 
-    def written(self, event: Event) -> bytes:
+    def written(self, event: QueryEvent) -> bytes:
         """A streamed fragment; nothing once the answer was begun again by a restarted generator."""
         self._begun_again = self._begun_again or event.kind == "snapshot"
         if self._begun_again or event.kind not in DELTAS:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from local.apps.api.errors import Refusal
+from local.apps.api.errors import RequestRefused
 
 _DATA_URL = re.compile(r"data:[\w.+/-]*;base64,")
 EARLIER_PICTURE = "[a picture was here]"
@@ -85,28 +85,30 @@ class ChatRequest(BaseModel):
 
 
 def as_query(request: ChatRequest) -> tuple[str, list[dict[str, str]]]:
-    """The last message as the query, and the messages before it as its history. Raises `Refusal`."""
+    """The last message as the query, and the messages before it as its history. Raises `RequestRefused`."""
     if request.tools or request.functions:
         param = "tools" if request.tools else "functions"
-        raise Refusal("invalid", "tools of the client are not supported; LoCAL2 uses its own", param)
+        raise RequestRefused("invalid", "tools of the client are not supported; LoCAL2 uses its own", param)
     if request.n not in (None, 1):
-        raise Refusal("invalid", "n: one answer is given", "n")
+        raise RequestRefused("invalid", "n: one answer is given", "n")
     *earlier, last = request.messages
     if last.role != "user" or not last.text.strip():
-        raise Refusal("invalid", "messages: the last one must be a user's and say something", "messages")
+        raise RequestRefused("invalid", "messages: the last one must be a user's and say something", "messages")
     return last.text, [message.as_history for message in earlier]
 
 
 def pictures(request: ChatRequest) -> list[bytes]:
-    """The pictures of the last message. Raises `Refusal` for one that is not in the request itself."""
+    """The pictures of the last message. Raises `RequestRefused` for one that is not in the request itself."""
     return [_picture(url) for url in request.messages[-1].picture_urls]
 
 
 def _picture(url: str) -> bytes:
     start = _DATA_URL.match(url)
     if start is None:
-        raise Refusal("invalid", "messages: a picture must be a data: URL in base64; no other is fetched", "messages")
+        raise RequestRefused(
+            "invalid", "messages: a picture must be a data: URL in base64; no other is fetched", "messages"
+        )
     try:
         return base64.b64decode(url[start.end() :], validate=True)
     except binascii.Error as error:
-        raise Refusal("invalid", f"messages: a picture is no base64: {error}", "messages") from None
+        raise RequestRefused("invalid", f"messages: a picture is no base64: {error}", "messages") from None

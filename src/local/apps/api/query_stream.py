@@ -2,16 +2,59 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from pydantic_core import to_json
 
-from local.apps.api.answers import answer_of
-from local.apps.api.following import Trail, batches
-from local.apps.api.sse import KEEP_ALIVE, sse
-from local.apps.api.streamed import Chunks
-from local.apps.exchange import Event, Exchange
+from local.apps.api.event_stream import KEEP_ALIVE, Chunks, sse, ticking
+from local.queries.live_query import LiveQuery
+from local.queries.query_events import QueryEvent
+
+Batches = AsyncGenerator[list[QueryEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """For how many seconds after an answer was given its judgements are waited for at most, and which are `awaited()`
+    at this moment; see `Judgements.settled`. `clock` gives seconds since 1970."""
+
+    seconds: float
+    awaited: Callable[[], frozenset[str]]
+    clock: Callable[[], float] = time.time
+
+    def seconds_left(self, query: LiveQuery) -> float:
+        """How long there may yet be something to wait for; none or less if there is not."""
+        if not query.lacks(self.awaited()):
+            return 0.0
+        return min(query.view.answered_at + self.seconds - self.clock(), self.seconds)
+
+
+NO_TRAIL = Trail(0.0, frozenset)
+
+
+async def batches(query: LiveQuery, after: int | None, *, tick_seconds: float, trail: Trail = NO_TRAIL) -> Batches:
+    """The events after number `after` up to the end and its trail; those that are ready together are one batch.
+
+    An empty batch every `tick_seconds` says that nothing has happened. The trail ends as soon as nothing is awaited any
+    more, which is looked at as often.
+    """
+    with query.watched() as changed, ticking(tick_seconds, changed.set):
+        seen = after
+        while True:
+            changed.clear()
+            events = query.events.after(seen)
+            seen = events[-1].number if events else seen
+            yield events
+            left = trail.seconds_left(query) if query.view.ended else None
+            if left is not None and left <= 0 and query.has_nothing_after(seen):
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):  # never around a yield, which may end in another task
+                    await changed.wait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +74,16 @@ def number_after(last_event_id: str | None, instance: str) -> int | None:
     return int(number) if of == instance and number.isascii() and number.isdecimal() and len(number) < 16 else None
 
 
-async def query_chunks(exchange: Exchange, after: int | None, settings: StreamSettings) -> Chunks:
+async def query_chunks(query: LiveQuery, after: int | None, settings: StreamSettings) -> Chunks:
     """The events after number `after` up to the answer and its trail."""
-    followed = batches(exchange, after, tick_seconds=settings.keep_alive_seconds, trail=settings.trail)
+    followed = batches(query, after, tick_seconds=settings.keep_alive_seconds, trail=settings.trail)
     async with aclosing(followed):
         async for events in followed:
-            yield b"".join([_event(event, exchange, settings.instance) for event in events]) or KEEP_ALIVE
+            yield b"".join([_event(event, query, settings.instance) for event in events]) or KEEP_ALIVE
 
 
-def _event(event: Event, exchange: Exchange, instance: str) -> bytes:
+def _event(event: QueryEvent, query: LiveQuery, instance: str) -> bytes:
     payload = event.payload
-    if event.kind == "response" and exchange.response is not None:
-        payload = to_json(answer_of(exchange, exchange.response), by_alias=True)
+    if event.kind == "response":
+        payload = to_json(query.view.as_json(), by_alias=True)  # with what was said of it so far
     return sse(event.kind, payload, f"{instance}-{event.number}")

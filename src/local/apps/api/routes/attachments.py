@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.context import ApiContext
-from local.apps.api.errors import Refusal
-from local.apps.api.guards import UPLOAD_PATH
-from local.apps.api.json_body import Json
+from local.apps.api.errors import RequestRefused
+from local.apps.api.guard_middleware import UPLOAD_PATH
+from local.apps.api.json_body import JsonResponse
 
 FileId = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, Query(min_length=1, max_length=255)]
@@ -27,18 +27,18 @@ def router(context: ApiContext) -> APIRouter:
     async def add(request: Request, name: FileName) -> Response:
         """Keep a file, whose bytes are the body, and read it. The same file again is the same attachment."""
         if request.headers.get("content-type", "").lower().startswith("multipart/"):
-            raise Refusal("unsupported_media_type", f"forms are not taken; {HINT}")
-        return Json(await context.attachments.add(name, await request.body()), 201)
+            raise RequestRefused("unsupported_media_type", f"forms are not taken; {HINT}")
+        return JsonResponse(await context.attachments.add(name, await request.body()), 201)
 
     @routes.get(UPLOAD_PATH + "/{attachment_id}")
     async def show(attachment_id: FileId) -> Response:
         """What is known of a file."""
-        return Json(await context.attachments.look_up(attachment_id))
+        return JsonResponse(await context.attachments.look_up(attachment_id))
 
     @routes.delete(UPLOAD_PATH + "/{attachment_id}")
     async def delete(attachment_id: FileId) -> Response:
         """Remove a file for good."""
         await context.attachments.delete(attachment_id)
-        return Json({"id": attachment_id, "deleted": True})
+        return JsonResponse({"id": attachment_id, "deleted": True})
 
     return routes

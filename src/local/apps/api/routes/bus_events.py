@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from local.apps.api.bus_stream import is_filter
 from local.apps.api.context import ApiContext
-from local.apps.api.errors import Refusal
-from local.apps.api.sse import EventStream
+from local.apps.api.errors import RequestRefused
+from local.apps.api.event_stream import EventStream
 
 MAX_FILTERS = 32
 
@@ -27,11 +27,11 @@ def router(context: ApiContext) -> APIRouter:
         """
         filters = subject or [""]
         if len(filters) > MAX_FILTERS:
-            raise Refusal("invalid", f"subject: at most {MAX_FILTERS} can be given", "subject")
+            raise RequestRefused("invalid", f"subject: at most {MAX_FILTERS} can be given", "subject")
         for one in filters:
             if not is_filter(one):
                 text = f"subject: {one[:200]!r} is neither a subject nor a family, which ends in a dot"
-                raise Refusal("invalid", text, "subject")
+                raise RequestRefused("invalid", text, "subject")
         return EventStream(context.bus_streams.chunks(filters))
 
     return routes

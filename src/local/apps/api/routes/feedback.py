@@ -9,10 +9,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
 from starlette.requests import Request
 from starlette.responses import Response
 
-from local.apps.api.context import ApiContext
-from local.apps.api.ids import Id
-from local.apps.api.json_body import Json, read_body, takes
-from local.apps.judgements import MAIN_RESPONDENT
+from local.apps.api.context import ApiContext, Id
+from local.apps.api.json_body import JsonResponse, read_body, takes
+from local.protocol.message import MAIN_RESPONDENT
 
 MAX_COMMENT = 2_000
 
@@ -23,7 +22,7 @@ def _no_boolean(value: object) -> object:
     return value
 
 
-class Feedback(BaseModel):
+class FeedbackBody(BaseModel):
     """The body of POST /feedback. The latest rating of an answer counts; null withdraws it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -37,11 +36,11 @@ def router(context: ApiContext) -> APIRouter:
     """POST /feedback."""
     routes = APIRouter()
 
-    @routes.post("/feedback", openapi_extra=takes(Feedback))
+    @routes.post("/feedback", openapi_extra=takes(FeedbackBody))
     async def rate(request: Request) -> Response:
         """Rate an answer. 202 when that is on record; whoever learns of it may do so later."""
-        given = await read_body(request, Feedback)
+        given = await read_body(request, FeedbackBody)
         await context.session.rate(given.query_id, given.rating, given.comment, given.respondent_id)
-        return Json(given.model_dump(include={"query_id", "respondent_id", "rating"}), 202)
+        return JsonResponse(given.model_dump(include={"query_id", "respondent_id", "rating"}), 202)
 
     return routes

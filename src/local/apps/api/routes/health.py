@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from local.apps.api.context import ApiContext
-from local.apps.api.json_body import Json
+from local.apps.api.json_body import JsonResponse
 
 
 def router(context: ApiContext) -> APIRouter:
@@ -27,11 +27,11 @@ def router(context: ApiContext) -> APIRouter:
             "version": context.version,
             "participants": participants.listing(now),
         }
-        return Json(body, 200 if status == "ok" else 503)
+        return JsonResponse(body, 200 if status == "ok" else 503)
 
     @routes.get("/participants")
     async def listing() -> Response:
         """Every participant with its state, process, restarts and counters."""
-        return Json({"participants": participants.listing(context.clock())})
+        return JsonResponse({"participants": participants.listing(context.clock())})
 
     return routes

@@ -9,17 +9,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from local.apps.api.context import ApiContext
-from local.apps.api.errors import Refusal
-from local.apps.api.ids import PATTERN, PathId
-from local.apps.api.json_body import Json
-from local.apps.api.streamed import Chunks, Download
+from local.apps.api.context import ID_PATTERN, ApiContext, PathId
+from local.apps.api.errors import RequestRefused
+from local.apps.api.event_stream import Chunks, Download
+from local.apps.api.json_body import JsonResponse
 from local.protocol.memory_messages import OWNER, EngramRecord
 
 MAX_QUERY = 2_000
 END_OF_TIME = 1e11  # seconds since 1970
 
-UserId = Annotated[str, Query(pattern=PATTERN)]
+UserId = Annotated[str, Query(pattern=ID_PATTERN)]
 Question = Annotated[str, Query(max_length=MAX_QUERY)]
 Limit = Annotated[int, Query(ge=1, le=100)]
 Cursor = Annotated[str, Query(max_length=200)]
@@ -58,40 +57,42 @@ class _Memory:
         if not query.strip():
             page = await memories.ask("list", user_id, limit=limit, cursor=cursor, before=before)
             paging = {"cursor": page.cursor or None, "more_before": page.more_before}
-            return Json({"engrams": _aged(page.engrams), **paging})
+            return JsonResponse({"engrams": _aged(page.engrams), **paging})
         for name, given in (("before", before is not None), ("cursor", cursor)):
             if given:
-                raise Refusal("invalid", f"{name}: a search has no pages; leave it out, or leave out the query", name)
+                raise RequestRefused(
+                    "invalid", f"{name}: a search has no pages; leave it out, or leave out the query", name
+                )
         found = await memories.ask("search", user_id, query=query, limit=limit)
-        return Json({"hits": _aged(found.hits), "degraded": found.degraded})
+        return JsonResponse({"hits": _aged(found.hits), "degraded": found.degraded})
 
     async def show(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
         """One engram, with the facts that it is the source of and what was said about it since."""
         engram, result = await self._context.memories.engram("get", user_id, engram_id)
-        return Json({"engram": _aged([engram])[0], "facts": result.facts, "changes": result.changes})
+        return JsonResponse({"engram": _aged([engram])[0], "facts": result.facts, "changes": result.changes})
 
     async def delete(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
         """Remove an engram for good, and the exchange that it remembers. Others may repeat it: their ids are told."""
         engram, result = await self._context.memories.engram("delete", user_id, engram_id)
         self._context.session.forget(engram_id, engram.query_id)
         told = {"engram_id": engram_id, "query_id": engram.query_id, "deleted": True}
-        return Json({**told, "repeated_in": result.repeated_in})
+        return JsonResponse({**told, "repeated_in": result.repeated_in})
 
     async def pin(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
         """Have what the user said there in every conversation."""
         await self._context.memories.engram("pin", user_id, engram_id)
-        return Json({"engram_id": engram_id, "pinned": True})
+        return JsonResponse({"engram_id": engram_id, "pinned": True})
 
     async def unpin(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
         """Undo that."""
         await self._context.memories.engram("unpin", user_id, engram_id)
-        return Json({"engram_id": engram_id, "pinned": False})
+        return JsonResponse({"engram_id": engram_id, "pinned": False})
 
     async def facts(self, history: bool = False, user_id: UserId = OWNER) -> Response:
         """What the user has stated and still holds, with `history` also what does not; and the pinned lines as the
         model reads them."""
         result = await self._context.memories.ask("facts", user_id, history=history or None)
-        return Json({"facts": result.facts, "pinned": result.lines, "left_out": result.left_out})
+        return JsonResponse({"facts": result.facts, "pinned": result.lines, "left_out": result.left_out})
 
     async def export(self, user_id: UserId = OWNER) -> Response:
         """Everything that is kept of a user, one JSON object on each line."""

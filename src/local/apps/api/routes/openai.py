@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.context import ApiContext
-from local.apps.api.errors import Refusal
-from local.apps.api.json_body import Json, read_body, takes
+from local.apps.api.errors import RequestRefused
+from local.apps.api.event_stream import EventStream
+from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.openai_chat import Completion, answer_to, completion_chunks
 from local.apps.api.openai_request import ChatRequest, as_query, pictures
-from local.apps.api.sse import EventStream
 from local.protocol.envelope import new_id
 
 
@@ -25,16 +25,16 @@ def router(context: ApiContext) -> APIRouter:
     async def complete(request: Request) -> Response:
         """Answer a conversation. The messages sent are the history; no session is kept."""
         asked = await read_body(request, ChatRequest)
-        query, history = as_query(asked)
+        text, history = as_query(asked)
         query_id = new_id()
         attachments = [await _kept(context, data) for data in pictures(asked)]
-        exchange = context.session.ask(query, attachments=attachments, query_id=query_id, history=history)
+        query = context.session.ask(text, attachments=attachments, query_id=query_id, history=history)
         completion = Completion(query_id, asked.model, int(time.time()))
         if not asked.stream:
-            return Json(completion.whole(await answer_to(exchange)))
-        await exchange.accepted()
+            return JsonResponse(completion.whole(await answer_to(query)))
+        await query.accepted()
         chunks = completion_chunks(
-            exchange,
+            query,
             completion,
             include_usage=asked.includes_usage,
             keep_alive_seconds=context.keep_alive_seconds,
@@ -46,14 +46,14 @@ def router(context: ApiContext) -> APIRouter:
         """The model that answers; another name in a request changes nothing."""
         names = [context.participants.model] if context.participants.model else []
         data = [{"id": name, "object": "model", "created": 0, "owned_by": "local2"} for name in names]
-        return Json({"object": "list", "data": data})
+        return JsonResponse({"object": "list", "data": data})
 
     return routes
 
 
 async def _kept(context: ApiContext, data: bytes) -> str:
-    """A picture as an attachment. Raises `Refusal` for what is none."""
+    """A picture as an attachment. Raises `RequestRefused` for what is none."""
     kept = await context.attachments.add("picture", data)
     if not kept.is_picture:
-        raise Refusal("invalid", f"messages: {kept.media_type} is no picture; send text as text", "messages")
+        raise RequestRefused("invalid", f"messages: {kept.media_type} is no picture; send text as text", "messages")
     return kept.id

@@ -10,17 +10,15 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from starlette.requests import Request
 from starlette.responses import Response
 
-from local.apps.api.answers import answer_of, cancelled_unbegun, recorded, state_of
-from local.apps.api.context import ApiContext
-from local.apps.api.errors import Refusal
-from local.apps.api.following import Trail
-from local.apps.api.ids import Id, PathId
-from local.apps.api.json_body import Json, read_body, takes
-from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
-from local.apps.api.sse import EventStream
-from local.apps.exchange import Exchange, QueryRefused
-from local.apps.judgements import CRITIQUE, PAIRWISE
+from local.apps.api.context import ApiContext, Id, PathId
+from local.apps.api.errors import RequestRefused
+from local.apps.api.event_stream import EventStream
+from local.apps.api.json_body import JsonResponse, read_body, takes
+from local.apps.api.query_stream import StreamSettings, Trail, number_after, query_chunks
 from local.errors import AttachmentMissing
+from local.queries.errors import QueryRefused
+from local.queries.judgements import CRITIQUE, PAIRWISE
+from local.queries.live_query import LiveQuery
 
 EVENTS = "text/event-stream"
 CRITIC, SECOND_RESPONDENT = "critic", "generator_b"
@@ -35,7 +33,7 @@ def _not_blank(text: str) -> str:
     return text
 
 
-class Ask(BaseModel):
+class QueryBody(BaseModel):
     """The body of POST /query. Without a session_id the query is a session of its own."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -52,7 +50,7 @@ def router(context: ApiContext) -> APIRouter:
     """The routes under /query."""
     routes = APIRouter()
     queries = _Queries(context)
-    routes.add_api_route("/query", queries.ask, methods=["POST"], openapi_extra=takes(Ask))
+    routes.add_api_route("/query", queries.ask, methods=["POST"], openapi_extra=takes(QueryBody))
     routes.add_api_route("/query/{query_id}", queries.look_up, methods=["GET"])
     routes.add_api_route("/query/{query_id}/events", queries.follow, methods=["GET"])
     routes.add_api_route("/query/{query_id}/cancel", queries.cancel, methods=["POST"])
@@ -70,9 +68,9 @@ class _Queries:
         cancelled, even before its turn came, is answered with 200 and status "cancelled"; a failed turn with 502 and
         what there is of its answer.
         """
-        asked = await read_body(request, Ask)
+        asked = await read_body(request, QueryBody)
         await self._check_attachments(asked.attachments)
-        exchange = self._session.ask(
+        query = self._session.ask(
             asked.query,
             attachments=asked.attachments,
             query_id=asked.query_id,
@@ -81,48 +79,50 @@ class _Queries:
             incognito=asked.incognito,
         )
         if not asked.wait:
-            await exchange.accepted()
-            return Json({"query_id": exchange.query_id, "session_id": exchange.session_id}, 202)
+            await query.accepted()
+            return JsonResponse({"query_id": query.query_id, "session_id": query.view.session_id}, 202)
         if EVENTS in request.headers.get("accept", ""):
-            await exchange.accepted()
-            return self._stream(exchange, request.headers.get("last-event-id"))
-        return await _whole(exchange)
+            await query.accepted()
+            return self._stream(query, request.headers.get("last-event-id"))
+        return await _whole(query)
 
     async def look_up(self, query_id: PathId) -> Response:
         """A query's answer with its scores, or what was said so far."""
-        exchange = self._session.exchange(query_id)
-        if exchange is not None and exchange.response is not None:
-            await self._session.judgements(query_id)
-            return Json(answer_of(exchange, exchange.response))
-        if exchange is not None and not exchange.ended:
-            return Json(state_of(exchange))
-        record = await self._session.recall(query_id)
-        return Json(recorded(record, await self._session.judgements(query_id)))
+        live = self._session.live(query_id)
+        if live is not None and not live.view.ended:
+            return JsonResponse(live.view.as_json())
+        if live is not None and live.view.failure is None:
+            view = live.view
+            await self._session.recall_judgements(live)
+        else:
+            view = await self._session.recall(query_id)
+            await self._session.recall_judgements(view)
+        return JsonResponse(view.as_json())
 
     async def follow(self, query_id: PathId, last_event_id: Annotated[str | None, Header()] = None) -> Response:
         """A query's events. 204, which ends an EventSource, for a client that has them all when no more will come."""
-        exchange = self._session.exchange(query_id)
-        if exchange is None or exchange.refused:
-            record = await self._session.recall(query_id)
-            exchange = self._session.ask(record["query"], query_id=query_id, session_id=record["session_id"])
-            await exchange.accepted()
-            await self._session.judgements(query_id)
+        query = self._session.live(query_id)
+        if query is None or query.view.failure is not None:
+            view = await self._session.recall(query_id)
+            query = self._session.ask(view.query or "", query_id=query_id, session_id=view.session_id)
+            await query.accepted()
+            await self._session.recall_judgements(query)
         seen = number_after(last_event_id, self._context.instance)
-        if exchange.has_nothing_after(seen):
-            await self._session.judgements(query_id)  # what this door has not heard is on record
-            if exchange.has_nothing_after(seen) and self._trail().seconds_left(exchange) <= 0:
+        if query.has_nothing_after(seen):
+            await self._session.recall_judgements(query)  # what this door has not heard is on record
+            if query.has_nothing_after(seen) and self._trail().seconds_left(query) <= 0:
                 return Response(status_code=204)
-        return self._stream(exchange, last_event_id)
+        return self._stream(query, last_event_id)
 
     async def cancel(self, query_id: PathId) -> Response:
         """Stop a query: 202 if it was still open, else 200 with how it ended."""
-        exchange = self._session.exchange(query_id)
-        if exchange is None or exchange.ended:
-            record = await self._session.recall(query_id)
-            if record["status"] != "open":
-                return Json({"query_id": query_id, "status": record["status"]})
+        live = self._session.live(query_id)
+        if live is None or live.view.ended:
+            view = await self._session.recall(query_id)
+            if view.status != "open":
+                return JsonResponse({"query_id": query_id, "status": view.status})
         await self._session.cancel(query_id)
-        return Json({"query_id": query_id, "status": "cancelling"}, 202)
+        return JsonResponse({"query_id": query_id, "status": "cancelling"}, 202)
 
     async def _check_attachments(self, ids: Sequence[str]) -> None:
         """Refuse at once what the turn would fail of."""
@@ -130,13 +130,13 @@ class _Queries:
             for attachment_id in ids:
                 await self._context.attachments.look_up(attachment_id)
         except AttachmentMissing as error:
-            raise Refusal("invalid", f"attachments: {error}", "attachments") from None
+            raise RequestRefused("invalid", f"attachments: {error}", "attachments") from None
 
-    def _stream(self, exchange: Exchange, last_event_id: str | None) -> Response:
+    def _stream(self, query: LiveQuery, last_event_id: str | None) -> Response:
         context = self._context
         after = number_after(last_event_id, context.instance)
         settings = StreamSettings(context.instance, self._trail(), context.keep_alive_seconds)
-        return EventStream(query_chunks(exchange, after, settings))
+        return EventStream(query_chunks(query, after, settings))
 
     def _trail(self) -> Trail:
         return Trail(self._context.trail_seconds, self._awaited)
@@ -151,11 +151,11 @@ class _Queries:
         return frozenset(kind for kind in possible if kind in judges)
 
 
-async def _whole(exchange: Exchange) -> Response:
+async def _whole(query: LiveQuery) -> Response:
     try:
-        response = await exchange.outcome()
+        response = await query.outcome()
     except QueryRefused as refusal:
         if refusal.kind != "cancelled":
             raise
-        return Json(cancelled_unbegun(exchange, refusal))
-    return Json(answer_of(exchange, response), 502 if response.status == "failed" else 200)
+        return JsonResponse(query.view.as_cancelled())
+    return JsonResponse(query.view.as_json(), 502 if response.status == "failed" else 200)

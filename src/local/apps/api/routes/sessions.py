@@ -5,9 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from local.apps.api.context import ApiContext
-from local.apps.api.ids import PathId
-from local.apps.api.json_body import Json
+from local.apps.api.context import ApiContext, PathId
+from local.apps.api.json_body import JsonResponse
 
 
 def router(context: ApiContext) -> APIRouter:
@@ -18,18 +17,18 @@ def router(context: ApiContext) -> APIRouter:
     @routes.get("/sessions")
     async def listing() -> Response:
         """Every session, the most recent first."""
-        return Json(await session.look_up("sessions"))
+        return JsonResponse(await session.look_up("sessions"))
 
     @routes.get("/sessions/{session_id}")
     async def show(session_id: PathId) -> Response:
         """One session: its turns, and the messages as the model gets them."""
-        return Json(await session.look_up("session", session_id))
+        return JsonResponse(await session.look_up("session", session_id))
 
     @routes.delete("/sessions/{session_id}")
     async def delete(session_id: PathId) -> Response:
         """Remove a session for good; not while one of its queries is open. What is remembered elsewhere may repeat it:
         the ids are told, or null where no memory takes part."""
         repeated_in = await context.memories.repeated_in(session_id)  # known for as long as the session is
-        return Json({**await session.delete(session_id), "repeated_in": repeated_in})
+        return JsonResponse({**await session.delete(session_id), "repeated_in": repeated_in})
 
     return routes

@@ -5,24 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
-from local.protocol.messages import Message, QueryFailed, ResponseGeneration
 
 Judgement = CritiqueResult | PairwiseResult | UserFeedback
-MAIN_RESPONDENT = "A"
 
 CRITIQUE, PAIRWISE, FEEDBACK = "critique", "pairwise", "feedback"
 JUDGEMENTS: dict[type[Judgement], str] = {CritiqueResult: CRITIQUE, PairwiseResult: PAIRWISE, UserFeedback: FEEDBACK}
 
 
-def leaves_nothing_to_compare(message: Message) -> bool:
-    """Whether another respondent has ended without an answer."""
-    is_end = isinstance(message, QueryFailed | ResponseGeneration) and message.respondent_id != MAIN_RESPONDENT
-    return is_end and getattr(message, "status", "failed") != "answered"
-
-
 class Judgements:
-    """A critic's word, the comparison with the second respondent's answer, and the user's latest rating; those of the
-    main respondent's answer alone. They come live and are found on record, so each is taken once, by its envelope."""
+    """A critic's word, the comparison with the second respondent's answer, and the user's latest rating. They come live
+    and are found on record, so each is taken once, by its envelope."""
 
     def __init__(self) -> None:
         self._latest: dict[str, Judgement] = {}
@@ -31,7 +23,7 @@ class Judgements:
 
     @property
     def settled(self) -> frozenset[str]:
-        """Which of them have come, or never will."""
+        """Which kinds have come, or never will."""
         return frozenset(self._latest) | self._ruled_out
 
     def rule_out(self, kind: str) -> None:
@@ -39,8 +31,8 @@ class Judgements:
         self._ruled_out.add(kind)
 
     def hear(self, message: Judgement, envelope_id: str) -> bool:
-        """Take one in; says whether it was news."""
-        if envelope_id in self._heard or getattr(message, "respondent_id", MAIN_RESPONDENT) != MAIN_RESPONDENT:
+        """Take a judgement in; says whether it was news."""
+        if envelope_id in self._heard:
             return False
         self._heard.add(envelope_id)
         kind = JUDGEMENTS[type(message)]

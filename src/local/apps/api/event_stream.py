@@ -1,15 +1,40 @@
-"""A response that is written as it comes to be."""
+"""Responses that are written as they come to be: server-sent events, and downloads."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 Chunks = AsyncGenerator[bytes, None]
+KEEP_ALIVE = b": keep-alive\n\n"
+
+
+def sse(event: str, data: bytes, number: str = "") -> bytes:
+    """One event. `data` is one line."""
+    id_line = f"id: {number}\n" if number else ""
+    return b"%sevent: %s\ndata: %s\n\n" % (id_line.encode(), event.encode(), data)
+
+
+@contextmanager
+def ticking(seconds: float, tick: Callable[[], object]) -> Iterator[None]:
+    """Call `tick` every so many seconds for as long as the block lasts."""
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+
+    def go_on() -> None:
+        nonlocal timer
+        tick()
+        timer = loop.call_later(seconds, go_on)
+
+    timer = loop.call_later(seconds, go_on)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class Streamed(Response):
@@ -54,6 +79,15 @@ class Download(Streamed):
 
     def __init__(self, chunks: Chunks, name: str) -> None:
         super().__init__(chunks, {"cache-control": "no-store", "content-disposition": f'attachment; filename="{name}"'})
+
+
+class EventStream(Streamed):
+    """Chunks of whole events."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, chunks: Chunks) -> None:
+        super().__init__(chunks, {"cache-control": "no-store", "x-accel-buffering": "no"})
 
 
 async def _left(receive: Receive) -> None:

@@ -15,7 +15,7 @@ from pydantic import Field
 from local.apps.api.app import create_app
 from local.apps.api.bus_stream import BusStreams
 from local.apps.api.context import ApiContext
-from local.apps.api.guards import MEGABYTE, Policy, hosts_of
+from local.apps.api.guard_middleware import MEGABYTE, GuardPolicy, hosts_of
 from local.apps.api.participant_table import ParticipantTable
 from local.apps.api.server import serving
 from local.apps.listener import require_token
@@ -41,7 +41,7 @@ class ApiConfig(Settings):
     api_token: str | None = Field(None, min_length=1, repr=False)
 
 
-class ApiDoor(Participant):
+class ApiParticipant(Participant):
     """Lets HTTP clients in: asks for them, and shows them the bus."""
 
     name = "api"
@@ -60,7 +60,7 @@ class ApiDoor(Participant):
         require_token(address, config.api_token)
         self._attachments = Attachments(data_dir, config.max_attachment_mb * MEGABYTE)
         max_upload = self._attachments.max_bytes
-        self._policy = Policy(hosts_of(address, port, config.allowed_hosts), config.api_token, max_upload)
+        self._policy = GuardPolicy(hosts_of(address, port, config.allowed_hosts), config.api_token, max_upload)
 
     @classmethod
     def build(cls, config: ApiConfig, resources: Resources) -> Self:

@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps import session
-from local.apps.api.door import ApiConfig, ApiDoor
+from local.apps.api.participant import ApiConfig, ApiParticipant
 from local.config import layers_for, load
 from local.errors import ConfigError
+from local.queries import asker
 from local.runtime.participant import Resources
 
 System = Any  # of conftest.py
@@ -21,15 +21,15 @@ System = Any  # of conftest.py
 
 def test_without_a_socket_there_is_no_door() -> None:
     with pytest.raises(ConfigError, match="--api"):
-        ApiDoor.build(ApiConfig(), Resources(Path()))
+        ApiParticipant.build(ApiConfig(), Resources(Path()))
 
 
 def test_a_socket_that_others_reach_needs_a_token() -> None:
     with socket.create_server(("0.0.0.0", 0)) as listener:
         resources = Resources(Path(), listener=listener)
         with pytest.raises(ConfigError, match="LOCAL2_API_TOKEN"):
-            ApiDoor.build(ApiConfig(), resources)
-        ApiDoor.build(ApiConfig(api_token="secret"), resources)
+            ApiParticipant.build(ApiConfig(), resources)
+        ApiParticipant.build(ApiConfig(api_token="secret"), resources)
 
 
 def test_the_defaults_are_those_of_the_file(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ async def test_with_a_token_only_health_is_open(system: System) -> None:
 async def test_a_query_that_the_journal_does_not_confirm_is_503(
     bare_system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session.Patience, "__init__", _impatient(session.Patience.__init__))
+    monkeypatch.setattr(asker.AskTimeouts, "__init__", _impatient(asker.AskTimeouts.__init__))
     async with bare_system.door() as client:
         refused = await client.post("/query", json={"query": "hello"})
     assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "not_confirmed")

@@ -1,8 +1,32 @@
-"""How a door fails whoever asks it, through no fault of theirs."""
+"""How a query ends without an answer, for whoever asked it."""
 
 from __future__ import annotations
 
 from local.errors import LocalError
+
+
+class QueryRefused(LocalError):
+    """A query ended without an answer; `kind` and text are the generator's."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class QueryIdTaken(QueryRefused):
+    """The id is that of a query with another text."""
+
+    def __init__(self, query_id: str) -> None:
+        super().__init__("conflict", f"query_id {query_id} was used for another query; take a new one")
+
+
+class QueryDeleted(LocalError):
+    """A query of this id was asked once, and it, or how it ended, was deleted."""
+
+    kind = "deleted"
+
+    def __init__(self, query_id: str) -> None:
+        super().__init__(f"query_id {query_id} was used for a query that was deleted; take a new one")
 
 
 class NotAccepted(LocalError):
@@ -24,7 +48,7 @@ class GeneratorSilent(LocalError):
         super().__init__(f"nothing was heard of the generator for {seconds:g} s; {text}")
 
 
-class AnswerOnItsWay(LocalError):
+class AnswerNotOnRecord(LocalError):
     """A query is answered, and the journal has not been given the answer yet."""
 
     kind = "unavailable"
@@ -35,8 +59,8 @@ class AnswerOnItsWay(LocalError):
         )
 
 
-class DoorStopping(LocalError):
-    """This door closes; queries that were accepted go on without it."""
+class AskerStopping(LocalError):
+    """Whoever asked stops; queries that were accepted go on."""
 
     kind = "stopping"
 

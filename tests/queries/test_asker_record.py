@@ -1,4 +1,4 @@
-"""A door's session and the record: accepted is what is on it, and what was missed is found there."""
+"""An asker and the record: accepted is what is on it, and what was missed is found there."""
 
 from __future__ import annotations
 
@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
-from local.apps.door_errors import GeneratorSilent, NotAccepted
-from local.apps.exchange import Exchange, QueryRefused
-from local.apps.record import query_envelope_id
-from local.apps.session import LoCALSession, Patience
-from local.errors import RequestTimeout
 from local.journal.client.record import messages_on_record
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import JournalRead, JournalRedact, JournalRedacted
-from local.protocol.judgement_messages import UserFeedback
 from local.protocol.messages import (
     ConversationRequest,
     ConversationResult,
@@ -25,9 +19,12 @@ from local.protocol.messages import (
     QueryFailed,
     ResponseGeneration,
 )
+from local.queries.asker import Asker, AskTimeouts, query_envelope_id
+from local.queries.errors import GeneratorSilent, NotAccepted, QueryRefused
+from local.queries.live_query import LiveQuery
 
-HASTY = Patience(first_look=0.01, last_look=0.02, while_silent=0.1)
-EAGER = Patience(first_look=0.01)
+HASTY = AskTimeouts(first_look=0.01, last_look=0.02, while_silent=0.1)
+EAGER = AskTimeouts(first_look=0.01)
 
 Stage = Any  # of conftest.py
 
@@ -38,12 +35,12 @@ async def on_record(stage: Stage, kind: type[Message]) -> list[tuple[Message, En
     return await messages_on_record(bus, "q", [kind], 5)
 
 
-async def outcome(exchange: Exchange) -> ResponseGeneration:
-    return await asyncio.wait_for(exchange.outcome(), 5)
+async def outcome(query: LiveQuery) -> ResponseGeneration:
+    return await asyncio.wait_for(query.outcome(), 5)
 
 
 async def test_the_same_id_with_another_text_at_another_door_ends_only_that_one(stage: Stage) -> None:
-    ours, theirs = await stage.session(), await stage.session()
+    ours, theirs = await stage.asker(), await stage.asker()
     first = ours.ask("really?", query_id="q")
     await asyncio.wait_for(first.accepted(), 5)
     second = theirs.ask("why?", query_id="q")
@@ -56,110 +53,110 @@ async def test_the_same_id_with_another_text_at_another_door_ends_only_that_one(
 async def test_a_query_is_accepted_when_the_journal_has_it_and_is_sent_in_one_envelope_until_then(
     bare_stage: Stage,
 ) -> None:
-    session, stage = await bare_stage.session(), bare_stage
-    exchange = session.ask("really?", query_id="q")
+    asker, stage = await bare_stage.asker(), bare_stage
+    query = asker.ask("really?", query_id="q")
     first, again = await stage.generator.hears(), await stage.generator.hears()
     assert first.id == again.id == query_envelope_id("q")
-    assert not exchange.is_accepted
+    assert not query.is_accepted
     await stage.journal()
-    await asyncio.wait_for(exchange.accepted(), 5)
+    await asyncio.wait_for(query.accepted(), 5)
 
 
 async def test_a_query_that_is_on_record_is_not_sent_again(stage: Stage) -> None:
-    session = await stage.session(HASTY)
-    exchange = session.ask("really?")
+    asker = await stage.asker(HASTY)
+    query = asker.ask("really?")
     await stage.generator.hears()
     with pytest.raises(GeneratorSilent):
-        await outcome(exchange)
+        await outcome(query)
     assert stage.generator.heard.empty()
 
 
 @pytest.mark.parametrize("end", ["answer", "failure"])
 async def test_an_end_that_was_lost_on_its_way_is_found_on_record(stage: Stage, end: str) -> None:
-    session = await stage.session(EAGER, deaf_to=(b"response.generation", b"query.failed"))
-    exchange = session.ask("really?")
+    asker = await stage.asker(EAGER, deaf_to=(b"response.generation", b"query.failed"))
+    query = asker.ask("really?")
     heard = await stage.generator.hears()
     if end == "answer":
         await stage.generator.answers(heard)
-        assert (await outcome(exchange)).answer == "Yes."
+        assert (await outcome(query)).answer == "Yes."
     else:
-        failure = QueryFailed(query_id=exchange.query_id, error=ErrorInfo(kind="busy", message="too many"))
+        failure = QueryFailed(query_id=query.query_id, error=ErrorInfo(kind="busy", message="too many"))
         await stage.generator.says(heard, failure)
         with pytest.raises(QueryRefused, match="too many"):
-            await outcome(exchange)
+            await outcome(query)
 
 
 async def test_an_answer_from_before_this_door_is_given_at_once(stage: Stage) -> None:
-    earlier = await stage.session()
+    earlier = await stage.asker()
     first = earlier.ask("really?", query_id="q", session_id="s")
     await stage.generator.answers(await stage.generator.hears())
     await outcome(first)
-    later = (await stage.session()).ask("really?", query_id="q")
+    later = (await stage.asker()).ask("really?", query_id="q")
     assert (await outcome(later)).answer == "Yes."
-    assert later.session_id == "s"
+    assert later.view.session_id == "s"
 
 
 async def test_a_query_that_nobody_confirms_is_given_up_and_can_be_asked_again(bare_stage: Stage) -> None:
-    session, stage = await bare_stage.session(Patience(until_accepted=0.1)), bare_stage
+    asker, stage = await bare_stage.asker(AskTimeouts(until_accepted=0.1)), bare_stage
     with pytest.raises(NotAccepted, match=r"not confirmed within 0\.1 s; ask again with the same query_id"):
-        await outcome(session.ask("really?", query_id="q"))
+        await outcome(asker.ask("really?", query_id="q"))
     await stage.journal()
-    patient = await stage.session()
-    exchange = patient.ask("really?", query_id="q")
-    await asyncio.wait_for(exchange.accepted(), 5)
+    patient = await stage.asker()
+    query = patient.ask("really?", query_id="q")
+    await asyncio.wait_for(query.accepted(), 5)
     await stage.generator.answers(await stage.generator.hears())
-    assert (await outcome(exchange)).answer == "Yes."
+    assert (await outcome(query)).answer == "Yes."
 
 
 async def test_a_generator_that_falls_silent_for_good_is_not_waited_for(stage: Stage) -> None:
-    session = await stage.session(HASTY)
-    exchange = session.ask("really?")
-    await stage.generator.says(await stage.generator.hears(), QueryAccepted(query_id=exchange.query_id))
+    asker = await stage.asker(HASTY)
+    query = asker.ask("really?")
+    await stage.generator.says(await stage.generator.hears(), QueryAccepted(query_id=query.query_id))
     with pytest.raises(GeneratorSilent, match="the query is on record"):
-        await outcome(exchange)
+        await outcome(query)
 
 
 async def test_a_generator_that_thinks_for_long_is_waited_for_as_long_as_it_says_that_it_does(stage: Stage) -> None:
-    session = await stage.session(Patience(first_look=0.01, while_silent=0.05))
+    asker = await stage.asker(AskTimeouts(first_look=0.01, while_silent=0.05))
     bus = await stage.bus("record")
     looks: asyncio.Queue[Envelope] = asyncio.Queue()
     bus.subscribe(ConversationRequest.subject + "query", looks.put_nowait)
     await bus.ready()
-    exchange = session.ask("really?")
+    query = asker.ask("really?")
     heard = await stage.generator.hears()
     for _ in range(4):
         look = await asyncio.wait_for(looks.get(), 5)
         record = ConversationResult(verb="query", value={"query": "really?", "status": "open"})
         await bus.publish(record, look.trace(), in_reply_to=look.id)
     await stage.generator.answers(heard)
-    assert (await outcome(exchange)).answer == "Yes."
+    assert (await outcome(query)).answer == "Yes."
 
 
 async def test_a_record_of_another_query_under_the_same_id_is_a_conflict(stage: Stage) -> None:
     """As when the journal was lost and the generator's record was not."""
-    session = await stage.session(EAGER)
+    asker = await stage.asker(EAGER)
     bus = await stage.bus("record")
     looks: asyncio.Queue[Envelope] = asyncio.Queue()
     bus.subscribe(ConversationRequest.subject + "query", looks.put_nowait)
     await bus.ready()
-    exchange = session.ask("really?", query_id="q")
+    query = asker.ask("really?", query_id="q")
     look = await asyncio.wait_for(looks.get(), 5)
     record = ConversationResult(verb="query", value={"query": "why?", "status": "answered"})
     await bus.publish(record, look.trace(), in_reply_to=look.id)
     with pytest.raises(QueryRefused, match="used for another query"):
-        await outcome(exchange)
+        await outcome(query)
 
 
 async def test_an_answer_that_the_journal_has_lost_and_the_generator_cannot_tell_is_not_open(stage: Stage) -> None:
-    session, bus = await stage.session(), await stage.bus("record")
+    asker, bus = await stage.asker(), await stage.bus("record")
     looks: asyncio.Queue[Envelope] = asyncio.Queue()
     bus.subscribe(ConversationRequest.subject + "query", looks.put_nowait)
     await bus.ready()
-    exchange = session.ask("really?", query_id="q")
+    query = asker.ask("really?", query_id="q")
     await stage.generator.answers(await stage.generator.hears(), "Yes, of course.")
-    await outcome(exchange)
+    await outcome(query)
     assert (await bus.request(JournalRedact(mentioned='"Yes, of course."'), JournalRedacted, 5)).count == 1
-    recalling = asyncio.create_task(session.recall("q"))
+    recalling = asyncio.create_task(asker.recall("q"))
     for _ in range(2):  # with what is in the journal, and alone
         look = await asyncio.wait_for(looks.get(), 5)
         failure = ConversationResult(verb="query", error=ErrorInfo(kind="store_failed", message="the disk is broken"))
@@ -169,53 +166,34 @@ async def test_an_answer_that_the_journal_has_lost_and_the_generator_cannot_tell
 
 
 async def test_looks_at_the_record_become_rarer(stage: Stage) -> None:
-    patience = Patience(first_look=0.02, last_look=0.04, while_silent=0.5)
-    session = await stage.session(patience)
+    patience = AskTimeouts(first_look=0.02, last_look=0.04, while_silent=0.5)
+    asker = await stage.asker(patience)
     looks: list[Envelope] = []
     bus = await stage.bus("watcher")
     bus.subscribe(JournalRead.subject, looks.append)
     await bus.ready()
     with pytest.raises(GeneratorSilent):
-        await outcome(session.ask("really?"))
+        await outcome(asker.ask("really?"))
     assert 1 <= len(looks) <= 14  # without longer pauses it would be 25; how few there are depends on the machine
 
 
-async def test_a_refusal_that_is_on_record_is_told_again(stage: Stage, session: LoCALSession) -> None:
+async def test_a_refusal_that_is_on_record_is_told_again(stage: Stage, asker: Asker) -> None:
     busy = QueryFailed(query_id="q", error=ErrorInfo(kind="busy", message="later, under a new id"))
-    first = session.ask("really?", query_id="q")
+    first = asker.ask("really?", query_id="q")
     await stage.generator.says(await stage.generator.hears(), busy)
     with pytest.raises(QueryRefused, match="later"):
         await outcome(first)
-    second = session.ask("really?", query_id="q")
+    second = asker.ask("really?", query_id="q")
     assert second is not first
     with pytest.raises(QueryRefused, match="later"):
         await outcome(second)
 
 
 async def test_a_cancel_is_published_until_it_is_on_record(bare_stage: Stage) -> None:
-    session = await bare_stage.session()
-    cancelling = asyncio.create_task(session.cancel("q"))
+    asker = await bare_stage.asker()
+    cancelling = asyncio.create_task(asker.cancel("q"))
     first, again = await bare_stage.generator.hears(), await bare_stage.generator.hears()
     assert (first.subject, first.correlation_id, again.id) == ("query.cancel", "q", first.id)
     assert not cancelling.done()
     await bare_stage.journal()
     await asyncio.wait_for(cancelling, 5)
-
-
-async def test_an_answer_that_this_door_has_given_is_rated_though_it_is_not_on_record_yet(bare_stage: Stage) -> None:
-    stage, session = bare_stage, await bare_stage.session()
-    exchange = session.ask("really?", query_id="q", session_id="s", user_id="ann")
-    asked = await stage.generator.hears()
-    await stage.generator.answers(asked)
-    await outcome(exchange)
-    await stage.journal()
-    await asyncio.wait_for(session.rate("q", 1), 5)
-    ((feedback, envelope),) = await on_record(stage, UserFeedback)
-    assert (feedback.rating, envelope.session_id, envelope.user_id) == (1, "s", "ann")
-    assert await on_record(stage, ResponseGeneration) == []
-
-
-async def test_while_the_record_cannot_be_read_a_rating_is_put_off_and_not_refused(bare_stage: Stage) -> None:
-    session = await bare_stage.session(HASTY)
-    with pytest.raises(RequestTimeout):
-        await session.rate("q", 1)

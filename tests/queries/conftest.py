@@ -1,4 +1,4 @@
-"""A door's session against the real journal and a generator that is played by hand."""
+"""An asker against the real journal and a generator that is played by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from local.apps.session import LoCALSession, Patience
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub, MemoryTransport
 from local.journal.client.journal_client import JournalClient
@@ -23,6 +22,7 @@ from local.protocol.messages import (
     QueryReceived,
     ResponseGeneration,
 )
+from local.queries.asker import Asker, AskTimeouts
 from local.runtime.participant_runner import ParticipantRunner
 
 
@@ -62,7 +62,7 @@ class HardOfHearing(MemoryTransport):
 
 
 class Stage:
-    """A hub with a generator; a journal and sessions are added."""
+    """A hub with a generator; a journal and askers are added."""
 
     def __init__(self, stack: AsyncExitStack, folder: Path) -> None:
         self.hub, self._stack, self._folder = MemoryHub(), stack, folder
@@ -90,12 +90,14 @@ class Stage:
         self._stack.callback(stop.set)
         await ready.wait()
 
-    async def session(self, patience: Patience | None = None, deaf_to: tuple[bytes, ...] = ()) -> LoCALSession:
-        """A session that is ready."""
+    async def asker(
+        self, timeouts: AskTimeouts | None = None, deaf_to: tuple[bytes, ...] = (), kind: type[Asker] = Asker
+    ) -> Asker:
+        """An asker that is ready."""
         bus = await self.bus("door", deaf_to)
-        session = await self._stack.enter_async_context(LoCALSession(bus, patience=patience))
+        asker = await self._stack.enter_async_context(kind(bus, timeouts=timeouts))
         await bus.ready()
-        return session
+        return asker
 
 
 @pytest.fixture
@@ -116,5 +118,5 @@ async def stage(bare_stage: Stage) -> Stage:
 
 
 @pytest.fixture
-async def session(stage: Stage) -> LoCALSession:
-    return await stage.session()
+async def asker(stage: Stage) -> Asker:
+    return await stage.asker()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from local.apps.judgements import Judgements
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.queries.judgements import Judgements
 
 
 def rated(rating: int | None, at: float) -> UserFeedback:

@@ -1,0 +1,100 @@
+"""What happens to one query, as numbered events for those who follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.protocol.messages import (
+    AgentTransition,
+    GenerationThinking,
+    GenerationToken,
+    Message,
+    QueryAccepted,
+    QueryFailed,
+    QueryReceived,
+    ResponseGeneration,
+    ToolRequest,
+    ToolResult,
+)
+from local.protocol.subjects import covers
+from local.queries.judgements import CRITIQUE, FEEDBACK, PAIRWISE
+
+KEPT_EVENTS = 5_000
+SNAPSHOT = "snapshot"
+EVENT_KINDS: dict[type[Message], str] = {
+    QueryAccepted: "accepted",
+    AgentTransition: "state",
+    GenerationThinking: "thinking",
+    GenerationToken: "token",
+    ToolRequest: "tool_call",
+    ToolResult: "tool_result",
+    ResponseGeneration: "response",
+    QueryFailed: "error",
+    CritiqueResult: CRITIQUE,
+    PairwiseResult: PAIRWISE,
+    UserFeedback: FEEDBACK,
+}
+
+
+@lru_cache(1024)
+def kind_of(subject: str) -> type[Message] | None:
+    """The message class of a subject that tells of a query; None for any other subject."""
+    kinds: tuple[type[Message], ...] = (QueryReceived, *EVENT_KINDS)
+    return next((kind for kind in kinds if covers(kind.subject, subject)), None)
+
+
+class News(NamedTuple):
+    """What a message makes known: a value of `EVENT_KINDS` or "snapshot", and one line of JSON."""
+
+    kind: str
+    payload: bytes
+
+
+class QueryEvent(NamedTuple):
+    """News with its number, which counts from 1 within the query."""
+
+    number: int
+    kind: str
+    payload: bytes
+
+
+@dataclass(slots=True)
+class LogLine:
+    """A subject on the log, `t` seconds after the query was asked; `count` equal ones in a row are one line."""
+
+    subject: str
+    t: float
+    count: int = 1
+
+
+class QueryEvents:
+    """The latest events of one query. An event of kind "snapshot" replaces what was said before it: it stands for
+    events that are no longer kept, and for a turn that a restarted generator says again."""
+
+    def __init__(self, snapshot: Callable[[], bytes]) -> None:
+        """`snapshot()` is what was said so far, as one line of JSON."""
+        self._snapshot = snapshot
+        self._events: list[QueryEvent] = []
+        self._final = 0  # the number of the event that ended the query
+        self.count = 0
+
+    def add(self, news: News, *, is_end: bool) -> None:
+        """Append an event; `is_end` says whether the query has ended with it."""
+        self.count += 1
+        self._events.append(QueryEvent(self.count, *news))
+        if is_end and not self._final:
+            self._final = self.count
+        if len(self._events) >= 2 * KEPT_EVENTS:
+            del self._events[:-KEPT_EVENTS]
+
+    def after(self, number: int | None) -> list[QueryEvent]:
+        """The events after that number; if they are no longer kept, or for None, a snapshot and what it leaves out."""
+        before_kept = self.count - len(self._events)
+        if number is not None and before_kept <= number <= self.count:
+            return self._events[number - before_kept :]
+        at = self._final - 1 if self._final else self.count
+        return [QueryEvent(at, SNAPSHOT, self._snapshot()), *self._events[at - before_kept :]]

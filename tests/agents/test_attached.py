@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.attached import Attached, AttachedFiles, quote
-from local.agents.answering.config import GeneratorConfig
-from local.agents.answering.context.parts import Parts
-from local.agents.answering.context.summary import Summary
-from local.agents.answering.context.tokens import TokenMeter
+from local.agents.answering.context.prompt_parts import Parts, Summary
+from local.agents.answering.context.token_budget import TokenMeter
+from local.agents.answering.generator_config import GeneratorConfig
+from local.agents.answering.prompt_builder import Attached, AttachedFiles, quote
 from local.agents.generator import GeneratorAgent
 from local.errors import AttachmentMissing
 from local.models.chat import ContentDelta, Delta, Done, Json, ModelInfo, Usage

@@ -107,8 +107,8 @@ async def test_a_tool_call_is_on_the_bus_in_order(stage: Any, dice: Any) -> None
     assert told[1] == [
         "-> RECEIVING",
         "-> GENERATING",
-        "-> DISPATCHING_TOOL",
         "tool.request.dice",
+        "-> DISPATCHING_TOOL",  # told with the next one, which follows at once
         "-> WAITING_FOR_TOOL",
         "tool.result.dice",
         "-> GENERATING",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local.agents import generator_b as module
-from local.agents.answering.config import GeneratorConfig
+from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.arbiter import Arbiter, ArbiterConfig
 from local.agents.generator_b import CONSUMER, DELETIONS, SecondRespondent
 from local.config_models import Endpoint, ModelsConfig, Routing
@@ -259,7 +259,7 @@ async def test_of_an_exchange_that_is_forgotten_it_finishes_and_keeps_nothing(bo
 
 async def of_session(stage: Any) -> list[StoredTurn]:
     """What a second respondent that was stopped has on record."""
-    async with ConversationService(stage.database.with_name(SecondRespondent.record), "B") as record:
+    async with ConversationService(stage.database.with_name(SecondRespondent.policy.record), "B") as record:
         return await record.session("s")
 
 

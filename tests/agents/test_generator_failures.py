@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.context.window import MOST_WAITED_FOR
+from local.agents.answering.context.prompt_fitter import MOST_WAITED_FOR
 from local.errors import ModelError
 from local.journal.store.store import JournalStore
 from local.models.chat import Degraded, ThinkingDelta

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.outcome import Outcomes
+from local.agents.answering.outcomes import Outcomes
 from local.agents.generator import CANCELS, CONSUMER
 from local.models.chat import ToolCall
 from local.protocol.journal_messages import JournalAck

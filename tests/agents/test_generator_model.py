@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.config import GeneratorConfig
+from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.generator import GeneratorAgent
 from local.config_models import Endpoint, ModelsConfig, Routing
 from local.errors import ConfigError, ModelError

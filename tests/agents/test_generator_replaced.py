@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import outcome
+from local.agents.answering import outcomes
 from local.errors import StoreFull
 from local.journal.client import journal_consumer
 from local.journal.store.store import JournalStore
@@ -97,7 +97,7 @@ async def test_where_the_journal_was_lost_it_hands_in_what_is_open_and_ends_it(
 async def test_what_the_journal_has_no_room_for_is_handed_in_until_it_has(
     stage: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outcome, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(outcomes, "RETRY_SECONDS", 0.01)
     first = await stage.doomed_generator("turn.accepted")
     asked = await stage.door.ask("Well?", "q1")
     await first.dead()

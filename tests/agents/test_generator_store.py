@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import acceptance, turns
+from local.agents.answering import turn_queue
 from local.errors import NotConfirmed, StoreFull
 from local.models.chat import ToolCall
 from local.protocol.messages import (
@@ -25,8 +25,7 @@ Break = Callable[..., asyncio.Event]
 @pytest.fixture
 def breaks(monkeypatch: pytest.MonkeyPatch) -> Break:
     """`breaks(generator, "accept", times)`: the disk is full that often for query q1; the event is that it was."""
-    for module in (acceptance, turns):
-        monkeypatch.setattr(module, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(turn_queue, "RETRY_SECONDS", 0.01)
 
     def begin(served: Any, method: str, times: int = 10**9) -> asyncio.Event:
         conversation, left, was_full = served.participant._conversation, iter(range(times)), asyncio.Event()

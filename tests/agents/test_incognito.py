@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import session_deletion
-from local.agents.answering.incognito import IncognitoSessions
-from local.agents.answering.outcome import Outcomes
-from local.agents.answering.session_deletion import SessionDeletion
+from local.agents.answering import record_deletion
+from local.agents.answering.incognito_sessions import IncognitoSessions
+from local.agents.answering.outcomes import Outcomes
+from local.agents.answering.record_deletion import RecordDeletion
 from local.protocol.messages import (
     ConversationRequest,
     ConversationResult,
@@ -80,7 +80,7 @@ async def test_what_was_refused_ends_with_the_idle_ones(stage: Stage) -> None:
     async with ConversationService(stage.database) as record:
         for query_id, text, incognito in (("q1", SECRET, False), ("q2", "The dog is Rex", True)):
             await record.accept(Asked(query_id, "s", None, "e", text, "{}", incognito=incognito))
-        deletion = SessionDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
+        deletion = RecordDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
         await IncognitoSessions(record, deletion, 60.0).end_idle_since(0.0)
         assert await record.turn("q2") is not None
         await IncognitoSessions(record, deletion, 60.0).end_idle_since(math.inf)
@@ -119,13 +119,13 @@ async def test_what_a_killed_process_has_left_is_gone_before_the_next_one_serves
 async def test_what_could_not_be_deleted_at_the_start_is_deleted_as_soon_as_possible(
     stage: Stage, tmp_path: Path, files_with: FilesWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_deletion, "JOURNAL_SECONDS", 0.1)
+    monkeypatch.setattr(record_deletion, "JOURNAL_SECONDS", 0.1)
     generator = await stage.generator()
     await answered(stage)
     await generator.kill()
     await stage.no_journal()
     await stage.generator(incognito_minutes=0.005)
-    monkeypatch.setattr(session_deletion, "JOURNAL_SECONDS", 10.0)
+    monkeypatch.setattr(record_deletion, "JOURNAL_SECONDS", 10.0)
     await stage.journal()
     await stage.door.hears(SessionDeleted)
     assert files_with(tmp_path, SECRET, name="journal.db*") == []
@@ -142,7 +142,7 @@ async def test_it_ends_when_nothing_was_asked_for_long(stage: Stage) -> None:
 async def test_one_that_waits_for_an_answer_is_not_idle(stage: Stage) -> None:
     async with ConversationService(stage.database) as record:
         await record.accept(Asked("q", "s", None, "e", "?", "{}", incognito=True))
-        deletion = SessionDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
+        deletion = RecordDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
         await IncognitoSessions(record, deletion, 60.0).end_idle_since(math.inf)
         assert [turn.query_id for turn in await record.session("s")] == ["q"]
 
@@ -151,7 +151,7 @@ async def test_a_process_whose_record_another_one_has_leaves_incognito_sessions_
     stage: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with ConversationService(tmp_path / "c.db") as replaced, ConversationService(tmp_path / "c.db"):
-        deletion = SessionDeletion(stage.door.bus, replaced, Outcomes(stage.door.bus, replaced))
+        deletion = RecordDeletion(stage.door.bus, replaced, Outcomes(stage.door.bus, replaced))
         async with IncognitoSessions(replaced, deletion, 60.0).end_in_time():
             pass
     assert [entry.message for entry in caplog.records if entry.levelname == "ERROR"] == []

@@ -6,8 +6,8 @@ from typing import Literal
 import pytest
 from pydantic import ValidationError
 
-from local.agents.answering.config import GeneratorConfig
-from local.agents.answering.prompt import compose
+from local.agents.answering.generator_config import GeneratorConfig
+from local.agents.answering.prompt_builder import compose
 from local.models.chat import Json
 from local.protocol.messages import ToolSchema
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import session_deletion as module
-from local.agents.answering.outcome import Outcomes
-from local.agents.answering.session_deletion import SessionDeletion
+from local.agents.answering import record_deletion as module
+from local.agents.answering.outcomes import Outcomes
+from local.agents.answering.record_deletion import RecordDeletion
 from local.errors import StoreFailed
 from local.journal.store.store import JournalStore
 from local.protocol.envelope import Trace
@@ -137,7 +137,7 @@ async def test_an_outcome_that_had_not_left_yet_leaves_before_the_deletion(
         await record.accept(Asked("q", "s", None, "e", SECRET, body))
         response = ResponseGeneration(query_id="q", status="answered", query=SECRET, answer=SECRET)
         await record.finish("q", TurnStatus.ANSWERED, SECRET, response.subject, response.encode().decode())
-        deletion = SessionDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
+        deletion = RecordDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record))
         deleted, redacted = await deletion.delete("s")
     assert (deleted, redacted) == (1, 2)
     assert files_with(tmp_path, SECRET) == []
@@ -179,7 +179,7 @@ async def test_files_that_only_a_deleted_session_has_named_go_with_it(
             body = QueryReceived(query_id=query_id, query="?", attachments=named).encode().decode()
             await record.accept(Asked(query_id, session, None, "e", "?", body))
             await record.finish(query_id, TurnStatus.FAILED, None, QueryFailed.subject, failure(query_id))
-        deletion = SessionDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record), files=files)
+        deletion = RecordDeletion(stage.door.bus, record, Outcomes(stage.door.bus, record), files=files)
         await deletion.delete("s")
         assert [file.name for file in (tmp_path / "attachments").iterdir()] == [shared]
         await deletion.delete("t")

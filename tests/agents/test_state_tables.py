@@ -39,8 +39,8 @@ JUDGED = "JUDGED -> PUBLISHING, UNPARSED -> PUBLISHING, FAIL -> PUBLISHING"
 TABLES = {
     "turn": Written(
         turn_table.TABLE,
-        turn_table.State,
-        turn_table.Action,
+        turn_table.TurnState,
+        turn_table.TurnAction,
         {
             "IDLE": "RECEIVE_QUERY -> RECEIVING",
             "RECEIVING": f"START_GENERATION -> GENERATING, {END}",

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.context.budget import Limits
-from local.agents.answering.context.plan import plan
-from local.agents.answering.context.summary import Summary
-from local.agents.answering.context.tokens import TokenMeter
+from local.agents.answering.context.prompt_draft import plan
+from local.agents.answering.context.prompt_parts import Summary
+from local.agents.answering.context.token_budget import Limits, TokenMeter
 from local.agents.answering.steps import ModelStep, PlannedCall, Step, ToolStep
 from local.agents.answering.turn import ANSWER_NOW, SAY_SOMETHING, Next, Question, Turn
-from local.agents.answering.turn_table import Action, State
+from local.agents.answering.turn_table import TurnAction, TurnState
 from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
 from local.protocol.messages import ContextGauge, ErrorInfo, ToolCallRecord, ToolSchema
 
@@ -158,18 +157,18 @@ def test_tool_results_go_back_in_call_order_right_after_the_message_with_its_thi
     ]
 
 
-@pytest.mark.parametrize(("late_ones", "action"), [(1, Action.TOOL_RESULT), (2, Action.TOOL_TIMEOUT)])
-def test_parallel_calls_settle_as_one_action(late_ones: int, action: Action) -> None:
+@pytest.mark.parametrize(("late_ones", "action"), [(1, TurnAction.TOOL_RESULT), (2, TurnAction.TOOL_TIMEOUT)])
+def test_parallel_calls_settle_as_one_action(late_ones: int, action: TurnAction) -> None:
     made = begun()
     say(made, search("a"), search("b"))
-    actions: list[Action] = []
+    actions: list[TurnAction] = []
     made.on_change = lambda before, taken, after: actions.append(taken)
     calls, _ = made.calls_to_make(SCHEMAS)
     made.requests_sent()
     records = {call.call_id: ToolCallRecord(call_id=call.call_id, tool="search", args={}, result="r") for call in calls}
     made.tools_settled(records | {call.call_id: late(call) for call in calls[:late_ones]})
-    assert actions == [Action.DISPATCH_TOOL, Action.REQUEST_SENT, action]
-    assert made.state is State.GENERATING
+    assert actions == [TurnAction.DISPATCH_TOOL, TurnAction.REQUEST_SENT, action]
+    assert made.state is TurnState.GENERATING
 
 
 def test_after_the_last_round_the_model_is_asked_once_more_without_tools() -> None:

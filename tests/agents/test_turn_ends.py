@@ -3,7 +3,7 @@
 import pytest
 
 from local.agents.answering.turn import Next, Question, Turn
-from local.agents.answering.turn_table import State
+from local.agents.answering.turn_table import TurnState
 from local.errors import IllegalTransition
 from local.models.chat import ContentDelta, Delta, ThinkingDelta, ToolCall
 from local.protocol.messages import ErrorInfo, ToolSchema
@@ -18,17 +18,17 @@ def say(made: Turn, *deltas: Delta) -> Next:
     return made.message_ended()
 
 
-def in_state(state: State) -> Turn:
+def in_state(state: TurnState) -> Turn:
     made = Turn(Question("q1", "A", "What is it?", (), True, 5))
-    if state is State.IDLE:
+    if state is TurnState.IDLE:
         return made
     made.begin()
-    if state in (State.DISPATCHING_TOOL, State.WAITING_FOR_TOOL):
+    if state in (TurnState.DISPATCHING_TOOL, TurnState.WAITING_FOR_TOOL):
         say(made, ThinkingDelta("Hm."), ContentDelta("So far."), ToolCall("search", {}))
         made.calls_to_make(SCHEMAS)
-        if state is State.WAITING_FOR_TOOL:
+        if state is TurnState.WAITING_FOR_TOOL:
             made.requests_sent()
-    elif state is State.GENERATING:
+    elif state is TurnState.GENERATING:
         made.hear(ThinkingDelta("Hm."))
         made.hear(ContentDelta("So far."))
     else:
@@ -37,11 +37,11 @@ def in_state(state: State) -> Turn:
     return made
 
 
-RUNNING = [State.GENERATING, State.DISPATCHING_TOOL, State.WAITING_FOR_TOOL]
+RUNNING = [TurnState.GENERATING, TurnState.DISPATCHING_TOOL, TurnState.WAITING_FOR_TOOL]
 
 
 @pytest.mark.parametrize("state", RUNNING)
-def test_cancelling_keeps_what_was_said(state: State) -> None:
+def test_cancelling_keeps_what_was_said(state: TurnState) -> None:
     made = in_state(state)
     assert made.cancel() is Next.PUBLISH
     response = made.response()
@@ -49,7 +49,7 @@ def test_cancelling_keeps_what_was_said(state: State) -> None:
 
 
 @pytest.mark.parametrize("state", RUNNING)
-def test_failing_keeps_what_was_said_and_says_why(state: State) -> None:
+def test_failing_keeps_what_was_said_and_says_why(state: TurnState) -> None:
     made = in_state(state)
     assert made.fail(BROKEN) is Next.PUBLISH
     response = made.response()
@@ -57,23 +57,23 @@ def test_failing_keeps_what_was_said_and_says_why(state: State) -> None:
 
 
 def test_once_publishing_neither_cancel_nor_fail_changes_anything() -> None:
-    made = in_state(State.PUBLISHING)
+    made = in_state(TurnState.PUBLISHING)
     before = made.response()
     made.cancel()
     made.fail(BROKEN)
     assert made.response() == before
-    assert made.state is State.PUBLISHING
+    assert made.state is TurnState.PUBLISHING
 
 
 def test_a_failure_after_a_cancellation_changes_nothing() -> None:
-    made = in_state(State.GENERATING)
+    made = in_state(TurnState.GENERATING)
     made.cancel()
     made.fail(BROKEN)
     assert (made.response().status, made.response().error) == ("cancelled", None)
 
 
 def test_before_it_has_begun_a_turn_can_not_be_cancelled_and_stays_as_it_is() -> None:
-    made = in_state(State.IDLE)
+    made = in_state(TurnState.IDLE)
     with pytest.raises(IllegalTransition):
         made.cancel()
     assert made.response().status == "answered"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import hypothesis.strategies as st
 from hypothesis import assume, given, settings
 
-from local.agents.answering.context.parts import Parts
+from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.steps import ModelStep, PlannedCall, Step, parse_step
 from local.agents.answering.turn import Next, Question, Turn
 from local.models.chat import ContentDelta, Delta, Done, ThinkingDelta, ToolCall, Usage

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.context_desk import ContextDesk
-from local.agents.answering.means import Means
+from local.agents.answering.context.prompt_fitter import PromptFitter
 from local.agents.answering.steps import ModelStep, PlannedCall, parse_step
+from local.agents.answering.tool_calls import request_id
 from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.answering.turn import Question, Turn
-from local.agents.answering.turn_runner import TurnRunner, request_id
+from local.agents.answering.turn_context import TurnContext
+from local.agents.answering.turn_runner import TurnRunner
 from local.bus.bus import Bus
 from local.errors import StoreFenced, StoreFull
 from local.models.chat import ToolCall
@@ -51,10 +52,12 @@ class Process:
 
     def __init__(self, bus: Bus, model: Any, record: Record) -> None:
         self.bus, self.record = bus, record
-        context = ContextDesk(model, "gemma", 32_000, record)
+        context = PromptFitter(model, "gemma", 32_000, record)
         tools = ToolRegistry()
         tools.announce(ROLL, "roll", "i", 0.0)
-        self._means = Means(bus, model, record, context, tools, "generator", "gemma", {}, SECONDS, clock=lambda: 0.0)
+        self._means = TurnContext(
+            bus, model, record, context, tools, "generator", "gemma", {}, SECONDS, clock=lambda: 0.0
+        )
         self._task: asyncio.Task[ResponseGeneration] | None = None
 
     async def run(self) -> ResponseGeneration:

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from statistics import median
 from typing import Any
 
-from local.agents.answering.config import GeneratorConfig
+from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.arbiter import Arbiter, ArbiterConfig
 from local.agents.generator import GeneratorAgent
 from local.agents.leases import Leases

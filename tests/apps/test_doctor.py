@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.config import GeneratorConfig
+from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.doctor import machine, participants
 from local.apps.doctor.checkup import check_up, run
 from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus, as_json, as_text

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from local.agents.answering.config import GeneratorConfig
+from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.doctor import machine, participants
 from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus
 from local.apps.doctor.installation import ObserverModels

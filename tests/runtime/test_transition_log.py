@@ -21,7 +21,7 @@ def log_into(told: list[AgentTransition]) -> TransitionLog:
     return TransitionLog(told.append, "light", "q", "B")
 
 
-async def test_changes_that_happen_in_one_go_leave_as_one_message_in_the_next_round() -> None:
+async def test_changes_that_happen_in_one_go_leave_as_one_message_soon() -> None:
     told: list[AgentTransition] = []
     log = log_into(told)
     log.note(Light.RED, Switch.GO, Light.GREEN)
@@ -54,3 +54,14 @@ async def test_every_change_of_a_message_can_be_had_by_itself() -> None:
     log.flush()
     apart = [(each.from_state, each.action, each.to_state, each.then) for each in changes(told[0])]
     assert apart == [("RED", "GO", "GREEN", ()), ("GREEN", "STOP", "RED", ())]
+
+
+async def test_a_change_into_a_passing_state_leaves_with_the_next_one() -> None:
+    told: list[AgentTransition] = []
+    log = TransitionLog(told.append, "light", "q", passing={Light.GREEN})
+    log.note(Light.RED, Switch.GO, Light.GREEN)
+    await asyncio.sleep(0)
+    assert told == []
+    log.note(Light.GREEN, Switch.STOP, Light.RED)
+    await asyncio.sleep(0)
+    assert [each.to_state for each in changes(told[0])] == ["GREEN", "RED"]

@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from local import failpoints
-from local.agents.answering.acceptance import CANCELLED_EARLY, Acceptance
-from local.agents.answering.conversation_desk import ConversationDesk
-from local.agents.answering.forgetting import Forgetting
-from local.agents.answering.incognito import IncognitoSessions
-from local.agents.answering.outcome import trace_of
-from local.agents.answering.respondent import Respondent
-from local.agents.answering.session_deletion import SessionDeletion
+from local.agents.answering.conversation_request_handler import ConversationRequestHandler
+from local.agents.answering.incognito_sessions import IncognitoSessions
+from local.agents.answering.outcomes import asked_of, trace_of
+from local.agents.answering.record_deletion import RecordDeletion
+from local.agents.answering.respondent import Respondent, RespondentPolicy
+from local.agents.answering.turn_context import UsersTurn
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import MemoryDeleted
+from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import (
     BusDead,
     ConversationRequest,
@@ -41,32 +41,32 @@ class GeneratorAgent(Respondent):
     """Answers what users ask, and keeps the record of it."""
 
     name = "generator"
+    policy = RespondentPolicy(MAIN_RESPONDENT, "conversation.db", UsersTurn)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """As a respondent's; and have the journal deliver what has no published end. Incognito sessions end with it."""
-        async with super().lifespan(), self._incognito.end_in_time():
-            handing_in = asyncio.create_task(self._outcomes.hand_in_what_is_open(), name="hand in what is open")
-            try:
-                yield
-            finally:
-                handing_in.cancel()
-
-    def _open_desks(self) -> None:
-        self._acceptance = Acceptance(self._conversation, self._line, self._turns, self._outcomes)
-        deletion = SessionDeletion(
-            self.bus, self._conversation, self._outcomes, context=self._context, files=self._attachments
-        )
-        idle_seconds = self._settings.incognito_minutes * 60
-        self._incognito = IncognitoSessions(self._conversation, deletion, idle_seconds)
-        self._forgetting = Forgetting(self.bus, self._conversation, self._context, self._attachments)
-        self._desk = ConversationDesk(self._conversation, self._opening.prelude, deletion.delete)
+        async with super().lifespan():
+            self._deletion = RecordDeletion(
+                self.bus, self._conversation, self._outcomes, prompts=self._fitter, files=self._attachments
+            )
+            self._requests = ConversationRequestHandler(
+                self._conversation, self._prompts.prelude, self._deletion.delete
+            )
+            idle_seconds = self._settings.incognito_minutes * 60
+            async with IncognitoSessions(self._conversation, self._deletion, idle_seconds).end_in_time():
+                handing_in = asyncio.create_task(self._outcomes.hand_in_what_is_open(), name="hand in what is open")
+                try:
+                    yield
+                finally:
+                    handing_in.cancel()
 
     @on(QueryReceived, durable=CONSUMER, concurrency=QUERIES_AT_ONCE, lane_width=LANE_WIDTH)
     async def receive(self, message: QueryReceived, envelope: Envelope) -> BusDead | None:
         """A query, until it has ended: answered, refused, known already; it is never ignored."""
         failpoints.reach("generator.delivered")
-        stored = self._turns.get(message.query_id) or await self._acceptance.store(message, envelope, self._offered())
+        asked = asked_of(message, envelope, self._offered())
+        stored = self._turns.get(message.query_id) or await self._turns.accept(asked)
         if stored.query != message.query:
             return self._dead(envelope, "conflict", f"query_id {stored.query_id} was used for another query")
         if stored.outcome is not None:
@@ -89,12 +89,7 @@ class GeneratorAgent(Respondent):
     @on(QueryCancel, durable=CANCELS, concurrency=QUERIES_AT_ONCE)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
         """End a query early: with what was said so far, or as failed if it has not begun."""
-        await self._conversation.cancel(message.query_id)
-        unbegun = self._turns.cancel(message.query_id)
-        self._news.set()
-        if unbegun is not None:
-            with self._turns.leaving(message.query_id):
-                await self._outcomes.end(unbegun, TurnStatus.CANCELLED, "cancelled", CANCELLED_EARLY)
+        await self._turns.cancel(message.query_id)
 
     @on(BusDead, durable=CONSUMER)
     async def give_up(self, dead: BusDead, envelope: Envelope) -> None:
@@ -115,12 +110,12 @@ class GeneratorAgent(Respondent):
     @on(MemoryDeleted, durable=CONSUMER)
     async def forget(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
         """A user wants nobody to keep anything of an exchange."""
-        await self._forgetting.exchange(deleted)
+        await self._deletion.forget(deleted)
 
     @on(ConversationRequest, concurrency=LOOK_UPS_AT_ONCE)
     async def look_up(self, request: ConversationRequest, envelope: Envelope) -> ConversationResult:
         """Somebody wants to see the record."""
-        return await self._desk.answer(request)
+        return await self._requests.answer(request)
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """What the door is told when a query could not be taken or the record not be read."""

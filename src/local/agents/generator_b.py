@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from local import failpoints
-from local.agents.answering.acceptance import asked_of
-from local.agents.answering.config import GeneratorConfig
-from local.agents.answering.fence import Fence
-from local.agents.answering.forgetting import Forgetting
-from local.agents.answering.priority import BackgroundTurn, Priority
-from local.agents.answering.respondent import Respondent
-from local.config_models import Routing
+from local.agents.answering.call_rules import SideEffectPolicy
+from local.agents.answering.outcomes import asked_of
+from local.agents.answering.record_deletion import RecordDeletion
+from local.agents.answering.respondent import Respondent, RespondentPolicy
+from local.agents.answering.turn_context import BackgroundTurn
 from local.journal.client.record import messages_on_record
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import BusDead, QueryReceived, ResponseGeneration, SessionDeleted
-from local.runtime.participant import Resources, on
+from local.runtime.participant import on
 from local.services.conversation import StoredTurn, TurnStatus
 
 CONSUMER, DELETIONS = "generator_b", "generator_b_deletions"  # a deletion does not wait behind a turn
@@ -36,30 +36,20 @@ class SecondRespondent(Respondent):
 
     name = "generator_b"
     settings = "generator"
-    respondent_id = "B"
-    record = "conversation_b.db"
+    policy = RespondentPolicy(
+        "B",
+        "conversation_b.db",
+        lambda leases, model: BackgroundTurn(leases, model, "respondent_b"),
+        loads_model=False,  # that could push out the one that users wait for
+        has_own_model=True,
+    )
 
-    @classmethod
-    def _answers_with(cls, config: GeneratorConfig, resources: Resources, routing: Routing) -> str:
-        """A model of its own; else it goes with the first respondent, chain and all."""
-        if config.model == resources.chat_model:
-            return super()._answers_with(config, resources, routing)
-        routing.locate(config.model)
-        return config.model
-
-    def _open_desks(self) -> None:
-        self._first: dict[str, ResponseGeneration] = {}  # by query_id, while the second answer is made
-        self._forgetting = Forgetting(self.bus, self._conversation, self._context)
-
-    async def _get_ready(self) -> None:
-        """Look at the model without having it loaded, as that could push out the one that users wait for."""
-        await self._warm_up.look(self._learn)
-
-    def _fence(self, stored: StoredTurn) -> Fence:
-        return Fence(self._first[stored.query_id].tool_calls)
-
-    def _priority(self, model_name: str) -> Priority:
-        return BackgroundTurn(self._leases, model_name, "respondent_b")
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """As a respondent's."""
+        async with super().lifespan():
+            self._deletion = RecordDeletion(self.bus, self._conversation, self._outcomes, prompts=self._fitter)
+            yield
 
     @on(ResponseGeneration, durable=CONSUMER, concurrency=ANSWERS_AT_ONCE)
     async def answer_too(self, response: ResponseGeneration, envelope: Envelope) -> None:
@@ -73,11 +63,11 @@ class SecondRespondent(Respondent):
             if stored is not None:
                 await self._outcomes.publish(stored)
             return
-        self._first[query_id] = response
+        self._side_effects[query_id] = SideEffectPolicy(response.tool_calls)
         try:
             await self._turns.run(stored)
         finally:
-            self._first.pop(query_id, None)
+            self._side_effects.pop(query_id, None)
         failpoints.reach("generator_b.answered")
 
     @on(BusDead, durable=CONSUMER)
@@ -95,10 +85,10 @@ class SecondRespondent(Respondent):
     @on(SessionDeleted, durable=DELETIONS)
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
         """A session is deleted: what runs of it ends, and all of it leaves this record."""
-        self._context.drop(deleted.deleted_session_id)
+        self._fitter.drop(deleted.deleted_session_id)
         for stored in await self._conversation.session(deleted.deleted_session_id):
             if stored.outcome is None:
-                await self._break_off(stored)
+                await self._turns.drop(stored)
         await self._conversation.delete_session(deleted.deleted_session_id)
 
     @on(MemoryDeleted, durable=DELETIONS)
@@ -106,8 +96,8 @@ class SecondRespondent(Respondent):
         """A user wants nobody to keep anything of an exchange: a turn for it ends, and leaves this record."""
         stored = await self._conversation.turn(deleted.query_id)
         if stored is not None and stored.outcome is None:
-            await self._break_off(stored)
-        await self._forgetting.exchange(deleted)
+            await self._turns.drop(stored)
+        await self._deletion.forget(deleted)
 
     async def _store(self, response: ResponseGeneration, envelope: Envelope) -> StoredTurn | None:
         """The query on this record, put there now unless it is; None for one that was deleted or is old."""
@@ -121,18 +111,6 @@ class SecondRespondent(Respondent):
                 stored, _ = await self._conversation.accept(asked_of(asked, asked_by, self._offered()))
                 return stored
         return None
-
-    async def _break_off(self, stored: StoredTurn) -> None:
-        """Nobody wants this turn any more."""
-        query_id = stored.query_id
-        runs = self._turns.get(query_id) is not None
-        unbegun = self._turns.cancel(query_id)
-        self._news.set()
-        if runs and unbegun is None:
-            await self._turns.run(stored)  # it is on its way to its end
-            return
-        with self._turns.leaving(query_id):
-            await self._outcomes.store(stored, TurnStatus.CANCELLED, "cancelled", "the query was deleted")
 
 
 def _is_to_be_compared(response: ResponseGeneration) -> bool:

@@ -8,8 +8,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from local.agents.answering.config import GeneratorConfig
-from local.agents.answering.prompt import compose
+from local.agents.answering.generator_config import GeneratorConfig
+from local.agents.answering.prompt_builder import compose
 from local.agents.generator import GeneratorAgent
 from local.apps.participant import find_class
 from local.apps.run_directory import RunDirectory

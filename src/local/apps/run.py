@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from local import failpoints
-from local.agents.answering.config import GeneratorConfig
+from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.announcer import Announcer
 from local.apps.backend import Backend, choose_backend
 from local.apps.bus_port import require_free

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import StrEnum
 
+from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import AgentTransition
 
 
@@ -23,13 +24,19 @@ class TransitionLog:
     """Publishes every change of one machine; those that happen in one go leave as one message.
 
     `note` is what a `Machine` calls. A change leaves in the event loop's next round, or with `flush`, which whoever
-    publishes something that came after it calls first.
+    publishes something that came after it calls first. One into a `passing` state, which is left again at once, waits
+    for the next change.
     """
 
     def __init__(
-        self, post: Callable[[AgentTransition], object], agent: str, query_id: str, respondent_id: str = "A"
+        self,
+        post: Callable[[AgentTransition], object],
+        agent: str,
+        query_id: str,
+        respondent_id: str = MAIN_RESPONDENT,
+        passing: Collection[StrEnum] = (),
     ) -> None:
-        self._post = post
+        self._post, self._passing = post, passing
         self._agent, self._query_id, self._respondent_id = agent, query_id, respondent_id
         self._from: StrEnum | None = None  # the state before the first change that has not left
         self._changes: list[dict[str, str]] = []
@@ -38,6 +45,7 @@ class TransitionLog:
         """The machine has changed its state."""
         if not self._changes:
             self._from = before
+        if after not in self._passing:
             asyncio.get_running_loop().call_soon(self.flush)
         self._changes.append({"action": action, "to": after})
 

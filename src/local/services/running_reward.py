@@ -17,12 +17,18 @@ class PromptReward(NamedTuple):
     ratings: int
     mean: float
 
+    def in_words(self) -> str:
+        """For a person."""
+        plural = "" if self.ratings == 1 else "s"
+        return f"{self.prompt} {self.mean:+.2f} ({self.ratings} rating{plural})"
+
 
 class RunningReward:
     """Kept beside the respondent's turns, and deleted with them. Raises what `ConversationService` does."""
 
     def __init__(self, conversation: ConversationService, respondent_id: str = "A") -> None:
         self._conversation, self._respondent_id = conversation, respondent_id
+        self.latest: list[PromptReward] = []  # what `by_prompt` has said last
 
     async def note(self, query_id: str, reward: float, rated_at: float) -> None:
         """An answer has this reward now, 0 for none, unless one rated later is known; nothing if there is no such
@@ -46,4 +52,5 @@ class RunningReward:
         def work(db: sqlite3.Connection) -> list[PromptReward]:
             return [PromptReward(*row) for row in db.execute(sql, (self._respondent_id,))]
 
-        return await self._conversation.write(work)
+        self.latest = await self._conversation.write(work)
+        return self.latest

@@ -10,7 +10,7 @@ from agent_stage.door import SECONDS, Door
 from agent_stage.scripted_model import ScriptedModel
 from agent_stage.served import Record, Served
 
-from local.agents.answering.config import GeneratorConfig
+from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.generator import CONSUMER, GeneratorAgent
 from local.agents.generator_b import SecondRespondent
 from local.bus.memory import MemoryHub
@@ -47,7 +47,8 @@ class Stage:
     async def second_respondent(self, **settings: Any) -> Served:
         """One with a model and a file of its own, ready."""
         config = GeneratorConfig(model="other", system_prompt="Be brief.", **settings)
-        record = Record(self.database.with_name(SecondRespondent.record), SecondRespondent.respondent_id)
+        policy = SecondRespondent.policy
+        record = Record(self.database.with_name(policy.record), policy.respondent_id)
         agent = SecondRespondent(config, self.model_b, record)
         return await self._ready(Served(agent, self.hub, agent.name, record))
 

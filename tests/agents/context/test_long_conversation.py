@@ -4,12 +4,11 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from local.agents.answering.context.budget import Limits
-from local.agents.answering.context.parts import Exchange, Parts
-from local.agents.answering.context.plan import Plan
-from local.agents.answering.context.summarising import SummaryJob
-from local.agents.answering.context.summary import Summary
-from local.agents.answering.context.window import ContextWindow
+from local.agents.answering.context.prompt_draft import Plan
+from local.agents.answering.context.prompt_fitter import ContextWindow
+from local.agents.answering.context.prompt_parts import Exchange, Parts, Summary
+from local.agents.answering.context.summary_job import SummaryJob
+from local.agents.answering.context.token_budget import Limits
 from local.models.stand_in import brain
 from local.models.stand_in.conversation import read
 from local.models.stand_in.tokens import FittedPrompt, count, fit

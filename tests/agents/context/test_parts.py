@@ -1,7 +1,6 @@
 """A conversation taken apart: what is system, what was said before, what belongs together."""
 
-from local.agents.answering.context.parts import Parts, exchanges_of, rounds_of
-from local.agents.answering.context.summary import Summary
+from local.agents.answering.context.prompt_parts import Parts, Summary, exchanges_of, rounds_of
 
 
 def said(role: str, content: str = "x") -> dict[str, str]:

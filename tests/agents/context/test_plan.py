@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.context.budget import Limits, Part
-from local.agents.answering.context.parts import Exchange, Parts, exchanges_of, rounds_of
-from local.agents.answering.context.plan import Plan, plan
-from local.agents.answering.context.summary import HEADING, Summary
-from local.agents.answering.context.tokens import TokenMeter
+from local.agents.answering.context.prompt_draft import Plan, plan
+from local.agents.answering.context.prompt_parts import HEADING, Exchange, Parts, Summary, exchanges_of, rounds_of
+from local.agents.answering.context.token_budget import Limits, Part, TokenMeter
 from local.agents.answering.context.tool_results import LEFT_OUT
 from local.errors import ContextTooLarge
 

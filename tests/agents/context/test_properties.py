@@ -6,11 +6,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local.agents.answering.context.budget import Limits, Part
-from local.agents.answering.context.parts import Exchange, Parts, rounds_of
-from local.agents.answering.context.plan import Plan, plan
-from local.agents.answering.context.summary import Summary
-from local.agents.answering.context.tokens import TokenMeter
+from local.agents.answering.context.prompt_draft import Plan, plan
+from local.agents.answering.context.prompt_parts import Exchange, Parts, Summary, rounds_of
+from local.agents.answering.context.token_budget import Limits, Part, TokenMeter
 from local.errors import ContextTooLarge
 from local.models.stand_in.tokens import fit
 

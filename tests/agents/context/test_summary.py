@@ -2,11 +2,9 @@
 
 import pytest
 
-from local.agents.answering.context.budget import Limits
-from local.agents.answering.context.parts import Exchange
-from local.agents.answering.context.summarising import SummaryJob, plan_summary
-from local.agents.answering.context.summary import MAX_FACTS, MAX_NEW_FACTS, Summary, parsed
-from local.agents.answering.context.tokens import TokenMeter
+from local.agents.answering.context.prompt_parts import MAX_FACTS, MAX_NEW_FACTS, Exchange, Summary, parsed
+from local.agents.answering.context.summary_job import SummaryJob, plan_summary
+from local.agents.answering.context.token_budget import Limits, TokenMeter
 from local.errors import ModelError, StoreDamaged
 
 METER, LIMITS = TokenMeter(), Limits(4096)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from local.agents.answering.context.tokens import Size, TokenMeter, size_of, size_of_message, size_of_prompt
+from local.agents.answering.context.token_budget import Size, TokenMeter, size_of, size_of_message, size_of_prompt
 
 PROSE = "The ferry leaves at noon and needs forty minutes to the island. " * 40
 DATA = json.dumps([{"id": number, "at": "2024-05-17T12:00:00Z"} for number in range(60)])

@@ -11,7 +11,7 @@ from agent_stage.served import Served
 from agent_stage.stage import Stage
 
 from local.agents import leases
-from local.agents.answering.outcome import response_id
+from local.agents.answering.outcomes import response_id
 from local.agents.memory import MemoryAgent
 from local.agents.remembering.config import MemoryConfig
 from local.agents.remembering.embedding import EmbeddingChoice

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from simulated import model
 from simulated.conversation import StoredTurn
 
-from local.agents.answering.context.budget import Limits
-from local.agents.answering.context.plan import plan
-from local.agents.answering.context.tokens import TokenMeter
+from local.agents.answering.context.prompt_draft import plan
+from local.agents.answering.context.token_budget import Limits, TokenMeter
 from local.agents.answering.steps import Step
 from local.agents.answering.turn import Next, Question, Turn
-from local.agents.answering.turn_table import State
+from local.agents.answering.turn_table import TurnState
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class TurnRun:
     @property
     def has_ended(self) -> bool:
         """Whether nothing more is to be done for it here."""
-        return self.is_put_off or self.turn.state is State.PUBLISHING
+        return self.is_put_off or self.turn.state is TurnState.PUBLISHING
 
     def begin(self) -> None:
         """From the first model call, or the last stored step."""

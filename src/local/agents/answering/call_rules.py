@@ -1,17 +1,19 @@
-"""Which calls of a model need no tool: one too many, one that nobody offers, one that was made before."""
+"""Which calls of a model need no tool: too many, of no tool, made before, or not to be made."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from local.agents.answering.steps import ModelStep, PlannedCall, Step, ToolStep
+from local.agents.answering.steps import ModelStep, PlannedCall, Step, ToolStep, signature
+from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
 MAX_CALLS_AT_ONCE = 16
 SAME_CALL_REFUSED = 3
 SAME_CALL_ENDS_LOOP = 4
 NOT_MADE = frozenset({"too_many_calls", "unknown_tool", "repeated_call"})  # kinds of what is refused here
+NOT_FOR_A_SECOND = "is not run for the second respondent, because it changes something; go on without its result"
 _TOLD = "arguments; answer with what its results say, or ask for something else"
 
 
@@ -80,3 +82,25 @@ def refused(call: PlannedCall, kind: str, message: str) -> ToolCallRecord:
     return ToolCallRecord(
         call_id=call.call_id, tool=call.tool, args=call.args, error=ErrorInfo(kind=kind, message=message)
     )
+
+
+class SideEffectPolicy:
+    """What a second respondent may not do, and what it takes from the main one instead of having it done again.
+
+    `made` are the calls of the main respondent, in order; what is taken from them is marked as its own.
+    """
+
+    def __init__(self, made: Iterable[ToolCallRecord] = ()) -> None:
+        self._made: dict[str, ToolCallRecord] = {}
+        for record in made:
+            if record.error is None or record.error.kind not in NOT_MADE:
+                key = signature(record.tool, record.args)
+                if key not in self._made or self._made[key].result is None:
+                    self._made[key] = record
+
+    def settle(self, call: PlannedCall, schema: ToolSchema) -> ToolCallRecord | None:
+        """The record of a call that must not be made, or was made already; None for any other."""
+        if schema.effect == "write":
+            return refused(call, "fenced", f"{call.tool} {NOT_FOR_A_SECOND}")
+        record = self._made.get(call.signature)
+        return None if record is None else under_id(call, record).model_copy(update={"made_by": MAIN_RESPONDENT})

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from local.protocol.memory_messages import OWNER, UserFacts
+from local.bus.bus import Bus
+from local.errors import LocalError
+from local.protocol.envelope import Trace, new_id
+from local.protocol.memory_messages import OWNER, MemoryRequest, MemoryResult, UserFacts
 from local.protocol.messages import ParticipantStatus
 from local.runtime.presence import Presence
 from local.services.engrams.pinned import presentable
 
+log = logging.getLogger(__name__)
+
 MEMORY = "memory"
+ANSWER_SECONDS = 0.5  # that a user's first turn waits for the memory at most
 RETRY_SECONDS = 10.0  # before a memory that did not answer is asked again: each time a turn waits for it
 
 
@@ -65,3 +72,14 @@ class KnownFacts:
     def _take(self, user: str, lines: Sequence[str]) -> None:
         self._lines[user] = presentable(lines)
         self._ask_at[user] = math.inf
+
+
+async def ask_memory(bus: Bus, user: str) -> Sequence[str] | None:
+    """What the memory says that a user has pinned; None if it does not say."""
+    request, trace = MemoryRequest(verb="facts"), Trace(new_id(), user_id=user)
+    try:
+        result = await bus.request(request, MemoryResult, ANSWER_SECONDS, trace)
+    except LocalError as error:
+        log.warning("what the user has pinned is not known now: %s", error)
+        return None
+    return None if result.error else result.lines

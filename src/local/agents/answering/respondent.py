@@ -5,26 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from local.agents.answering.attached import SHARE, AttachedFiles
-from local.agents.answering.config import DEFAULT_PROMPT, GeneratorConfig
-from local.agents.answering.context_desk import ContextDesk
-from local.agents.answering.fence import Fence
-from local.agents.answering.learning import Learning
-from local.agents.answering.means import Means
-from local.agents.answering.opening import Opening
-from local.agents.answering.outcome import Outcomes, trace_of
-from local.agents.answering.priority import Priority, UsersTurn
+from local.agents.answering.call_rules import SideEffectPolicy
+from local.agents.answering.context.prompt_fitter import PromptFitter
+from local.agents.answering.generator_config import DEFAULT_PROMPT, GeneratorConfig
+from local.agents.answering.known_facts import KnownFacts, ask_memory
+from local.agents.answering.outcomes import Outcomes, trace_of
+from local.agents.answering.prompt_builder import SHARE, AttachedFiles, PromptBuilder
 from local.agents.answering.steps import parse_step
 from local.agents.answering.tool_registry import SILENT_SECONDS, ToolRegistry
 from local.agents.answering.turn import Turn
+from local.agents.answering.turn_context import Priority, TurnContext
+from local.agents.answering.turn_queue import TurnQueue
 from local.agents.answering.turn_runner import TurnRunner
-from local.agents.answering.turns import Turns
 from local.agents.answering.waiting_line import WaitingLine
 from local.agents.answering.warm_up import WarmUp
 from local.agents.leases import Leases
@@ -33,6 +32,8 @@ from local.errors import ConfigError
 from local.models.backends import connect
 from local.models.chat import ChatModel, ModelInfo
 from local.protocol.envelope import Envelope
+from local.protocol.judgement_messages import RewardEvent
+from local.protocol.memory_messages import UserFacts
 from local.protocol.messages import (
     BusDead,
     ErrorInfo,
@@ -41,19 +42,40 @@ from local.protocol.messages import (
     ToolSchema,
     ToolSchemaRequest,
 )
-from local.runtime.participant import Kind, Resources, on
+from local.runtime.participant import Kind, Participant, Resources, on
 from local.services.attachments.store import AttachmentStore
-from local.services.conversation import ConversationService, Past, StoredTurn, TurnStatus
+from local.services.conversation import ConversationService, Past, StoredTurn
+from local.services.running_reward import RunningReward
 
 log = logging.getLogger(__name__)
 
 
-class Respondent(Learning):
+@dataclass(frozen=True, slots=True)
+class RespondentPolicy:
+    """In what one respondent differs from another: its id, the file of its record in the data directory, where its
+    turns stand in the line for their model, whether that is loaded at the start, and whether the model that was
+    configured is its own, so that none takes its place when it is not there."""
+
+    respondent_id: str
+    record: str
+    priority: Callable[[Leases, str], Priority]
+    loads_model: bool = True
+    has_own_model: bool = False
+
+    def model(self, config: GeneratorConfig, resources: Resources, routing: Routing) -> str:
+        """The name of the model that answers. Raises `ConfigError` if there is none."""
+        if not self.has_own_model or config.model == resources.chat_model:
+            return routing.first("chat", config.model)
+        routing.locate(config.model)
+        return config.model
+
+
+class Respondent(Participant):
     """Base of those that answer: runs turns that are on its record. Knows tools by their schemas alone."""
 
     kind = Kind.AGENT
     Config = GeneratorConfig
-    record = "conversation.db"  # in the data directory
+    policy: ClassVar[RespondentPolicy]
 
     def __init__(
         self,
@@ -66,20 +88,24 @@ class Respondent(Learning):
         attachments: AttachmentStore | None = None,
     ) -> None:
         """`answers_as` is the name to sign with, where it is not the model's that was asked for."""
-        super().__init__(config, conversation)
+        super().__init__(config)
         self._settings, self._answers_as = config, answers_as
         self._model, self._conversation, self._leases = model, conversation, leases or Leases()
         self._attachments = attachments
         self._warm_up = WarmUp(model, config.model, self._options())
-        fast = config.fast_model or config.model
-        self._context = ContextDesk(model, fast, config.num_ctx, conversation, self._leases)
+        self._fitter = PromptFitter(
+            model, config.fast_model or config.model, config.num_ctx, conversation, self._leases
+        )
         self._tools = ToolRegistry()
-        room = partial(self._context.characters, share=SHARE)
+        self._facts = KnownFacts(self._ask_memory)
+        room = partial(self._fitter.characters, share=SHARE)
         files = AttachedFiles(attachments, model, config.vision_model or config.model, room)
-        self._opening = Opening(config, self.respondent_id, files, self._offered, self._facts)
-        self._line = WaitingLine(config.max_concurrent_turns, config.max_waiting_turns)
-        self._turns = Turns(self._line, self._prepare, self._abandon)
+        self._prompts = PromptBuilder(config, self.policy.respondent_id, files, self._offered, self._facts)
+        self._side_effects: dict[str, SideEffectPolicy] = {}  # of turns that may not make every call, by query_id
+        self._rewards = RunningReward(conversation, self.policy.respondent_id)
         self._news = asyncio.Event()  # a tool has come, or a query was cancelled
+        self._outcomes: Outcomes
+        self._turns: TurnQueue
 
     @classmethod
     def build(cls, config: GeneratorConfig, resources: Resources) -> Self:
@@ -87,67 +113,44 @@ class Respondent(Learning):
         routing = resources.routing
         if routing is None:
             raise ConfigError(f"the {cls.name} needs a model server, and none is known here")
-        name = cls._answers_with(config, resources, routing)
+        name = cls.policy.model(config, resources, routing)
         names = {
             "model": name,
             "fast_model": routing.first("fast", config.fast_model or name),
             "vision_model": routing.first("vision", config.vision_model or name),
         }
-        model = connect(routing, timeout_seconds=config.timeout_seconds)
-        conversation = ConversationService(resources.data_dir / cls.record, cls.respondent_id)
         stand_in = resources.model_backend == "stand_in"  # it goes by any model's name, but users shall know it
-        config = config.model_copy(update=names)
-        leases = Leases(lambda model: routing.locate(model)[0])
         return cls(
-            config,
-            model,
-            conversation,
+            config.model_copy(update=names),
+            connect(routing, timeout_seconds=config.timeout_seconds),
+            ConversationService(resources.data_dir / cls.policy.record, cls.policy.respondent_id),
             answers_as="stand-in" if stand_in else None,
-            leases=leases,
+            leases=Leases(lambda model: routing.locate(model)[0]),
             attachments=AttachmentStore(resources.data_dir / "attachments"),
         )
-
-    @classmethod
-    def _answers_with(cls, config: GeneratorConfig, resources: Resources, routing: Routing) -> str:
-        return routing.first("chat", config.model)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Open the record, serve, and at the end hand back what is running."""
+        settings = self._settings
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._model.close)
             await stack.enter_async_context(self._conversation)
-            await self._recall_rewards()
+            await self._rewards.by_prompt()
             self._outcomes = Outcomes(self.bus, self._conversation)
-            self._open_desks()
-            warming_up = asyncio.create_task(self._get_ready(), name="warm up")
+            line = WaitingLine(settings.max_concurrent_turns, settings.max_waiting_turns)
+            self._turns = TurnQueue(self._conversation, self._outcomes, line, self._prepare, self._news)
+            warm_up = self._warm_up.run if self.policy.loads_model else self._warm_up.look
+            warming_up = asyncio.create_task(warm_up(self._learn_window), name="warm up")
             stack.callback(warming_up.cancel)
             await stack.enter_async_context(self._leases.are_open(self.bus))
-            await stack.enter_async_context(self._context.is_open())
-            await stack.enter_async_context(self._turns.are_open())
+            await stack.enter_async_context(self._fitter.is_open())
+            await stack.enter_async_context(self._turns.is_open())
             yield
 
-    def _open_desks(self) -> None:
-        """The record is open: make what works with it."""
-
-    async def _get_ready(self) -> None:
-        """Have the model loaded, so that the first query need not wait."""
-        await self._warm_up.run(self._learn)
-
-    def _fence(self, stored: StoredTurn) -> Fence | None:
-        """What settles the calls that a turn is not to make."""
-        return None
-
-    def _priority(self, model_name: str) -> Priority:
-        """Where a turn stands in the line for its model."""
-        return UsersTurn(self._leases, model_name)
-
-    def _learn(self, info: ModelInfo) -> None:
-        self._context.at_most(info.context_length or self._settings.num_ctx)
-
     async def announce(self) -> None:
-        """Ask who the tools are, and have users' facts said anew."""
-        await super().announce()
+        """Ask who the tools are, and have users' facts said anew: what was said before was perhaps not heard."""
+        self._facts.ask_again()
         await self.bus.publish(ToolSchemaRequest())
 
     def hand_back(self) -> None:
@@ -161,8 +164,9 @@ class Respondent(Learning):
     def details(self) -> dict[str, str]:
         """Which model answers, whether it was loaded at the start, or what was wrong with it; and its rewards."""
         prompt = {"prompt": self._settings.prompt} if self._settings.prompt != DEFAULT_PROMPT else {}
+        reward = ", ".join(each.in_words() for each in self._rewards.latest)
         model = {"model": self._answers_as or self._settings.model}
-        return {**model, **prompt, **self._warm_up.details, **super().details()}
+        return {**model, **prompt, **self._warm_up.details, **({"reward": reward} if reward else {})}
 
     @on(ToolSchema)
     async def learn(self, schema: ToolSchema, envelope: Envelope) -> BusDead | None:
@@ -176,7 +180,8 @@ class Respondent(Learning):
 
     @on(ParticipantStatus)
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> ToolSchemaRequest | None:
-        """A participant lives or leaves."""
+        """A participant lives or leaves: a tool, or the memory perhaps."""
+        self._facts.heard(status)
         if status.kind != Kind.TOOL:
             return None
         sender, instance, now = envelope.sender, envelope.instance, time.monotonic()
@@ -185,6 +190,16 @@ class Respondent(Learning):
             return None
         known = self._tools.heard(sender, instance, now)
         return None if known else ToolSchemaRequest()
+
+    @on(UserFacts)
+    async def hear_facts(self, facts: UserFacts, envelope: Envelope) -> None:
+        """The memory says what a user has pinned now."""
+        self._facts.told(facts)
+
+    async def _take_reward(self, event: RewardEvent) -> None:
+        if event.respondent_id == self.policy.respondent_id:
+            await self._rewards.note(event.query_id, event.reward, event.rated_at)
+            await self._rewards.by_prompt()
 
     async def _prepare(self, stored: StoredTurn) -> TurnRunner:
         attempt = stored.attempt
@@ -198,13 +213,10 @@ class Respondent(Learning):
         asked = QueryReceived.decode(stored.body.encode())
         if asked.history is not None:
             past = Past(None, tuple(asked.history))
-        question = await self._opening.question(asked, past, date.today(), stored.user_id)
-        turn = Turn(question, [parse_step(step) for step in steps], self._fence(stored))
-        means = self._means(self._opening.model_for(question))
-        return TurnRunner(turn, means, trace_of(stored), attempt, keeps_summaries=asked.history is None)
-
-    def _offered(self) -> dict[str, ToolSchema]:
-        return self._tools.offered(time.monotonic())
+        question = await self._prompts.question(asked, past, date.today(), stored.user_id)
+        turn = Turn(question, [parse_step(step) for step in steps], self._side_effects.get(stored.query_id))
+        context = self._context(self._prompts.model_for(question))
+        return TurnRunner(turn, context, trace_of(stored), attempt, keeps_summaries=asked.history is None)
 
     async def _tools_back(self, stored: StoredTurn) -> None:
         """Wait until an interrupted turn has its tools again, is cancelled, or they count as silent."""
@@ -214,32 +226,35 @@ class Respondent(Learning):
                     self._news.clear()
                     await self._news.wait()
 
-    def _options(self) -> dict[str, Any]:
+    def _context(self, model_name: str) -> TurnContext:
         settings = self._settings
-        heat = {} if settings.temperature is None else {"temperature": settings.temperature}
-        return {"num_ctx": settings.num_ctx, **heat}
-
-    def _means(self, model_name: str) -> Means:
-        settings = self._settings
-        return Means(
+        return TurnContext(
             bus=self.bus,
             model=self._model,
             conversation=self._conversation,
-            context=self._context,
+            prompts=self._fitter,
             tools=self._tools,
             agent_id=settings.agent_id,
             model_name=model_name,
             answers_as=self._answers_as,
             options=self._options(),
-            priority=self._priority(model_name),
+            priority=self.policy.priority(self._leases, model_name),
             tool_timeout_seconds=settings.tool_timeout_seconds,
         )
 
-    async def _abandon(self, stored: StoredTurn, error: Exception) -> None:
-        """A turn can neither end nor go on by itself."""
-        log.error("the turn is given up: %s: %s", type(error).__name__, error)
-        kind = getattr(error, "kind", "internal")
-        await self._outcomes.end(stored, TurnStatus.FAILED, kind, str(error) or type(error).__name__)
+    def _offered(self) -> dict[str, ToolSchema]:
+        return self._tools.offered(time.monotonic())
+
+    def _options(self) -> dict[str, Any]:
+        settings = self._settings
+        heat = {} if settings.temperature is None else {"temperature": settings.temperature}
+        return {"num_ctx": settings.num_ctx, **heat}
+
+    def _learn_window(self, info: ModelInfo) -> None:
+        self._fitter.window.at_most(info.context_length or self._settings.num_ctx)
+
+    async def _ask_memory(self, user: str) -> Sequence[str] | None:
+        return await ask_memory(self.bus, user)
 
     def _dead(self, envelope: Envelope, kind: str, message: str) -> BusDead:
         error = ErrorInfo(kind=kind, message=message)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from local.errors import StoreDamaged
-from local.models.chat import Json
+from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
 from local.protocol.message import Data
 from local.protocol.messages import ToolCallRecord, UsageInfo
 
@@ -118,3 +119,43 @@ def _first_fault(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"]) or "the whole"
     return f"{where}: {first['msg']}"
+
+
+@dataclass(slots=True)
+class Spoken:
+    """One message of the model while it is being said: what has been heard of it so far."""
+
+    _content: list[str] = field(default_factory=list)
+    _thinking: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    done: Done = field(default_factory=lambda: Done(Usage()))
+
+    @property
+    def content(self) -> str:
+        """What is for the user."""
+        return "".join(self._content)
+
+    @property
+    def thinking(self) -> str:
+        """What the model thought before and in between."""
+        return "".join(self._thinking)
+
+    def hear(self, delta: Delta) -> None:
+        """Take in one more delta."""
+        match delta:
+            case ContentDelta(text):
+                self._content.append(text)
+            case ThinkingDelta(text):
+                self._thinking.append(text)
+            case ToolCall():
+                self.calls.append(delta)
+            case Degraded(note):
+                self.notes.append(note)
+            case Done():
+                self.done = delta
+
+    def was_call(self, call: ToolCall) -> None:
+        """What stood where the content belongs was this call."""
+        self._content, self.calls = [], [call]
+        self.notes.append(f"the call of {call.name} came as text")

@@ -9,14 +9,18 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Literal
 
-from local.agents.answering.attached import Attached
-from local.agents.answering.call_rules import SAME_CALL_ENDS_LOOP, alternates, cut_off, rounds, settle_here, under_id
-from local.agents.answering.context.parts import Parts
-from local.agents.answering.context.summary import Summary
-from local.agents.answering.fence import Fence
-from local.agents.answering.spoken import Spoken
-from local.agents.answering.steps import ModelStep, NudgeStep, PlannedCall, Step, ToolStep
-from local.agents.answering.turn_table import TABLE, Action, State
+from local.agents.answering.call_rules import (
+    SAME_CALL_ENDS_LOOP,
+    SideEffectPolicy,
+    alternates,
+    cut_off,
+    rounds,
+    settle_here,
+    under_id,
+)
+from local.agents.answering.context.prompt_parts import Attached, Parts, Summary
+from local.agents.answering.steps import ModelStep, NudgeStep, PlannedCall, Spoken, Step, ToolStep
+from local.agents.answering.turn_table import TABLE, TurnAction, TurnState
 from local.models.chat import Delta, Json, ToolCall
 from local.protocol.messages import ContextGauge, ErrorInfo, ResponseGeneration, ToolCallRecord, ToolSchema, UsageInfo
 from local.runtime.machine import Machine
@@ -56,13 +60,17 @@ class Next(Enum):
 
 class Turn:
     """Feed it what happens; it says what comes next. `steps` is its whole memory: a turn made from the steps of
-    another continues it. `fence` settles the calls that are not to be made."""
+    another continues it. `side_effects` settles the calls that are not to be made."""
 
-    def __init__(self, question: Question, steps: Sequence[Step] = (), fence: Fence | None = None) -> None:
-        self.question, self._fence = question, fence
+    def __init__(
+        self, question: Question, steps: Sequence[Step] = (), side_effects: SideEffectPolicy | None = None
+    ) -> None:
+        self.question, self._side_effects = question, side_effects
         self.steps: list[Step] = list(steps)
-        self.on_change: Callable[[State, Action, State], None] = lambda before, action, after: None
-        self._machine: Machine[State, Action] = Machine(TABLE, State.IDLE, lambda *change: self.on_change(*change))
+        self.on_change: Callable[[TurnState, TurnAction, TurnState], None] = lambda before, action, after: None
+        self._machine: Machine[TurnState, TurnAction] = Machine(
+            TABLE, TurnState.IDLE, lambda *change: self.on_change(*change)
+        )
         self._status: Status = "answered"
         self._error: ErrorInfo | None = None
         self._spoken = Spoken()
@@ -70,7 +78,7 @@ class Turn:
         self._beginning = Parts.beginning(question.prelude, question.query, question.summary, question.attached)
 
     @property
-    def state(self) -> State:
+    def state(self) -> TurnState:
         """Where it stands."""
         return self._machine.state
 
@@ -86,8 +94,8 @@ class Turn:
 
     def begin(self) -> Next:
         """The query has been accepted (or a restarted process goes on with it)."""
-        self._machine.advance(Action.RECEIVE_QUERY)
-        self._machine.advance(Action.START_GENERATION)
+        self._machine.advance(TurnAction.RECEIVE_QUERY)
+        self._machine.advance(TurnAction.START_GENERATION)
         last = self.steps[-1] if self.steps else None
         return self._after_model(last) if isinstance(last, ModelStep) else Next.CALL_MODEL
 
@@ -157,7 +165,7 @@ class Turn:
     ) -> tuple[list[PlannedCall], dict[str, ToolCallRecord]]:
         """The calls of the last message that a tool has to answer, and those already settled, by call_id. `kept` are
         results that an earlier process got of them."""
-        self._machine.advance(Action.DISPATCH_TOOL)
+        self._machine.advance(TurnAction.DISPATCH_TOOL)
         calls = self._last_calls()
         settled = {call.call_id: kept[call.call_id] for call in calls if call.call_id in kept}
         made = {call.signature for call in calls if call.call_id in kept}
@@ -166,8 +174,8 @@ class Turn:
             if call.call_id in kept:
                 continue
             record = settle_here(call, index, offered, self.steps)
-            if record is None and self._fence is not None:
-                record = self._fence.settle(call, offered[call.tool])
+            if record is None and self._side_effects is not None:
+                record = self._side_effects.settle(call, offered[call.tool])
             if record is not None:
                 settled[call.call_id] = record
             elif offered[call.tool].repeatable or call.signature not in made:
@@ -177,7 +185,7 @@ class Turn:
 
     def requests_sent(self) -> None:
         """Every open call is on its way."""
-        self._machine.advance(Action.REQUEST_SENT)
+        self._machine.advance(TurnAction.REQUEST_SENT)
 
     def tools_settled(self, records: Mapping[str, ToolCallRecord]) -> Next:
         """All calls of the last message have ended; `records` by call_id. A call without one was the same as an earlier
@@ -187,29 +195,29 @@ class Turn:
         ordered = tuple(records.get(call.call_id) or under_id(call, made[call.signature]) for call in calls)
         all_late = all(record.error is not None and record.error.kind == "timeout" for record in ordered)
         self.steps.append(ToolStep(records=ordered))
-        self._machine.advance(Action.TOOL_TIMEOUT if all_late else Action.TOOL_RESULT)
+        self._machine.advance(TurnAction.TOOL_TIMEOUT if all_late else TurnAction.TOOL_RESULT)
         return Next.CALL_MODEL
 
     # How it ends
 
     def cancel(self, results: Mapping[str, ToolCallRecord] = MappingProxyType({})) -> Next:
         """The user wants no more of it. `results` are what the calls under way have brought, by call_id."""
-        if self.state in (State.DISPATCHING_TOOL, State.WAITING_FOR_TOOL):
+        if self.state in (TurnState.DISPATCHING_TOOL, TurnState.WAITING_FOR_TOOL):
             records = (results.get(call.call_id) or cut_off(call) for call in self._last_calls())
             self.steps.append(ToolStep(records=tuple(records)))
-        if self._ends_by(Action.CANCEL):
+        if self._ends_by(TurnAction.CANCEL):
             self._status = "cancelled"
         return Next.PUBLISH
 
     def fail(self, error: ErrorInfo) -> Next:
         """Something ended it that a model cannot mend."""
-        if self._ends_by(Action.FAIL):
+        if self._ends_by(TurnAction.FAIL):
             self._status, self._error = "failed", error
         return Next.PUBLISH
 
     def published(self) -> None:
         """The response is out."""
-        self._machine.advance(Action.PUBLISHED)
+        self._machine.advance(TurnAction.PUBLISHED)
 
     def response(self) -> ResponseGeneration:
         """The answer and its record; what was said so far if it was cancelled or failed."""
@@ -237,7 +245,7 @@ class Turn:
 
     # Deciding
 
-    def _ends_by(self, action: Action) -> bool:
+    def _ends_by(self, action: TurnAction) -> bool:
         """Take an action that ends a turn early; False if it comes too late to do so."""
         before = self.state
         return self._machine.advance(action) is not before
@@ -246,7 +254,7 @@ class Turn:
         if step.calls:
             return Next.CALL_TOOLS
         if not step.is_empty:
-            self._machine.advance(Action.FINISH)
+            self._machine.advance(TurnAction.FINISH)
             return Next.PUBLISH
         empty = self._empty_messages()
         if empty > EMPTY_ANSWERS_ALLOWED:

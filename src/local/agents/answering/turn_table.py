@@ -8,7 +8,7 @@ from typing import Final
 from local.runtime.machine import Table
 
 
-class State(StrEnum):
+class TurnState(StrEnum):
     """What a turn is doing."""
 
     IDLE = "IDLE"
@@ -19,7 +19,7 @@ class State(StrEnum):
     PUBLISHING = "PUBLISHING"
 
 
-class Action(StrEnum):
+class TurnAction(StrEnum):
     """What can happen to a turn."""
 
     RECEIVE_QUERY = "RECEIVE_QUERY"
@@ -34,35 +34,35 @@ class Action(StrEnum):
     FAIL = "FAIL"
 
 
-TABLE: Final[Table[State, Action]] = {
-    State.IDLE: {
-        Action.RECEIVE_QUERY: State.RECEIVING,
+TABLE: Final[Table[TurnState, TurnAction]] = {
+    TurnState.IDLE: {
+        TurnAction.RECEIVE_QUERY: TurnState.RECEIVING,
     },
-    State.RECEIVING: {
-        Action.START_GENERATION: State.GENERATING,
-        Action.CANCEL: State.PUBLISHING,
-        Action.FAIL: State.PUBLISHING,
+    TurnState.RECEIVING: {
+        TurnAction.START_GENERATION: TurnState.GENERATING,
+        TurnAction.CANCEL: TurnState.PUBLISHING,
+        TurnAction.FAIL: TurnState.PUBLISHING,
     },
-    State.GENERATING: {
-        Action.DISPATCH_TOOL: State.DISPATCHING_TOOL,
-        Action.FINISH: State.PUBLISHING,
-        Action.CANCEL: State.PUBLISHING,
-        Action.FAIL: State.PUBLISHING,
+    TurnState.GENERATING: {
+        TurnAction.DISPATCH_TOOL: TurnState.DISPATCHING_TOOL,
+        TurnAction.FINISH: TurnState.PUBLISHING,
+        TurnAction.CANCEL: TurnState.PUBLISHING,
+        TurnAction.FAIL: TurnState.PUBLISHING,
     },
-    State.DISPATCHING_TOOL: {
-        Action.REQUEST_SENT: State.WAITING_FOR_TOOL,
-        Action.CANCEL: State.PUBLISHING,
-        Action.FAIL: State.PUBLISHING,
+    TurnState.DISPATCHING_TOOL: {
+        TurnAction.REQUEST_SENT: TurnState.WAITING_FOR_TOOL,
+        TurnAction.CANCEL: TurnState.PUBLISHING,
+        TurnAction.FAIL: TurnState.PUBLISHING,
     },
-    State.WAITING_FOR_TOOL: {
-        Action.TOOL_RESULT: State.GENERATING,
-        Action.TOOL_TIMEOUT: State.GENERATING,
-        Action.CANCEL: State.PUBLISHING,
-        Action.FAIL: State.PUBLISHING,
+    TurnState.WAITING_FOR_TOOL: {
+        TurnAction.TOOL_RESULT: TurnState.GENERATING,
+        TurnAction.TOOL_TIMEOUT: TurnState.GENERATING,
+        TurnAction.CANCEL: TurnState.PUBLISHING,
+        TurnAction.FAIL: TurnState.PUBLISHING,
     },
-    State.PUBLISHING: {
-        Action.PUBLISHED: State.IDLE,
-        Action.CANCEL: State.PUBLISHING,
-        Action.FAIL: State.PUBLISHING,
+    TurnState.PUBLISHING: {
+        TurnAction.PUBLISHED: TurnState.IDLE,
+        TurnAction.CANCEL: TurnState.PUBLISHING,
+        TurnAction.FAIL: TurnState.PUBLISHING,
     },
 }

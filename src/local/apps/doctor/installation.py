@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from local.agents.answering.config import GeneratorConfig
+from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.generator import GeneratorAgent
 from local.apps.doctor.doctor_finding import DoctorFinding, fail, ok
 from local.apps.participant import SECRETS, find_class

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 
-from local.agents.answering.config import GeneratorConfig
+from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.backend import may_stand_in, ollama_url, openai_endpoint, used_providers
 from local.apps.doctor.doctor_finding import DoctorFinding, fail, ok, warn
 from local.apps.doctor.installation import ObserverModels

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from local.agents.answering.context.excerpt import MARK_ROOM, excerpt
-from local.agents.answering.context.tokens import TokenMeter
+from local.agents.answering.context.token_budget import TokenMeter
 from local.models.chat import Json
 
 LEFT_OUT = "[left out to save room]"

@@ -1,16 +1,18 @@
-"""How many tokens a prompt will be: estimated from its characters, and corrected by what the server counts. No I/O."""
+"""How many tokens a prompt will be, and how the model's window is divided. No I/O."""
 
 from __future__ import annotations
 
 import json
 import math
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import reduce
 from operator import add
 from typing import Self
 
+from local.errors import ContextTooLarge
 from local.models.chat import Json
 
 MESSAGE_TOKENS = 8  # the template's markup around a message; Gemma's is 5, OpenAI's 4
@@ -20,6 +22,13 @@ LEAST_CREDIBLE = 0.4  # of the estimate; a server that counts less has left out 
 IMAGE_AS_MESSAGES = 36  # a picture is some 290 tokens; Gemma's are 256
 AFTER_OVERFLOW = 1.5  # times the window: what a prompt counts for that the server found too long
 LEAST_RATE, HIGHEST_RATE = 0.1, 4.0
+
+MASK_AT = 0.60
+SUMMARISE_AT = 0.75
+RESERVE_SHARE, MAX_RESERVE = 0.20, 4096
+ROUND_SHARE = 0.25  # the results of one round of tool calls, as they enter
+KEPT_SHARE = 0.25  # the last turns, which stay verbatim beside a summary
+SUMMARY_SHARE = 0.15
 
 _SYMBOLS = (string.digits + string.punctuation).encode()
 
@@ -120,3 +129,67 @@ class TokenMeter:
     def _with(self, rates: Iterable[float]) -> Self:
         words, symbols, others = (min(HIGHEST_RATE, max(LEAST_RATE, rate)) for rate in rates)
         return type(self)((words, symbols, others))
+
+
+class Part(StrEnum):
+    """What takes room in the window. System, tools, question and reserve are never cut."""
+
+    SYSTEM = "system"
+    TOOLS = "tools"
+    SUMMARY = "summary"
+    HISTORY = "history"
+    QUESTION = "question"
+    STEPS = "steps"
+    RESERVE = "reserve"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The thresholds of a window of so many tokens."""
+
+    window: int
+
+    @property
+    def reserve(self) -> int:
+        """Kept free for the answer."""
+        return min(MAX_RESERVE, self.share(RESERVE_SHARE))
+
+    @property
+    def room(self) -> int:
+        """The most that a prompt may take."""
+        return self.window - self.reserve
+
+    @property
+    def mask_at(self) -> int:
+        """Above it, old tool results are masked."""
+        return self.share(MASK_AT)
+
+    @property
+    def summarise_at(self) -> int:
+        """Above it, a summary is due."""
+        return self.share(SUMMARISE_AT)
+
+    def share(self, part: float) -> int:
+        """A part of the window, in tokens."""
+        return int(self.window * part)
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """How full the window is. `parts` are estimated tokens; `limit` is the whole window."""
+
+    limit: int
+    parts: Mapping[Part, int]
+
+    @property
+    def used(self) -> int:
+        """Tokens of the prompt; the reserve is not among them."""
+        return sum(tokens for part, tokens in self.parts.items() if part is not Part.RESERVE)
+
+    def as_json(self) -> dict[str, int | dict[str, int]]:
+        """As the bus and the doors tell it."""
+        return {"used": self.used, "limit": self.limit, "parts": {part.value: n for part, n in self.parts.items()}}
+
+    def too_large(self) -> ContextTooLarge:
+        """The error for a prompt that cannot be made smaller than this."""
+        return ContextTooLarge(self.limit, {part.value: tokens for part, tokens in self.parts.items() if tokens})

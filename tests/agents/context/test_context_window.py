@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.context.budget import Limits
-from local.agents.answering.context.parts import Parts, exchanges_of
-from local.agents.answering.context.summarising import SummaryJob
-from local.agents.answering.context.summary import Summary
-from local.agents.answering.context.window import MOST_WAITED_FOR, QUICKLY_RANKED, ContextWindow
+from local.agents.answering.context.prompt_fitter import MOST_WAITED_FOR, QUICKLY_RANKED, ContextWindow
+from local.agents.answering.context.prompt_parts import Parts, Summary, exchanges_of
+from local.agents.answering.context.summary_job import SummaryJob
+from local.agents.answering.context.token_budget import Limits
 from local.errors import ModelError, StoreFailed
 
 QUESTION = {"role": "user", "content": "And now?"}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.conversation_desk import ConversationDesk
-from local.agents.answering.prompt import compose
+from local.agents.answering.conversation_request_handler import ConversationRequestHandler
+from local.agents.answering.prompt_builder import compose
 from local.protocol.messages import (
     ContextGauge,
     ConversationRequest,
@@ -42,7 +42,9 @@ async def ask(conversation: ConversationService, verb: Any, key: str = "") -> Co
     async def delete(session_id: str) -> tuple[int, int]:
         return await conversation.delete_session(session_id), 7
 
-    desk = ConversationDesk(conversation, lambda history, today, user_id: compose("Be brief.", today, history), delete)
+    desk = ConversationRequestHandler(
+        conversation, lambda history, today, user_id: compose("Be brief.", today, history), delete
+    )
     return await desk.answer(ConversationRequest(verb=verb, key=key))
 
 

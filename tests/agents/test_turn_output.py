@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.token_stream import TokenStream
+from local.agents.answering.turn_output import TurnOutput
 from local.models.chat import ContentDelta, Done, ThinkingDelta, ToolCall, Usage
 from local.protocol.envelope import Trace
 from local.protocol.messages import GenerationThinking, Message
@@ -36,44 +36,44 @@ def posted() -> Posted:
 
 
 @pytest.fixture
-def stream(posted: Any) -> TokenStream:
-    return TokenStream(posted, TRACE, "q1", "A", attempt=2)
+def stream(posted: Any) -> TurnOutput:
+    return TurnOutput(posted, TRACE, "agent", "q1", "A", attempt=2)
 
 
-async def test_a_lone_fragment_leaves_in_the_next_round_of_the_loop(posted: Posted, stream: TokenStream) -> None:
-    stream.push(ContentDelta("Hi"))
+async def test_a_lone_fragment_leaves_in_the_next_round_of_the_loop(posted: Posted, stream: TurnOutput) -> None:
+    stream.hear(ContentDelta("Hi"))
     assert posted.texts == []
     await asyncio.sleep(0)
     assert posted.texts == [("token", "Hi")]
 
 
-async def test_fragments_that_came_together_travel_together(posted: Posted, stream: TokenStream) -> None:
+async def test_fragments_that_came_together_travel_together(posted: Posted, stream: TurnOutput) -> None:
     for text in ("How ", "are ", "you?"):
-        stream.push(ContentDelta(text))
+        stream.hear(ContentDelta(text))
     await asyncio.sleep(0)
-    stream.push(ContentDelta(" Well."))
+    stream.hear(ContentDelta(" Well."))
     await asyncio.sleep(0)
     assert posted.texts == [("token", "How are you?"), ("token", " Well.")]
 
 
-async def test_thinking_and_content_stay_apart_and_in_order(posted: Posted, stream: TokenStream) -> None:
+async def test_thinking_and_content_stay_apart_and_in_order(posted: Posted, stream: TurnOutput) -> None:
     for delta in (ThinkingDelta("a"), ThinkingDelta("b"), ContentDelta("c"), ThinkingDelta("d")):
-        stream.push(delta)
+        stream.hear(delta)
     await asyncio.sleep(0)
     assert posted.texts == [("thinking", "ab"), ("token", "c"), ("thinking", "d")]
     assert [message.index for message in posted.messages] == [0, 1, 2]
     assert {message.attempt for message in posted.messages} == {2}
 
 
-async def test_calls_and_ends_are_no_fragments(posted: Posted, stream: TokenStream) -> None:
-    stream.push(ToolCall("dice", {}))
-    stream.push(Done(Usage()))
+async def test_calls_and_ends_are_no_fragments(posted: Posted, stream: TurnOutput) -> None:
+    stream.hear(ToolCall("dice", {}))
+    stream.hear(Done(Usage()))
     stream.flush()
     assert posted.texts == []
 
 
-async def test_flush_publishes_at_once_and_nothing_twice(posted: Posted, stream: TokenStream) -> None:
-    stream.push(ContentDelta("Hi"))
+async def test_flush_publishes_at_once_and_nothing_twice(posted: Posted, stream: TurnOutput) -> None:
+    stream.hear(ContentDelta("Hi"))
     stream.flush()
     assert posted.texts == [("token", "Hi")]
     await asyncio.sleep(0)

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
 from typing import Any
 
-from local.agents.answering.outcome import stored_outcome
+from local.agents.answering.outcomes import stored_outcome
 from local.errors import LocalError, NotOnRecord
 from local.models.chat import Json
 from local.protocol.messages import ContextGauge, ConversationRequest, ConversationResult, ErrorInfo, ResponseGeneration
 from local.services.conversation import ConversationService, StoredTurn
 
 
-class ConversationDesk:
+class ConversationRequestHandler:
     """Reads a `ConversationService` in the words of the protocol, and has sessions deleted."""
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local.agents.answering.fence import Fence
+from local.agents.answering.call_rules import SideEffectPolicy
 from local.agents.answering.steps import PlannedCall
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
@@ -22,30 +22,30 @@ def call(**args: object) -> PlannedCall:
 
 
 def test_an_equal_call_takes_the_result_under_its_own_id_costs_no_time_and_says_whose_it_is() -> None:
-    settled = Fence([made("there", a=1, b=2)]).settle(call(b=2, a=1), READS)
+    settled = SideEffectPolicy([made("there", a=1, b=2)]).settle(call(b=2, a=1), READS)
     expected = ToolCallRecord(call_id="q:2:0", tool="look", args={"a": 1, "b": 2}, result="there", made_by="A")
     assert settled == expected
 
 
 def test_a_call_with_other_arguments_is_made() -> None:
-    assert Fence([made("there", a=1)]).settle(call(a=2), READS) is None
-    assert Fence().settle(call(a=1), READS) is None
+    assert SideEffectPolicy([made("there", a=1)]).settle(call(a=2), READS) is None
+    assert SideEffectPolicy().settle(call(a=1), READS) is None
 
 
 def test_of_equal_calls_the_first_with_a_result_counts_and_else_the_error() -> None:
     late = made(kind="timeout", a=1)
-    settled = Fence([late, made("one", a=1), made("two", a=1)]).settle(call(a=1), READS)
+    settled = SideEffectPolicy([late, made("one", a=1), made("two", a=1)]).settle(call(a=1), READS)
     assert settled is not None and settled.result == "one"
-    settled = Fence([late]).settle(call(a=1), READS)
+    settled = SideEffectPolicy([late]).settle(call(a=1), READS)
     assert settled is not None and settled.error == late.error
 
 
 @pytest.mark.parametrize("kind", ["too_many_calls", "unknown_tool", "repeated_call"])
 def test_a_call_that_reached_no_tool_is_made(kind: str) -> None:
-    assert Fence([made(kind=kind, a=1)]).settle(call(a=1), READS) is None
+    assert SideEffectPolicy([made(kind=kind, a=1)]).settle(call(a=1), READS) is None
 
 
 def test_a_call_with_effects_is_refused_even_if_the_first_has_made_it() -> None:
-    settled = Fence([made("sent", a=1)]).settle(call(a=1), WRITES)
+    settled = SideEffectPolicy([made("sent", a=1)]).settle(call(a=1), WRITES)
     assert settled is not None and settled.error is not None
     assert (settled.result, settled.error.kind) == (None, "fenced")

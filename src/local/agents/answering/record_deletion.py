@@ -1,26 +1,28 @@
-"""How a session is deleted: from the journal, then by everybody who keeps something of it, then from our own record."""
+"""What users delete goes from the journal, from everybody who keeps something of it, then from our own record."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 
-from local.agents.answering.context_desk import ContextDesk
-from local.agents.answering.outcome import Outcomes
+from local.agents.answering.context.prompt_fitter import PromptFitter
+from local.agents.answering.outcomes import Outcomes
 from local.bus.bus import Bus
-from local.errors import NotOnRecord, RequestTimeout, SessionInUse
+from local.errors import HandedBack, NotOnRecord, RecordNotRedacted, RequestTimeout, SessionInUse
 from local.journal.client.record import redact_on_record
 from local.protocol.envelope import Trace, new_id
 from local.protocol.journal_messages import JournalRedact
+from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import SessionDeleted
 from local.services.attachments.store import AttachmentStore
 from local.services.conversation import ConversationService, StoredTurn, TurnStatus
 
 JOURNAL_SECONDS = 5.0
+SEARCH_SECONDS = 30.0  # where the journal looks through all that it has
 
 
-class SessionDeletion:
-    """Deletes sessions. Where it fails half-way the session is still there, and can be deleted again."""
+class RecordDeletion:
+    """Deletes from one respondent's record. What fails half-way is still there, and can be deleted again."""
 
     def __init__(
         self,
@@ -28,12 +30,12 @@ class SessionDeletion:
         conversation: ConversationService,
         outcomes: Outcomes,
         *,
-        context: ContextDesk | None = None,
+        prompts: PromptFitter | None = None,
         files: AttachmentStore | None = None,
     ) -> None:
-        """`context` may be summarising the session; `files` are what queries can name."""
+        """`prompts` may be summarising a session; `files` are what queries name, if they are this one's to delete."""
         self._bus, self._conversation, self._outcomes = bus, conversation, outcomes
-        self._context, self._files = context, files
+        self._prompts, self._files = prompts, files
 
     async def delete(self, session_id: str) -> tuple[int, int]:
         """Remove a session; returns the numbers of turns and of messages on record that have lost their content.
@@ -58,10 +60,20 @@ class SessionDeletion:
     async def drop_query(self, query_id: str) -> None:
         """Remove one query that was never a turn of its session. Raises as `delete`."""
         await redact_on_record(self._bus, JournalRedact(query_id=query_id), JOURNAL_SECONDS)
-        if self._files is not None:
-            named = await self._conversation.attachments_of(query_id=query_id)
-            await asyncio.to_thread(self._files.discard, named)
+        await self._discard_files(query_id=query_id)
         await self._conversation.drop_query(query_id)
+
+    async def forget(self, deleted: MemoryDeleted) -> None:
+        """Remove a whole exchange, and what other turns have recalled of it. Done again it comes to the same.
+
+        Raises `HandedBack` while a turn runs that knows of it, and `StoreFailed`: not now, but later.
+        """
+        if await self._is_known_to_open_turn(deleted):
+            raise HandedBack("a turn runs that knows what is to be forgotten")
+        await self._discard_files(query_id=deleted.query_id)
+        await self._conversation.forget(deleted.query_id)
+        if await self._conversation.forget_recalled(deleted.engram_id):
+            await self._redact_mentions(deleted.engram_id)
 
     async def _delete_elsewhere(
         self, session_id: str, turns: Sequence[StoredTurn], unpublished: Sequence[StoredTurn] = ()
@@ -80,9 +92,32 @@ class SessionDeletion:
                 await self._bus.publish(notice, Trace(new_id(), user_id=user_id))  # of no session: it is to stay
         except TimeoutError:
             raise RequestTimeout(JournalRedact.subject, JOURNAL_SECONDS) from None
-        if self._context is not None:
-            self._context.drop(session_id)
-        if self._files is not None:
-            named = await self._conversation.attachments_of(session_id=session_id)
-            await asyncio.to_thread(self._files.discard, named)
+        self._stop_summarising(session_id)
+        await self._discard_files(session_id=session_id)
         return redacted
+
+    async def _is_known_to_open_turn(self, deleted: MemoryDeleted) -> bool:
+        if await self._conversation.is_recalled_by_open_turn(deleted.engram_id):
+            return True
+        forgotten = await self._conversation.turn(deleted.query_id)
+        if forgotten is None:
+            return False
+        self._stop_summarising(forgotten.session_id)
+        turns = await self._conversation.session(forgotten.session_id)
+        return any(turn.status is TurnStatus.OPEN for turn in turns)
+
+    async def _redact_mentions(self, engram_id: str) -> None:
+        """What recalled it may have been published only after the memory has seen to that."""
+        try:
+            await redact_on_record(self._bus, JournalRedact(mentioned=engram_id), SEARCH_SECONDS)
+        except RequestTimeout as error:
+            raise RecordNotRedacted(str(error)) from None
+
+    def _stop_summarising(self, session_id: str) -> None:
+        if self._prompts is not None:
+            self._prompts.drop(session_id)
+
+    async def _discard_files(self, *, session_id: str = "", query_id: str = "") -> None:
+        if self._files is not None:
+            named = await self._conversation.attachments_of(session_id=session_id, query_id=query_id)
+            await asyncio.to_thread(self._files.discard, named)

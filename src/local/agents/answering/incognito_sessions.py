@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from local.agents.answering.session_deletion import SessionDeletion
+from local.agents.answering.record_deletion import RecordDeletion
 from local.errors import LocalError, SessionInUse, StoreFenced
 from local.services.conversation import ConversationService
 
@@ -25,7 +25,7 @@ class IncognitoSessions:
     def __init__(
         self,
         conversation: ConversationService,
-        deletion: SessionDeletion,
+        deletion: RecordDeletion,
         idle_seconds: float,
         clock: Callable[[], float] = time.time,
     ) -> None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from local.agents.answering.context.budget import KEPT_SHARE, SUMMARY_SHARE, Limits
 from local.agents.answering.context.excerpt import excerpt
-from local.agents.answering.context.parts import Exchange
-from local.agents.answering.context.summary import FACTS_HEADING, STORY_HEADING, Summary, parsed, statements
-from local.agents.answering.context.tokens import TokenMeter, size_of
+from local.agents.answering.context.prompt_parts import (
+    FACTS_HEADING,
+    STORY_HEADING,
+    Exchange,
+    Summary,
+    parsed,
+    statements,
+)
+from local.agents.answering.context.token_budget import KEPT_SHARE, SUMMARY_SHARE, Limits, TokenMeter, size_of
 from local.errors import ModelError
 from local.models.chat import Json
 

@@ -1,13 +1,19 @@
-"""Where a turn stands in the line for its model: before everybody, or behind whatever a user waits for."""
+"""What the turns of a respondent work with, and where they stand in the line for their model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from local.agents.answering.context.prompt_fitter import PromptFitter
+from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.leases import Leases
+from local.bus.bus import Bus
+from local.models.chat import ChatModel
+from local.services.conversation import ConversationService
 
 T = TypeVar("T")
 
@@ -56,3 +62,21 @@ class BackgroundTurn:
     async def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """As in `Priority`."""
         return await self.leases.in_background(self.model, self.purpose, work)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """What a turn works with. `answers_as` is the name to sign with, where it is not the model's."""
+
+    bus: Bus
+    model: ChatModel
+    conversation: ConversationService
+    prompts: PromptFitter
+    tools: ToolRegistry
+    agent_id: str
+    model_name: str
+    options: Mapping[str, Any]
+    tool_timeout_seconds: float
+    answers_as: str | None = None
+    priority: Priority = field(default_factory=lambda: UsersTurn(Leases(), ""))
+    clock: Callable[[], float] = field(default=time.monotonic)

@@ -1,11 +1,11 @@
-"""What is known of the turns that are no longer in the prompt word for word: facts and a story. No I/O."""
+"""What a prompt is made from, before anything has to make room: system, summary, history, question, steps. No I/O."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Self
 
 from local.agents.answering.context.excerpt import excerpt, rank
@@ -110,3 +110,79 @@ def _bare(fact: str) -> str:
 
 def _clipped(fact: str) -> str:
     return fact if len(fact) <= MAX_FACT else f"{fact[: MAX_FACT - 1]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """`text` is quoted after the question; `images` are base64."""
+
+    text: str = ""
+    images: tuple[str, ...] = ()
+
+    def question(self, query: str) -> Json:
+        """The user's message."""
+        message: Json = {"role": "user", "content": f"{query}\n\n{self.text}" if self.text else query}
+        return message | {"images": list(self.images)} if self.images else message
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An earlier question and its answer. `position` is its number in the session, from 1."""
+
+    position: int
+    messages: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One prompt's material. `exchanges` are those after the summary's last; `steps` is what happened since the
+    question: the model's messages, tool results in the order of their calls, and what the turn told the model."""
+
+    system: tuple[Json, ...]
+    question: Json
+    tools: tuple[Json, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
+    steps: tuple[Json, ...] = ()
+    summary: Summary = field(default_factory=Summary)
+    query: str = ""
+
+    @classmethod
+    def beginning(cls, prelude: Sequence[Json], query: str, summary: Summary, attached: Attached | None = None) -> Self:
+        """What a turn begins with. `prelude` is the system messages and the history after what is in the summary."""
+        system = tuple(message for message in prelude if message.get("role") == "system")
+        history = [message for message in prelude if message.get("role") != "system"]
+        question = (attached or Attached()).question(query)
+        exchanges = exchanges_of(history, summary.through)
+        return cls(system, question, exchanges=exchanges, summary=summary, query=query)
+
+    @property
+    def asked(self) -> str:
+        """The question's text, without what is attached."""
+        return self.query or str(self.question.get("content") or "")
+
+    @property
+    def ranked_characters(self) -> int:
+        """How much there is of what may be cut to what has most to do with the question: results and the summary."""
+        results = sum(len(str(step.get("content") or "")) for step in self.steps)
+        return results + sum(map(len, self.summary.facts)) + len(self.summary.story)
+
+
+def exchanges_of(history: Sequence[Json], after: int = 0) -> tuple[Exchange, ...]:
+    """A history as exchanges, the first of them number `after` + 1: a new one begins with each user's message."""
+    groups: list[list[Json]] = []
+    for message in history:
+        if message.get("role") == "user" or not groups:
+            groups.append([])
+        groups[-1].append(message)
+    return tuple(Exchange(number, tuple(group)) for number, group in enumerate(groups, after + 1))
+
+
+def rounds_of(steps: Sequence[Json]) -> list[tuple[Json, ...]]:
+    """The steps in groups that belong together: a message with calls and their results, or one other message."""
+    groups: list[list[Json]] = []
+    for message in steps:
+        if message.get("role") == "tool" and groups and groups[-1][0].get("tool_calls"):
+            groups[-1].append(message)
+        else:
+            groups.append([message])
+    return [tuple(group) for group in groups]

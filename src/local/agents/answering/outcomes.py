@@ -6,15 +6,16 @@ import asyncio
 import logging
 import math
 import uuid
+from collections.abc import Collection
 from dataclasses import replace
 
 from local import failpoints
 from local.bus.bus import Bus
 from local.errors import JournalFull
-from local.protocol.envelope import Trace
+from local.protocol.envelope import Envelope, Trace, session_of
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import AnswerDialog, ErrorInfo, QueryFailed, QueryReceived, ResponseGeneration
-from local.services.conversation import ConversationService, StoredTurn, TurnStatus
+from local.services.conversation import Asked, ConversationService, StoredTurn, TurnStatus
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,15 @@ def response_id(query_id: str, respondent_id: str, subject: str = ResponseGenera
 def trace_of(stored: StoredTurn) -> Trace:
     """What everything belongs to that a stored query causes."""
     return Trace(stored.query_id, stored.envelope_id, stored.session_id, stored.user_id)
+
+
+def asked_of(message: QueryReceived, envelope: Envelope, tools: Collection[str]) -> Asked:
+    """A query as it is stored; `tools` are the names of those there are."""
+    return Asked(
+        message.query_id, session_of(envelope, message.query_id), envelope.user_id, envelope.id, message.query,
+        message.encode().decode(), in_history=message.history is None, tools=tuple(tools),
+        incognito=message.incognito,
+    )  # fmt: skip
 
 
 def stored_outcome(stored: StoredTurn) -> Outcome | None:

@@ -1,0 +1,112 @@
+"""The tool calls of a turn: made side by side, each with its time limit, their results kept for whoever goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Mapping
+
+from local import failpoints
+from local.agents.answering.steps import PlannedCall, parse_record
+from local.agents.answering.turn import Next, Turn
+from local.agents.answering.turn_context import TurnContext
+from local.agents.answering.turn_table import TurnState
+from local.errors import LocalError, MalformedFrame, RequestTimeout
+from local.protocol.envelope import Trace
+from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult, ToolSchema
+
+_NAMESPACE = uuid.UUID("0d3f6b7e-58d7-4c52-8a8e-9b1f1c6c2e4d")
+
+
+def request_id(call_id: str, respondent_id: str) -> str:
+    """The id of the envelope that makes a call: always the same, so that a tool knows a call that is made again."""
+    return uuid.uuid5(_NAMESPACE, f"{call_id}\n{respondent_id}").hex
+
+
+class ToolCalls:
+    """Makes what the model's last message calls. `results` are those that have come, by call_id."""
+
+    def __init__(self, turn: Turn, context: TurnContext, trace: Trace) -> None:
+        self._turn, self._context, self._trace = turn, context, trace
+        self._query_id, self._respondent_id = turn.question.query_id, turn.question.respondent_id
+        self.results: dict[str, ToolCallRecord] = {}
+        self._kept: dict[str, ToolCallRecord] = {}  # by an earlier process
+        self._offered: Mapping[str, ToolSchema] = {}
+        self._unsent: set[str] = set()  # call_ids of the calls under way, as the next
+        self._unsettled: set[str] = set()
+
+    async def recall(self) -> None:
+        """Take the results that an earlier process got of the calls that it had begun."""
+        records = [parse_record(body) for body in await self._context.conversation.results(self._query_id)]
+        self._kept = {record.call_id: record for record in records}
+
+    async def make(self, offered: Mapping[str, ToolSchema]) -> Next:
+        """Make the calls, of tools as they were offered to the model; returns when all have ended."""
+        turn, self._offered = self._turn, offered
+        calls, self.results = turn.calls_to_make(offered, self._kept)
+        self._unsent = {call.call_id for call in calls}
+        self._unsettled = set(self._unsent)
+        async with asyncio.TaskGroup() as group:
+            for call in calls:
+                group.create_task(self._make(call), name=call.call_id)
+        if not calls:
+            turn.requests_sent()
+        failpoints.reach("turn.results_in")
+        return turn.tools_settled(self.results)
+
+    async def _make(self, call: PlannedCall) -> None:
+        self.results[call.call_id] = await self._result(call)
+
+    async def _result(self, call: PlannedCall) -> ToolCallRecord:
+        """The result, or what kept us from one: whatever goes wrong here is for the model to read."""
+        context = self._context
+        seconds = self._seconds_for(self._offered[call.tool])
+        record = ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args)
+        started = context.clock()
+        try:
+            settled = await self._request(call, seconds)
+        except LocalError as failure:
+            self._left(call)
+            late = isinstance(failure, RequestTimeout)
+            message = f"did not answer within {seconds:g} s" if late else f"gave no answer: {failure}"
+            error = ErrorInfo(kind=failure.kind, message=f"{call.tool} {message}")
+            duration_ms = round((context.clock() - started) * 1000, 3)
+            return record.model_copy(update={"error": error, "duration_ms": duration_ms})
+        fields = ("result", "error", "sources", "duration_ms")
+        record = record.model_copy(update={name: getattr(settled, name) for name in fields})
+        if self._unsettled:  # the last one is stored with the step
+            context.conversation.keep_result(self._query_id, call.call_id, record.model_dump_json())
+        return record
+
+    async def _request(self, call: PlannedCall, seconds: float) -> ToolResult:
+        bus = self._context.bus
+        request = ToolRequest(
+            query_id=self._query_id,
+            respondent_id=self._respondent_id,
+            call_id=call.call_id,
+            tool=call.tool,
+            args=call.args,
+        )
+        envelope_id = request_id(call.call_id, self._respondent_id)
+        try:
+            result = await bus.request(
+                request, ToolResult, seconds, self._trace, envelope_id=envelope_id, on_sent=lambda: self._left(call)
+            )
+        finally:
+            self._unsettled.discard(call.call_id)
+        if result.call_id != call.call_id:
+            fault = f"the answer to call {call.call_id} is a result of call {result.call_id}"
+            bus.reject(fault, result.encode())
+            raise MalformedFrame(fault)
+        return result
+
+    def _left(self, call: PlannedCall) -> None:
+        """A request is on its way, or none will be."""
+        self._unsent.discard(call.call_id)
+        if not self._unsent and self._turn.state is TurnState.DISPATCHING_TOOL:
+            self._turn.requests_sent()
+
+    def _seconds_for(self, schema: ToolSchema) -> float:
+        """A second more than the tool gives itself, so that its own words about being late come first."""
+        says = "timeout_seconds" in schema.model_fields_set
+        return 1.0 + (schema.timeout_seconds if says else self._context.tool_timeout_seconds)

@@ -42,10 +42,10 @@ async def ask(conversation: ConversationService, verb: Any, key: str = "") -> Co
     async def delete(session_id: str) -> tuple[int, int]:
         return await conversation.delete_session(session_id), 7
 
-    desk = ConversationRequestHandler(
+    handler = ConversationRequestHandler(
         conversation, lambda history, today, user_id: compose("Be brief.", today, history), delete
     )
-    return await desk.answer(ConversationRequest(verb=verb, key=key))
+    return await handler.answer(ConversationRequest(verb=verb, key=key))
 
 
 async def value(conversation: ConversationService, verb: str, key: str = "") -> dict[str, Any]:

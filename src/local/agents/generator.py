@@ -45,7 +45,7 @@ class GeneratorAgent(Respondent):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """As a respondent's; and have the journal deliver what has no published end. Incognito sessions end with it."""
+        """Serve as a respondent, and have the journal deliver what has no published end. Incognito sessions end."""
         async with super().lifespan():
             self._deletion = RecordDeletion(
                 self.bus, self._conversation, self._outcomes, prompts=self._fitter, files=self._attachments

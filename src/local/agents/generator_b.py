@@ -46,7 +46,7 @@ class SecondRespondent(Respondent):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """As a respondent's."""
+        """Serve as a respondent, and delete what users delete."""
         async with super().lifespan():
             self._deletion = RecordDeletion(self.bus, self._conversation, self._outcomes, prompts=self._fitter)
             yield

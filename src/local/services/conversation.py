@@ -13,10 +13,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from local.services import turn_deletion, turn_sessions
+from local.services import turn_deletion
 from local.services.owned_database import OwnedDatabase
 from local.services.turn_deletion import QUERY, SESSION
-from local.services.turn_record import MIGRATIONS, stored_turn
+from local.services.turn_record import (
+    MIGRATIONS,
+    incognito_sessions,
+    refusal_of,
+    refused_incognito,
+    sessions_of,
+    stored_turn,
+)
 from local.services.turn_record import Asked as Asked
 from local.services.turn_record import Past as Past
 from local.services.turn_record import Refusal as Refusal
@@ -62,7 +69,7 @@ class ConversationService:
                 " status, tools, created_at, incognito, refused) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (asked.query_id, self._respondent_id, asked.session_id, asked.user_id, asked.envelope_id, asked.query,
                  asked.body, asked.in_history, TurnStatus.OPEN, json.dumps(asked.tools), time.time(),
-                 asked.incognito, turn_sessions.refusal(db, self._respondent_id, asked)),
+                 asked.incognito, refusal_of(db, self._respondent_id, asked)),
             )  # fmt: skip
             stored = self._find(db, asked.query_id)
             assert stored is not None
@@ -167,7 +174,7 @@ class ConversationService:
 
     async def sessions(self) -> list[dict[str, Any]]:
         """Every session with its first query, number of turns and times, the most recent first."""
-        return await self._database.run(lambda db: turn_sessions.listed(db, self._respondent_id))
+        return await self._database.run(lambda db: sessions_of(db, self._respondent_id))
 
     async def session(self, session_id: str) -> list[StoredTurn]:
         """Every turn of a session, oldest first, and what was refused there."""
@@ -180,15 +187,15 @@ class ConversationService:
         return await self._delete(SESSION, session_id, spare=TurnStatus.OPEN)
 
     async def drop_session(self, session_id: str) -> int:
-        """The same, open ones included: nobody runs them any more."""
+        """Remove all turns of a session, open ones included, which nobody runs any more; returns how many."""
         return await self._delete(SESSION, session_id)
 
     async def drop_query(self, query_id: str) -> int:
-        """The same for a single query."""
+        """Remove the turn of one query, open or not; returns how many that were."""
         return await self._delete(QUERY, query_id)
 
     async def forget(self, query_id: str) -> int:
-        """The same, unless it is open."""
+        """Remove the turn of one query unless it is open; returns how many that were."""
         return await self._delete(QUERY, query_id, spare=TurnStatus.OPEN)
 
     async def attachments_of(self, *, session_id: str = "", query_id: str = "") -> set[str]:
@@ -209,11 +216,12 @@ class ConversationService:
     async def incognito_sessions(self, idle_since: float = math.inf) -> list[str]:
         """The incognito sessions in which nothing was asked or answered from then on, in seconds since 1970; every one
         of them unless that is given. For the process that may delete them, and no other."""
-        return await self.write(lambda db: turn_sessions.incognito(db, self._respondent_id, idle_since))
+        return await self.write(lambda db: incognito_sessions(db, self._respondent_id, idle_since))
 
     async def refused_incognito(self, idle_since: float = math.inf) -> list[str]:
-        """The ids of the incognito queries that were refused before then, in sessions that are kept. As above."""
-        return await self.write(lambda db: turn_sessions.refused_incognito(db, self._respondent_id, idle_since))
+        """The ids of the incognito queries that were refused before then, in sessions that are kept. For the
+        process that may delete them, and no other."""
+        return await self.write(lambda db: refused_incognito(db, self._respondent_id, idle_since))
 
     async def cancel(self, query_id: str) -> None:
         """Remember that a query is to end, stored or still to come, until it has."""

@@ -36,11 +36,11 @@ class UsersTurn:
     model: str
 
     def turn(self) -> AbstractContextManager[None]:
-        """As in `Priority`."""
+        """Announce the turn for as long as it runs."""
         return self.leases.users_turn(self.model)
 
     async def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """As in `Priority`; `work` is called once."""
+        """What `work()` returns or raises; it is called once."""
         return await work()
 
 
@@ -56,11 +56,11 @@ class BackgroundTurn:
     purpose: str
 
     def turn(self) -> AbstractContextManager[None]:
-        """As in `Priority`."""
+        """Announce nothing."""
         return nullcontext()
 
     async def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """As in `Priority`."""
+        """What `work()` returns or raises, under a lease of its own."""
         return await self.leases.in_background(self.model, self.purpose, work)
 
 

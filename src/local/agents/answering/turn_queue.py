@@ -223,7 +223,7 @@ class TurnQueue:
             await runner.publish(response)
 
     async def _run_until_stored(self, stored: StoredTurn) -> tuple[TurnRunner, ResponseGeneration]:
-        """As often as it takes while the store cannot be written: the turns behind it in its session have to wait."""
+        """Run a turn as often as it takes while the store cannot be written; those behind it in its session wait."""
         while True:
             try:
                 runner = self._runners[stored.query_id] = await self._prepare(stored)

@@ -31,7 +31,7 @@ class WarmUp:
             self._tell(error)
 
     async def look(self, learn: Callable[[ModelInfo], object]) -> bool:
-        """The same without having it loaded; whether there is such a model."""
+        """Tell `learn` what the server knows of the model, without having it loaded; False if there is none."""
         try:
             learn(await self._model.show(self._name))
         except ModelError as error:

@@ -187,7 +187,7 @@ class Gauge:
         return sum(tokens for part, tokens in self.parts.items() if part is not Part.RESERVE)
 
     def as_json(self) -> dict[str, int | dict[str, int]]:
-        """As the bus and the doors tell it."""
+        """The gauge as the bus and the doors tell it."""
         return {"used": self.used, "limit": self.limit, "parts": {part.value: n for part, n in self.parts.items()}}
 
     def too_large(self) -> ContextTooLarge:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import pytest
 
 from local.errors import ModelError
-from local.models.answer_parts import MAX_LINE_BYTES
+from local.models.answer_stream import MAX_LINE_BYTES
 from local.models.chat import ChatModel, ContentDelta, Delta, Done, ThinkingDelta, ToolCall
 from local.models.model_errors import ErrorClass, classify
 from local.models.ollama import OllamaModel

@@ -30,16 +30,6 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 
-class Shown:
-    """A request as JSON, made only if a log line really shows it."""
-
-    def __init__(self, body: Json) -> None:
-        self._body = body
-
-    def __str__(self) -> str:
-        return json.dumps(self._body, ensure_ascii=False)
-
-
 class ModelHttp:
     """The connections to one server, at the base address `errors.server`. `headers` go with every request."""
 

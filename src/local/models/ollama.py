@@ -6,93 +6,37 @@ The `ollama` package is not used here: its chat drops tool-call ids, strips nest
 
 from __future__ import annotations
 
-import logging
-from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from typing import Any, Unpack
 
-import httpx
 from pydantic import BaseModel
 
 from local.errors import ModelError
-from local.models.answer_parts import LineBuffer, json_object
-from local.models.chat import Degraded, Delta, Json, ModelInfo
+from local.models.answer_stream import AnswerStream, LineBuffer, json_object, read_call, token_scores, unclear
+from local.models.chat import Degraded, Delta, Done, Json, ModelInfo, ThinkingDelta, ToolCall, Usage
 from local.models.error_tables import ollama_errors
-from local.models.model_http import M, ModelHttp, Shown, StreamedAnswer
-from local.models.ollama_stream import OllamaStream
-from local.models.wishes import Wishes
+from local.models.model_client import ConnectionLimits, ModelClient
 
-log = logging.getLogger(__name__)
+_NANOSECONDS = 1e9
+_DURATIONS = ("total", "load", "prompt_eval", "eval")
 
 
-class OllamaModel:
+class OllamaModel(ModelClient[ModelInfo]):
     """A `ChatModel` on the Ollama server at `base_url` (see `normalise_host`).
 
-    `first_token_seconds` limits the wait for the beginning of a chat answer (loading the model and reading the prompt
-    included), `between_tokens_seconds` each later silence, `timeout_seconds` every other request. `keep_alive` is how
-    long the server keeps a model in memory, in Ollama's words ("10m", seconds, -1 for ever); None leaves it to the
-    server. Every failure is a `ModelError` of kind unreachable, timeout, stream_cut, bad_stream, bad_call,
-    model_missing, context_overflow, overloaded, unsupported, out_of_memory, unauthorised, bad_request or server_error.
+    `keep_alive` is how long the server keeps a model in memory, in Ollama's words ("10m", seconds, -1 for ever); None
+    leaves it to the server. Every failure is a `ModelError` of kind unreachable, timeout, stream_cut, bad_stream,
+    bad_call, model_missing, context_overflow, overloaded, unsupported, out_of_memory, unauthorised, bad_request or
+    server_error.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        *,
-        first_token_seconds: float,
-        between_tokens_seconds: float,
-        timeout_seconds: float,
-        keep_alive: str | int | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
-        self._errors = ollama_errors(base_url)
-        self._http = ModelHttp(self._errors, headers={"Accept": "application/x-ndjson"}, transport=transport)
-        self._server = base_url
-        self._first_token_seconds = first_token_seconds
-        self._between_tokens_seconds = between_tokens_seconds
-        self._timeout_seconds = timeout_seconds
-        self._keep_alive = {} if keep_alive is None else {"keep_alive": keep_alive}
-        self._infos: dict[str, ModelInfo] = {}
-        self._refused: defaultdict[str, set[str]] = defaultdict(set)
+    chat_path = "/api/chat"
 
-    async def chat(
-        self,
-        model: str,
-        messages: Sequence[Json],
-        *,
-        tools: Sequence[Json] = (),
-        think: bool = False,
-        options: Mapping[str, Any] | None = None,
-        format: Json | None = None,
-        logprobs: bool = False,
-    ) -> AsyncGenerator[Delta, None]:
-        """See `ChatModel.chat`. What the model cannot do is left out of the request and told as `Degraded`."""
-        info = self._infos.get(model) or await self.show(model)
-        body, notes = chat_request(info, messages, tools=tools, think=think, options=options)
-        wishes = Wishes(self._refused[model], form={} if format is None else {"format": format}, logprobs=logprobs)
-        for note in (*notes, *wishes.notes):
-            yield note
-        decoder = OllamaStream(model, self._server)
-        while not decoder.done:
-            try:
-                async with self._stream(model, body | wishes.granted) as answer:
-                    wishes.answered()
-                    while not decoder.done:
-                        data = await answer.read()
-                        log.debug("/api/chat has answered: %s", data)
-                        for delta in decoder.feed(data) if data else decoder.end():
-                            yield delta
-                        if decoder.started:
-                            answer.allow(self._between_tokens_seconds)
-                    await answer.drain()
-            except ModelError as error:
-                left_out = None if decoder.started else wishes.refused(error)
-                if left_out is None:
-                    # The model may have been removed or replaced by one with other capabilities.
-                    self._infos.pop(model, None)
-                    raise
-                yield left_out
+    def __init__(
+        self, base_url: str, *, keep_alive: str | int | None = None, **limits: Unpack[ConnectionLimits]
+    ) -> None:
+        super().__init__(ollama_errors(base_url), {"Accept": "application/x-ndjson"}, **limits)
+        self._keep_alive = {} if keep_alive is None else {"keep_alive": keep_alive}
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in order. Ollama embeds the beginning of a text that exceeds the context."""
@@ -109,7 +53,7 @@ class OllamaModel:
         answer = await self._call("POST", "/api/show", _Description, {"model": model})
         length = answer.model_info.get(f"{answer.model_info.get('general.architecture')}.context_length")
         info = ModelInfo(model, frozenset(answer.capabilities), length if isinstance(length, int) else None)
-        self._infos[model] = info
+        self._known[model] = info
         return info
 
     async def load(self, model: str, options: Mapping[str, Any]) -> None:
@@ -131,7 +75,7 @@ class OllamaModel:
         async with self._http.stream(
             "/api/pull", {"model": model}, model=model, first_seconds=self._first_token_seconds
         ) as answer:
-            self._check_type(answer)
+            self._check_type(answer.content_type)
             status = ""
             while data := await answer.read():
                 for progress in (json_object(line, self._errors) for line in lines.feed(data) if line.strip()):
@@ -143,25 +87,110 @@ class OllamaModel:
         if status != "success":
             raise ModelError(f"pulling {model} stopped at {status!r}; start it again", kind="stream_cut")
 
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._http.close()
+    async def _look(self, model: str) -> ModelInfo:
+        return self._known.get(model) or await self.show(model)
 
-    @asynccontextmanager
-    async def _stream(self, model: str, body: Json) -> AsyncIterator[StreamedAnswer]:
-        log.debug("/api/chat is sent: %s", Shown(body))
-        limit = self._first_token_seconds
-        async with self._http.stream("/api/chat", body | self._keep_alive, model=model, first_seconds=limit) as answer:
-            self._check_type(answer)
-            yield answer
+    def _request(
+        self,
+        known: ModelInfo,
+        messages: Sequence[Json],
+        *,
+        tools: Sequence[Json],
+        think: bool,
+        options: Mapping[str, Any] | None,
+    ) -> tuple[Json, list[Degraded]]:
+        """`think` is sent to every model that can think, because left out it means on; one that cannot answers 400 to
+        it, and one without tools to those. Without `truncate` and `shift` Ollama would silently cut the conversation,
+        before or while it answers, when it does not fit into the context.
+        """
+        body: Json = {
+            "model": known.name,
+            "messages": list(messages),
+            "stream": True,
+            "truncate": False,
+            "shift": False,
+        }
+        notes: list[Degraded] = []
+        if options:
+            body["options"] = dict(options)
+        if "thinking" in known.capabilities:
+            body["think"] = think
+        elif think:
+            notes.append(Degraded(f"{known.name} cannot think aloud; it answers without"))
+        if tools and "tools" in known.capabilities:
+            body["tools"] = list(tools)
+        elif tools:
+            notes.append(Degraded(f"{known.name} cannot call tools; it answers without"))
+        return body | self._keep_alive, notes
 
-    def _check_type(self, answer: StreamedAnswer) -> None:
-        if "json" not in answer.content_type:
-            raise self._errors.bad_stream(f"{answer.content_type} instead of a JSON stream")
+    def _form(self, schema: Json | None) -> Json:
+        return {} if schema is None else {"format": schema}
 
-    async def _call(self, method: str, path: str, answer: type[M], body: Json | None = None) -> M:
-        model = str((body or {}).get("model", ""))
-        return await self._http.call(method, path, answer, body, model=model, seconds=self._timeout_seconds)
+    def _answer(self, model: str, content_type: str) -> AnswerStream:
+        self._check_type(content_type)
+        return OllamaStream(model, self._errors)
+
+    def _check_type(self, content_type: str) -> None:
+        if "json" not in content_type:
+            raise self._errors.bad_stream(f"{content_type} instead of a JSON stream")
+
+
+class OllamaStream(AnswerStream):
+    """The body of a streamed /api/chat. Thinking, content and calls count in every chunk, the one that says done
+    included."""
+
+    def feed(self, data: bytes) -> Iterator[Delta]:
+        """See `AnswerStream.feed`."""
+        for line in self._lines.feed(data):
+            if not line.strip():
+                continue
+            chunk = json_object(line, self._errors)
+            self.heard = True
+            yield from self._deltas(chunk)
+            if self.done:
+                return
+
+    def end(self) -> Iterator[Delta]:
+        """See `AnswerStream.end`."""
+        yield from self.feed(b"\n")
+        if not self.done:
+            raise self._errors.cut(self._model)
+
+    def _deltas(self, chunk: Json) -> list[Delta]:
+        if "error" in chunk:
+            raise self._errors.explain(chunk["error"], status=None, model=self._model)
+        message = self._object(chunk.get("message") or {}, "a message")
+        deltas: list[Delta] = []
+        if thinking := self._text(message, "thinking"):
+            deltas.append(ThinkingDelta(thinking))
+        if content := self._text(message, "content"):
+            deltas += self._tags.feed(content)
+        deltas += [_tool_call(call, self._model) for call in self._items(message, "tool_calls")]
+        deltas += token_scores(chunk, "logprobs")
+        if chunk.get("done") is True:
+            self.finished = self.done = True
+            deltas += self._tags.close()
+            deltas.append(_done(chunk))
+        return deltas
+
+
+def _tool_call(call: Any, model: str) -> ToolCall:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        raise unclear(f"{model} made a tool call that names no function: {call!r:.200}")
+    return read_call(function.get("name"), function.get("arguments"), call.get("id"), model)
+
+
+def _done(chunk: Json) -> Done:
+    durations = {name: _number(chunk, f"{name}_duration") / _NANOSECONDS for name in _DURATIONS}
+    usage = Usage(_number(chunk, "prompt_eval_count"), _number(chunk, "eval_count"), durations)
+    return Done(usage, reason=str(chunk.get("done_reason") or "stop"), model=str(chunk.get("model") or ""))
+
+
+def _number(chunk: Json, key: str) -> int:
+    # Ollama leaves out what is zero.
+    value = chunk.get(key)
+    return value if isinstance(value, int) else 0
 
 
 class _Description(BaseModel):
@@ -187,32 +216,3 @@ class _Version(BaseModel):
 
 class _Embeddings(BaseModel):
     embeddings: list[list[float]]
-
-
-def chat_request(
-    info: ModelInfo,
-    messages: Sequence[Json],
-    *,
-    tools: Sequence[Json],
-    think: bool,
-    options: Mapping[str, Any] | None,
-) -> tuple[Json, list[Degraded]]:
-    """The body of /api/chat for what this model can do, and what had to be left out.
-
-    `think` is sent to every model that can think, because left out it means on; one that cannot answers 400 to it, and
-    one without tools to those. Without `truncate` and `shift` Ollama would silently cut the conversation, before or
-    while it answers, when it does not fit into the context.
-    """
-    body: Json = {"model": info.name, "messages": list(messages), "stream": True, "truncate": False, "shift": False}
-    notes: list[Degraded] = []
-    if options:
-        body["options"] = dict(options)
-    if "thinking" in info.capabilities:
-        body["think"] = think
-    elif think:
-        notes.append(Degraded(f"{info.name} cannot think aloud; it answers without"))
-    if tools and "tools" in info.capabilities:
-        body["tools"] = list(tools)
-    elif tools:
-        notes.append(Degraded(f"{info.name} cannot call tools; it answers without"))
-    return body, notes

@@ -3,107 +3,41 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
 
 import httpx
 from pydantic import BaseModel
 
 from local.errors import ModelError
-from local.models.chat import Delta, Json, ModelInfo
+from local.models.answer_stream import AnswerStream
+from local.models.chat import Degraded, Json, ModelInfo
 from local.models.error_tables import openai_errors
-from local.models.model_http import M, ModelHttp, Shown, StreamedAnswer
+from local.models.model_client import ConnectionLimits, ModelClient
 from local.models.openai_dialects import LLAMA_SERVER, UNKNOWN, Known, find, known
-from local.models.openai_request import chat_request
+from local.models.openai_request import chat_request, response_format
 from local.models.openai_stream import OpenAIStream
 from local.models.server_address import authorisation
-from local.models.wishes import Wishes, response_format
 
 log = logging.getLogger(__name__)
 
-# After the model's last word, how long the usage and the end may take that some servers send and others do not.
-_TRAILER_SECONDS = 1.0
 _NO_LIST = (404, 405, 501)
 
 
-class OpenAIModel:
+class OpenAIModel(ModelClient[Known]):
     """A `ChatModel` on the server whose API begins at `base_url` (see `normalise_base_url`).
 
-    `api_key` is sent as a bearer token and shown nowhere. `first_token_seconds` limits the wait for the first token of
-    an answer, `between_tokens_seconds` each later silence (comments that keep the connection alive are silence, too),
-    `timeout_seconds` every other request. Every failure is a `ModelError` of the kinds that `OllamaModel` has, or of
-    rate_limit, quota or filtered; `ModelBusy` says when to come back. Raises `ConfigError` for a key that is none.
+    `api_key` is sent as a bearer token and shown nowhere. Every failure is a `ModelError` of the kinds that
+    `OllamaModel` has, or of rate_limit, quota or filtered; `ModelBusy` says when to come back. Raises `ConfigError` for
+    a key that is none.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        *,
-        first_token_seconds: float,
-        between_tokens_seconds: float,
-        timeout_seconds: float,
-        api_key: str = "",
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
-        self._errors = openai_errors(base_url, api_key)
+    chat_path = "/chat/completions"
+
+    def __init__(self, base_url: str, *, api_key: str = "", **limits: Unpack[ConnectionLimits]) -> None:
         headers = {"Accept": "text/event-stream, application/json", **authorisation(api_key)}
-        self._http = ModelHttp(self._errors, headers=headers, transport=transport)
+        super().__init__(openai_errors(base_url, api_key), headers, **limits)
         self._root = base_url.removesuffix("/v1")
-        self._first_token_seconds = first_token_seconds
-        self._between_tokens_seconds = between_tokens_seconds
-        self._timeout_seconds = timeout_seconds
-        self._known: dict[str, Known] = {}
-        self._refused: defaultdict[str, set[str]] = defaultdict(set)
-
-    async def chat(
-        self,
-        model: str,
-        messages: Sequence[Json],
-        *,
-        tools: Sequence[Json] = (),
-        think: bool = False,
-        options: Mapping[str, Any] | None = None,
-        format: Json | None = None,
-        logprobs: bool = False,
-    ) -> AsyncGenerator[Delta, None]:
-        """See `ChatModel.chat`. What the model or its server cannot do is left out and told as `Degraded`."""
-        body, notes = chat_request(await self._look(model), messages, tools=tools, think=think, options=options)
-        wishes = Wishes(self._refused[model], form=response_format(format), logprobs=logprobs)
-        for note in (*notes, *wishes.notes):
-            yield note
-        decoder: OpenAIStream | None = None
-        while decoder is None:
-            asked = body | wishes.granted
-            log.debug("/chat/completions is sent: %s", Shown(asked))
-            try:
-                async with self._http.stream(
-                    "/chat/completions", asked, model=model, first_seconds=self._first_token_seconds
-                ) as answer:
-                    wishes.answered()
-                    decoder = OpenAIStream(model, self._errors, answer.content_type)
-                    async with aclosing(self._deltas(decoder, answer)) as deltas:
-                        async for delta in deltas:
-                            yield delta
-            except ModelError as error:
-                left_out = wishes.refused(error) if decoder is None else None
-                if left_out is None:
-                    # The model may have been replaced by one with other capabilities.
-                    self._known.pop(model, None)
-                    raise
-                yield left_out
-
-    async def _deltas(self, decoder: OpenAIStream, answer: StreamedAnswer) -> AsyncGenerator[Delta, None]:
-        while not decoder.done:
-            heard = decoder.heard
-            data = await (answer.rest() if decoder.finished else answer.read())
-            log.debug("/chat/completions has answered: %s", data)
-            for delta in decoder.feed(data) if data else decoder.end():
-                yield delta
-            if decoder.heard != heard:
-                answer.allow(_TRAILER_SECONDS if decoder.finished else self._between_tokens_seconds)
-        await answer.drain()
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in order."""
@@ -138,10 +72,6 @@ class OpenAIModel:
         """The names of all models that the server offers."""
         return [str(entry.get("id")) for entry in (await self._call("GET", "/models", _Models)).data]
 
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._http.close()
-
     async def _look(self, model: str) -> Known:
         """What is known of a model. Lists may be incomplete or absent: whether the model is there, its answer tells."""
         if model not in self._known:
@@ -162,9 +92,22 @@ class OpenAIModel:
             log.info("%s tells nothing about itself: %s", self._root, error)
             return {}
 
-    async def _call(self, method: str, path: str, answer: type[M], body: Json | None = None) -> M:
-        model = str((body or {}).get("model", ""))
-        return await self._http.call(method, path, answer, body, model=model, seconds=self._timeout_seconds)
+    def _request(
+        self,
+        known: Known,
+        messages: Sequence[Json],
+        *,
+        tools: Sequence[Json],
+        think: bool,
+        options: Mapping[str, Any] | None,
+    ) -> tuple[Json, list[Degraded]]:
+        return chat_request(known, messages, tools=tools, think=think, options=options)
+
+    def _form(self, schema: Json | None) -> Json:
+        return response_format(schema)
+
+    def _answer(self, model: str, content_type: str) -> AnswerStream:
+        return OpenAIStream(model, self._errors, content_type)
 
 
 class _Models(BaseModel):

@@ -147,3 +147,26 @@ def chat_request(
 def _wanted(option: str, value: Any, known: Mapping[str, str]) -> bool:
     # A negative num_predict means no limit, which here is no field.
     return option in known and not (option == "num_predict" and value < 0)
+
+
+def response_format(schema: Mapping[str, Any] | None) -> Json:
+    """OpenAI's field for a reply that follows a JSON Schema; none without a schema.
+
+    `strict` is for schemas that it allows: every object names all its fields as required and allows no others.
+    """
+    if schema is None:
+        return {}
+    described = {"name": "reply", "strict": _is_strict(schema), "schema": dict(schema)}
+    return {"response_format": {"type": "json_schema", "json_schema": described}}
+
+
+def _is_strict(schema: Any) -> bool:
+    if isinstance(schema, list):
+        return all(map(_is_strict, schema))
+    if not isinstance(schema, Mapping):
+        return True
+    if schema.get("type") == "object":
+        required, properties = schema.get("required", ()), schema.get("properties", {})
+        if schema.get("additionalProperties") is not False or set(required) != set(properties):
+            return False
+    return all(map(_is_strict, schema.values()))

@@ -9,10 +9,15 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from local.models.answer_parts import LineBuffer, items, json_object, read_call, text, token_scores, unclear
+from local.models.answer_stream import (
+    AnswerStream,
+    json_object,
+    read_call,
+    token_scores,
+    unclear,
+)
 from local.models.chat import Delta, Done, Json, ThinkingDelta, ToolCall, Usage
 from local.models.model_errors import ServerErrors, error_object
-from local.models.think_tags import ThinkTagSplitter
 
 _END = b"[DONE]"
 _FIELDS_WITHOUT_MEANING = (b"event", b"id", b"retry")
@@ -20,22 +25,13 @@ _FILTERED = frozenset({"content_filter", "safety", "prohibited_content"})
 _MILLISECONDS = 1e3
 
 
-class OpenAIStream:
-    """One assistant message, as server-sent events or, from a server that does not stream, as one JSON body.
-
-    `heard` counts the chunks that said something; `finished` once the model has told why it stopped, after which only
-    the usage may follow; `done` once `Done` was given.
-    """
+class OpenAIStream(AnswerStream):
+    """One assistant message, as server-sent events or, from a server that does not stream, as one JSON body."""
 
     def __init__(self, model: str, errors: ServerErrors, content_type: str) -> None:
-        self.heard = 0
-        self.finished = False
-        self.done = False
-        self._model, self._errors = model, errors
+        super().__init__(model, errors)
         self._whole = _is_whole(content_type, errors)
-        self._lines = LineBuffer(errors)
         self._body: list[bytes] = []
-        self._tags = ThinkTagSplitter()
         self._calls = CallAssembler(model)
         self._usage: Json = {}
         self._timings: Json = {}
@@ -43,11 +39,7 @@ class OpenAIStream:
         self._answers_as = ""
 
     def feed(self, data: bytes) -> Iterator[Delta]:
-        """The deltas completed by `data`; what precedes a failure is yielded before it is raised.
-
-        Raises `ModelError`: bad_stream for what is not OpenAI's format, bad_call for a call that cannot be understood,
-        filtered for an answer that the server suppressed, and the kind that fits for an error told in the stream.
-        """
+        """See `AnswerStream.feed`."""
         for line in self._lines.feed(data):
             if self._whole:
                 self._body.append(line)
@@ -57,7 +49,7 @@ class OpenAIStream:
                 return
 
     def end(self) -> Iterator[Delta]:
-        """The stream has ended. Raises `ModelError(kind="stream_cut")` unless the model had finished."""
+        """See `AnswerStream.end`."""
         if not self.finished:
             yield from self.feed(b"\n")
         if self._whole:
@@ -87,31 +79,28 @@ class OpenAIStream:
         self._answers_as = str(chunk.get("model") or self._answers_as)
         self._usage = _dict(chunk, "usage") or self._usage
         self._timings = _dict(chunk, "timings") or self._timings
-        for choice in items(chunk, "choices", self._errors)[:1]:
-            if not isinstance(choice, dict):
-                raise self._errors.bad_stream(f"a choice that is not an object: {choice!r:.80}")
-            self._check(choice)
+        for choice in self._items(chunk, "choices")[:1]:
+            self._check(self._object(choice, "a choice"))
             yield from self._message(choice.get("delta") or choice.get("message") or {})
             yield from token_scores(choice.get("logprobs"), "content")
             if reason := choice.get("finish_reason"):
                 self._stop(str(reason))
 
     def _message(self, message: Any) -> Iterator[Delta]:
-        if not isinstance(message, dict):
-            raise self._errors.bad_stream(f"a message that is not an object: {message!r:.80}")
+        message = self._object(message, "a message")
         # Servers that have renamed the field send both.
-        if thinking := self._text(message, "reasoning_content", "reasoning"):
-            self.heard += 1
+        if thinking := self._text(message, "reasoning_content") or self._text(message, "reasoning"):
+            self.heard = True
             yield ThinkingDelta(thinking)
-        if content := self._text(message, "content", "refusal"):
-            self.heard += 1
+        if content := self._text(message, "content") or self._text(message, "refusal"):
+            self.heard = True
             yield from self._tags.feed(content)
-        for fragment in items(message, "tool_calls", self._errors):
-            self.heard += 1
+        for fragment in self._items(message, "tool_calls"):
+            self.heard = True
             self._calls.add(fragment)
 
     def _stop(self, reason: str) -> None:
-        self.heard += 1
+        self.heard = True
         self.finished, self._reason = True, reason
         if reason.lower() in _FILTERED:
             raise self._errors.explain(f"content_filter: {reason}", status=None, model=self._model)
@@ -134,13 +123,6 @@ class OpenAIStream:
         names = {"prompt_eval": "prompt_ms", "eval": "predicted_ms"}
         told = {ours: self._timings[theirs] for ours, theirs in names.items() if theirs in self._timings}
         return {name: value / _MILLISECONDS for name, value in told.items() if isinstance(value, int | float)}
-
-    def _text(self, message: Json, *keys: str) -> str:
-        """The first of these texts that is not empty."""
-        for key in keys:
-            if found := text(message, key, self._errors):
-                return found
-        return ""
 
     def _check(self, part: Json) -> None:
         """Raise the error that a chunk or choice tells; vLLM once sent it without an envelope."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from local.config_models import MaxTools
@@ -99,7 +100,7 @@ class Router:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._find, self._close_clients = find, close_clients
+        self._find, self._close_clients = cache(find), close_clients
         self._policy, self._max_tools = policy, max_tools
         self._clock, self._sleep = clock, sleep
         self._pauses = Pauses()
@@ -123,7 +124,7 @@ class Router:
             begun = False
             try:
                 await self._check_sight(target, messages)
-                offered = choose_tools(tools, messages, getattr(self._max_tools, tier_of(target.model)))
+                offered = self._offered(target, tools, messages)
                 for note in (*call.notes, *_left_out(target, tools, offered)):
                     yield Degraded(note)
                 stream = target.client.chat(
@@ -184,6 +185,9 @@ class Router:
 
     def _call(self, targets: Sequence[Target]) -> ChainCall:
         return ChainCall(targets, self._policy, self._pauses, self._clock, self._sleep)
+
+    def _offered(self, target: Target, tools: Sequence[Json], messages: Sequence[Json]) -> Sequence[Json]:
+        return choose_tools(tools, messages, getattr(self._max_tools, tier_of(target.model))) if tools else ()
 
     async def _info(self, target: Target) -> ModelInfo:
         if target.name not in self._infos:

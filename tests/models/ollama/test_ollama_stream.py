@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from local.errors import ModelError
-from local.models.answer_parts import MAX_LINE_BYTES
+from local.models.answer_stream import MAX_LINE_BYTES
 from local.models.chat import ContentDelta, Delta, Done, ThinkingDelta, ToolCall, Usage
-from local.models.ollama_stream import OllamaStream
+from local.models.error_tables import ollama_errors
+from local.models.ollama import OllamaStream
 
 SERVER = "http://host:1"
 
@@ -26,7 +27,7 @@ def call(arguments: Any, name: Any = "f") -> bytes:
 
 
 def decode(*pieces: bytes) -> list[Delta]:
-    decoder = OllamaStream("m", SERVER)
+    decoder = OllamaStream("m", ollama_errors(SERVER))
     return [*(delta for piece in pieces for delta in decoder.feed(piece)), *([] if decoder.done else decoder.end())]
 
 
@@ -84,7 +85,7 @@ def test_an_end_without_done_is_a_cut_stream() -> None:
 
 
 def test_what_came_before_a_failure_is_not_lost() -> None:
-    decoder = OllamaStream("m", SERVER)
+    decoder = OllamaStream("m", ollama_errors(SERVER))
     deltas: list[Delta] = []
     with pytest.raises(ModelError, match="boom"):
         for delta in decoder.feed(chunk("Hi") + b'{"error":"boom"}\n'):

@@ -137,7 +137,7 @@ async def test_the_usage_is_waited_for_after_the_last_word(server: Any) -> None:
 async def test_an_answer_is_complete_even_if_the_server_never_says_that_it_ends(
     server: Any, breaks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.models.openai._TRAILER_SECONDS", 0.05)
+    monkeypatch.setattr("local.models.model_client._TRAILER_SECONDS", 0.05)
 
     async def script(exchange: Any) -> None:
         await exchange.head()

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local.errors import ModelError
-from local.models.answer_parts import MAX_LINE_BYTES
+from local.models.answer_stream import MAX_LINE_BYTES
 from local.models.chat import ContentDelta, Delta, Done, ThinkingDelta, ToolCall, Usage
-from local.models.error_tables import openai_errors
-from local.models.ollama_stream import OllamaStream as OllamaDecoder
+from local.models.error_tables import ollama_errors, openai_errors
+from local.models.ollama import OllamaStream as OllamaDecoder
 from local.models.openai_stream import OpenAIStream
 
 ERRORS = openai_errors("http://host:1/v1")
@@ -235,7 +235,10 @@ def test_no_json_makes_a_decoder_fail_otherwise_than_with_a_model_error(value: A
     chunks = ({"choices": [{"delta": value, "finish_reason": None}]}, value, {"choices": other, "message": value})
     for decoder, lines in (
         (openai, b"".join(map(event, chunks))),
-        (OllamaDecoder("m", "http://host:1"), b"".join(json.dumps(item).encode() + b"\n" for item in chunks)),
+        (
+            OllamaDecoder("m", ollama_errors("http://h:1")),
+            b"".join(json.dumps(item).encode() + b"\n" for item in chunks),
+        ),
     ):
         try:
             assert [*decoder.feed(lines), *decoder.end()]

@@ -14,7 +14,7 @@ from local.services.pages.address_guard import AddressGuard
 from local.services.pages.fetcher import Document, Fetcher
 
 Answer = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
-_CERTIFICATE = Path(__file__).parents[1] / "data" / "site_test.pem"  # self-signed, for site.test
+_CERTIFICATE = Path(__file__).parents[2] / "data" / "site_test.pem"  # self-signed, for site.test
 
 
 class Site:

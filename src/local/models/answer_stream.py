@@ -1,15 +1,17 @@
-"""What the answers of all servers are made of: lines of JSON, tool calls, scores of tokens. No I/O."""
+"""The body of a streamed answer, bytes in and deltas out, as far as all kinds of servers are alike. No I/O."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
 from pydantic_core import from_json
 
 from local.errors import ModelError
-from local.models.chat import Json, TokenScore, TokenScores, ToolCall
+from local.models.chat import Delta, Json, TokenScore, TokenScores, ToolCall
 from local.models.model_errors import ServerErrors
+from local.models.think_tags import ThinkTagSplitter
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
 
@@ -30,6 +32,46 @@ class LineBuffer:
         return lines
 
 
+class AnswerStream:
+    """One assistant message while it comes. `heard` once the model has said something more, until the reader takes note
+    of it; `finished` once the model has told why it stopped, after which only the usage may follow; `done` once `Done`
+    was given."""
+
+    def __init__(self, model: str, errors: ServerErrors) -> None:
+        self.heard = self.finished = self.done = False
+        self._model, self._errors = model, errors
+        self._lines, self._tags = LineBuffer(errors), ThinkTagSplitter()
+
+    @abstractmethod
+    def feed(self, data: bytes) -> Iterator[Delta]:
+        """The deltas completed by `data`; what precedes a failure is yielded before it is raised.
+
+        Raises `ModelError`: bad_stream for what is not in the server's format, bad_call for a call that cannot be
+        understood, filtered for an answer that the server suppressed, and the kind that fits for an error told in it.
+        """
+
+    @abstractmethod
+    def end(self) -> Iterator[Delta]:
+        """The stream has ended. Raises `ModelError(kind="stream_cut")` unless the model had finished."""
+
+    def _text(self, message: Json, key: str) -> str:
+        value = message.get(key)
+        if value is not None and not isinstance(value, str):
+            raise self._errors.bad_stream(f"{key} that is not text: {value!r:.80}")
+        return value or ""
+
+    def _items(self, message: Json, key: str) -> list[Any]:
+        value = message.get(key) or []
+        if not isinstance(value, list):
+            raise self._errors.bad_stream(f"{key} that are no list: {value!r:.80}")
+        return value
+
+    def _object(self, value: Any, what: str) -> Json:
+        if not isinstance(value, dict):
+            raise self._errors.bad_stream(f"{what} that is not an object: {value!r:.80}")
+        return value
+
+
 def json_object(line: bytes, errors: ServerErrors) -> Json:
     """The object that a line holds. Raises `ModelError(kind="bad_stream")` for anything else."""
     try:
@@ -38,22 +80,6 @@ def json_object(line: bytes, errors: ServerErrors) -> Json:
         raise errors.bad_stream(f"a line that is not JSON ({error}): {line[:80]!r}") from error
     if not isinstance(value, dict):
         raise errors.bad_stream(f"a line that is not a JSON object: {line[:80]!r}")
-    return value
-
-
-def text(message: Json, key: str, errors: ServerErrors) -> str:
-    """The text under that key, empty if there is none. Raises `ModelError(kind="bad_stream")` for anything else."""
-    value = message.get(key)
-    if value is not None and not isinstance(value, str):
-        raise errors.bad_stream(f"{key} that is not text: {value!r:.80}")
-    return value or ""
-
-
-def items(message: Json, key: str, errors: ServerErrors) -> list[Any]:
-    """The list under that key, empty if there is none. Raises `ModelError(kind="bad_stream")` for anything else."""
-    value = message.get(key) or []
-    if not isinstance(value, list):
-        raise errors.bad_stream(f"{key} that are no list: {value!r:.80}")
     return value
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from local.errors import ModelError
-from local.models.answer_parts import token_scores
+from local.models.answer_stream import token_scores
 from local.models.chat import Json, TokenScore, TokenScores
-from local.models.wishes import LOGPROBS, Wishes, response_format
+from local.models.model_client import LOGPROBS, OptionalFields
+from local.models.openai_request import response_format
 
 FORM: Json = {"format": {"type": "object"}}
 
@@ -21,35 +22,35 @@ def refusal(status: int | None, text: str = "no") -> ModelError:
     [("top_logprobs unknown", FORM), ("failed to parse GRAMMAR", LOGPROBS), ("bad json_schema", LOGPROBS), ("?", FORM)],
 )
 def test_a_refusal_takes_what_it_names_or_else_the_probabilities_first(text: str, left: Json) -> None:
-    wishes = Wishes(set(), form=FORM, logprobs=True)
-    assert wishes.granted == FORM | LOGPROBS
-    assert wishes.refused(refusal(400, text))
-    assert wishes.granted == left
+    optional = OptionalFields(set(), form=FORM, logprobs=True)
+    assert optional.fields == FORM | LOGPROBS
+    assert optional.refused(refusal(400, text))
+    assert optional.fields == left
 
 
 def test_what_is_left_out_can_be_left_out_only_once() -> None:
-    wishes = Wishes(set(), form=FORM, logprobs=True)
-    assert [bool(wishes.refused(refusal(422))) for _ in range(3)] == [True, True, False]
+    optional = OptionalFields(set(), form=FORM, logprobs=True)
+    assert [bool(optional.refused(refusal(422))) for _ in range(3)] == [True, True, False]
 
 
 @pytest.mark.parametrize("status", [None, 401, 404, 429, 500])
 def test_other_failures_take_nothing(status: int | None) -> None:
-    assert Wishes(set(), form=FORM, logprobs=True).refused(refusal(status, "logprobs")) is None
+    assert OptionalFields(set(), form=FORM, logprobs=True).refused(refusal(status, "logprobs")) is None
 
 
 def test_a_closed_door_is_no_refusal_of_a_wish_unless_it_names_it() -> None:
-    wishes = Wishes(set(), form={}, logprobs=True)
-    assert wishes.refused(refusal(403, "check the key")) is None
-    assert wishes.refused(refusal(403, "You are not allowed to request logprobs from this model"))
+    optional = OptionalFields(set(), form={}, logprobs=True)
+    assert optional.refused(refusal(403, "check the key")) is None
+    assert optional.refused(refusal(403, "You are not allowed to request logprobs from this model"))
 
 
 def test_only_what_has_helped_is_remembered() -> None:
     learned: set[str] = set()
-    first = Wishes(learned, form=FORM, logprobs=True)
+    first = OptionalFields(learned, form=FORM, logprobs=True)
     first.refused(refusal(400, "logprobs"))
-    assert Wishes(learned, form=FORM, logprobs=True).granted == FORM | LOGPROBS
-    first.answered()
-    second = Wishes(learned, form=FORM, logprobs=True)
+    assert OptionalFields(learned, form=FORM, logprobs=True).granted == FORM | LOGPROBS
+    first.accepted()
+    second = OptionalFields(learned, form=FORM, logprobs=True)
     assert (second.granted, len(second.notes)) == (FORM, 1)
 
 

@@ -1,0 +1,200 @@
+"""What the clients of all kinds of model servers do alike: ask, read the answer while it comes, go without what is
+refused."""
+
+from __future__ import annotations
+
+import json
+import logging
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Generic, NotRequired, TypedDict, TypeVar
+
+import httpx
+
+from local.errors import ModelError
+from local.models.answer_stream import AnswerStream
+from local.models.chat import Degraded, Delta, Json
+from local.models.model_errors import ServerErrors
+from local.models.model_http import M, ModelHttp, StreamedAnswer
+
+log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+
+# How many alternatives to each token are asked for: the five scores and as many others.
+TOP_LOGPROBS = 10
+LOGPROBS: Json = {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+
+# After the model's last word, how long the usage and the end may take that some servers send and others do not.
+_TRAILER_SECONDS = 1.0
+_REFUSALS = (400, 403, 422)  # OpenAI's own is 403 for the probabilities of some models
+_FORMAT, _LOGPROBS = "a form of the reply", "token probabilities"
+_WORDS = {_LOGPROBS: ("logprob",), _FORMAT: ("format", "schema", "grammar")}
+
+
+class ConnectionLimits(TypedDict):
+    """`first_token_seconds` limits the wait for the beginning of a chat answer (loading the model and reading the
+    prompt included), `between_tokens_seconds` each later silence (comments that keep the connection alive are silence,
+    too), `timeout_seconds` every other request."""
+
+    first_token_seconds: float
+    between_tokens_seconds: float
+    timeout_seconds: float
+    transport: NotRequired[httpx.AsyncBaseTransport | None]
+
+
+class ModelClient(Generic[K]):
+    """A `ChatModel` on one server, but for what a subclass says of its API. `K` is what is known of a model."""
+
+    chat_path: ClassVar[str]
+
+    def __init__(
+        self,
+        errors: ServerErrors,
+        headers: Mapping[str, str],
+        *,
+        first_token_seconds: float,
+        between_tokens_seconds: float,
+        timeout_seconds: float,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._errors, self._http = errors, ModelHttp(errors, headers=headers, transport=transport)
+        self._first_token_seconds = first_token_seconds
+        self._between_tokens_seconds = between_tokens_seconds
+        self._timeout_seconds = timeout_seconds
+        self._known: dict[str, K] = {}
+        self._refused: defaultdict[str, set[str]] = defaultdict(set)
+
+    async def chat(
+        self,
+        model: str,
+        messages: Sequence[Json],
+        *,
+        tools: Sequence[Json] = (),
+        think: bool = False,
+        options: Mapping[str, Any] | None = None,
+        format: Json | None = None,
+        logprobs: bool = False,
+    ) -> AsyncGenerator[Delta, None]:
+        """See `ChatModel.chat`. What the model or its server cannot do is left out and told as `Degraded`."""
+        body, notes = self._request(await self._look(model), messages, tools=tools, think=think, options=options)
+        optional = OptionalFields(self._refused[model], form=self._form(format), logprobs=logprobs)
+        for note in (*notes, *optional.notes):
+            yield note
+        stream: AnswerStream | None = None
+        while stream is None:
+            asked = body | optional.fields
+            log.debug("%s is sent: %s", self.chat_path, _AsJson(asked))
+            try:
+                async with self._http.stream(
+                    self.chat_path, asked, model=model, first_seconds=self._first_token_seconds
+                ) as answer:
+                    optional.accepted()
+                    stream = self._answer(model, answer.content_type)
+                    while not stream.done:
+                        for delta in await self._read(stream, answer):
+                            yield delta
+                    await answer.drain()
+            except ModelError as error:
+                left_out = optional.refused(error) if stream is None else None
+                if left_out is None:
+                    # The model may have been removed or replaced by one with other capabilities.
+                    self._known.pop(model, None)
+                    raise
+                yield left_out
+
+    async def _read(self, stream: AnswerStream, answer: StreamedAnswer) -> Iterator[Delta]:
+        """The deltas in what comes next."""
+        if stream.heard:
+            stream.heard = False
+            answer.allow(_TRAILER_SECONDS if stream.finished else self._between_tokens_seconds)
+        data = await (answer.rest() if stream.finished else answer.read())
+        log.debug("%s has answered: %s", self.chat_path, data)
+        return stream.feed(data) if data else stream.end()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._http.close()
+
+    @abstractmethod
+    async def _look(self, model: str) -> K:
+        """What is known of a model, asked for once."""
+
+    @abstractmethod
+    def _request(
+        self,
+        known: K,
+        messages: Sequence[Json],
+        *,
+        tools: Sequence[Json],
+        think: bool,
+        options: Mapping[str, Any] | None,
+    ) -> tuple[Json, list[Degraded]]:
+        """The body of a chat request for what this model can do, and what had to be left out."""
+
+    @abstractmethod
+    def _form(self, schema: Json | None) -> Json:
+        """The fields that ask for a reply which follows a JSON Schema; none without a schema."""
+
+    @abstractmethod
+    def _answer(self, model: str, content_type: str) -> AnswerStream:
+        """The reader of an answer. Raises `ModelError(kind="bad_stream")` for a type that is none of the server's."""
+
+    async def _call(self, method: str, path: str, answer: type[M], body: Json | None = None) -> M:
+        model = str((body or {}).get("model", ""))
+        return await self._http.call(method, path, answer, body, model=model, seconds=self._timeout_seconds)
+
+
+class OptionalFields:
+    """What one call may go without: the form of the reply, and the probabilities of its tokens.
+
+    `fields` are those of the request that are still asked for. Servers differ in which of them they know, and say so
+    with a refusal: the call is then made without, and `learned`, which all calls of one model share, remembers it once
+    that has helped. Servers that ignore an unknown field are never noticed here.
+    """
+
+    def __init__(self, learned: set[str], *, form: Json, logprobs: bool) -> None:
+        wanted = {_LOGPROBS: LOGPROBS if logprobs else {}, _FORMAT: form}
+        self._wanted: dict[str, Json] = {name: fields for name, fields in wanted.items() if fields}
+        self._learned = learned
+        self._dropped = self._wanted.keys() & learned
+        self.notes = [_note(name) for name in self._wanted if name in learned]
+
+    @property
+    def fields(self) -> Json:
+        """The fields of the request."""
+        left = [fields for name, fields in self._wanted.items() if name not in self._dropped]
+        return {key: value for fields in left for key, value in fields.items()}
+
+    def refused(self, error: ModelError) -> Degraded | None:
+        """What is left out from now on, because of that refusal; None if the failure has nothing to do with these
+        fields."""
+        left = [name for name in self._wanted if name not in self._dropped]
+        if not left or error.status not in _REFUSALS:
+            return None
+        text = str(error).lower()
+        named = [name for name in left if any(word in text for word in _WORDS[name])]
+        if not named and error.status == 403:
+            return None
+        name = (named or left)[0]
+        self._dropped.add(name)
+        return _note(name)
+
+    def accepted(self) -> None:
+        """The server has taken the request with what is left of the fields."""
+        self._learned |= self._dropped
+
+
+class _AsJson:
+    """A request as JSON, made only if a log line really shows it."""
+
+    def __init__(self, body: Json) -> None:
+        self._body = body
+
+    def __str__(self) -> str:
+        return json.dumps(self._body, ensure_ascii=False)
+
+
+def _note(name: str) -> Degraded:
+    return Degraded(f"the model's server does not take {name}; it answers without")

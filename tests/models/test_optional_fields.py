@@ -48,10 +48,10 @@ def test_only_what_has_helped_is_remembered() -> None:
     learned: set[str] = set()
     first = OptionalFields(learned, form=FORM, logprobs=True)
     first.refused(refusal(400, "logprobs"))
-    assert OptionalFields(learned, form=FORM, logprobs=True).granted == FORM | LOGPROBS
+    assert OptionalFields(learned, form=FORM, logprobs=True).fields == FORM | LOGPROBS
     first.accepted()
     second = OptionalFields(learned, form=FORM, logprobs=True)
-    assert (second.granted, len(second.notes)) == (FORM, 1)
+    assert (second.fields, len(second.notes)) == (FORM, 1)
 
 
 CLOSED: Json = {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from local.apps.cli import main
+from local.apps.command_line import BadMoment, moment
 from local.apps.journal.journal_record import BadExport, JournalRecord, read_export
-from local.apps.options import BadMoment, moment
 from local.bus.blobs import BlobStore
 from local.journal.store.entry import Entry, Stored
 from local.journal.store.schema import FILE_NAME

@@ -9,14 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from local.apps.options import ConfigDir, DataDir, JsonOption
-from local.errors import LocalError
+from local.apps.command_line import ConfigDir, DataDir, JsonOption, LogLevel, exit_status, new_app
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-
-_UsageError: Any = typer.BadParameter.__bases__[0]  # click's; typer brings a copy of its own
-
-EXIT_BAD_USE = 2
+app = new_app()
 _GROUPS = {"journal": "local.apps.journal.commands:journal_app", "tap": "local.apps.tap.commands:tap_app"}
 
 prompt_app = typer.Typer(help="What the model is told.")
@@ -44,19 +39,14 @@ def run(
     backend: Annotated[str | None, typer.Option(help="auto, ollama, openai, llama_server or stand_in.")] = None,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: LogLevel = "info",
 ) -> None:
     """Start everything and serve until Ctrl-C."""
     from local.apps.run import Flags
     from local.apps.run import run as run_system
     from local.runtime.logs import configure_logging
 
-    try:
-        configure_logging("supervisor", log_level)
-    except ValueError:
-        raise typer.BadParameter(
-            f"{log_level!r} is none of debug, info, warning, error", param_hint="--log-level"
-        ) from None
+    configure_logging("supervisor", log_level)
     of_b = _given(model=model_b, temperature=temperature_b)
     flags = Flags(
         api=api,
@@ -131,14 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments[:1] == ["run"]:
         _warm_up()
     _add_groups(arguments[0] if arguments else "")
-    try:
-        sys.exit(app(args=arguments or ["--help"], prog_name="local2", standalone_mode=False))
-    except LocalError as error:
-        sentence = str(error)
-    except _UsageError as error:
-        sentence = error.format_message()  # names the flag, which str() leaves out
-    print(f"local2: {sentence}", file=sys.stderr)  # noqa: T201
-    sys.exit(EXIT_BAD_USE)
+    sys.exit(exit_status(app, arguments or ["--help"], "local2"))
 
 
 def _add_groups(command: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 import signal
@@ -10,16 +9,19 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated
 
+import typer
 from setproctitle import setproctitle
 
 from local.apps.backend import ollama_url
+from local.apps.command_line import BusOption, ConfigDir, DataDir, LogLevel, exit_status, new_app
 from local.apps.overrides import overrides_for
 from local.apps.participant import Part, find_class, open_bus, serve
 from local.apps.run_directory import NotRunning, RunDirectory
 from local.bus.address import BusAddress
-from local.config import SystemConfig, data_dir, environment, layers_for, load_system, short_names
+from local.config import SystemConfig, environment, layers_for, load_system, short_names
+from local.config import data_dir as find_data_dir
 from local.config_fault import suggestion
 from local.config_models import Endpoint, Routing, load_models
 from local.errors import ConfigError, LocalError, MalformedFrame
@@ -29,9 +31,10 @@ from local.runtime.logs import configure_logging
 from local.runtime.participant import Resources
 from local.runtime.participant_runner import STATUS_SECONDS
 
+app = new_app()
 log = logging.getLogger(__name__)
 
-EXIT_BAD_USE, EXIT_INTERRUPTED = 2, 130
+EXIT_INTERRUPTED = 130
 LISTEN_SECONDS = 1.5 * STATUS_SECONDS  # everybody alive is heard within one interval
 
 
@@ -41,46 +44,34 @@ class NameTaken(LocalError):
     kind = "name_taken"
 
 
-class _Parser(argparse.ArgumentParser):
-    """One line for a bad argument, without the usage before it."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_BAD_USE, f"local2: {message}; see --help\n")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until Ctrl-C or SIGTERM. The exit status is 2, with one line, for whatever the user can mend, and 130 for
-    Ctrl-C before it serves."""
-    given = _arguments(arguments)
+    Ctrl-C before the participant serves."""
+    return exit_status(app, sys.argv[1:] if arguments is None else arguments, "python -m local.apps.participant")
+
+
+@app.command()
+def participant(
+    target: Annotated[str, typer.Argument(help=f"{', '.join(short_names())} or package.module:Class")],
+    bus: BusOption = None,
+    data_dir: DataDir = None,
+    config_dir: ConfigDir = None,
+    log_level: LogLevel = "info",
+) -> None:
+    """Run one participant beside a running LoCAL2."""
+    part = _part(target, bus, RunDirectory(find_data_dir(data_dir)), layers_for(config_dir))
+    name = find_class(part.target, part.python_path).name
+    setproctitle(f"local2 {name}")
+    configure_logging(name, log_level)
     try:
-        part = _part(given)
-        name = find_class(part.target, part.python_path).name
-        setproctitle(f"local2 {name}")
-        configure_logging(name, given.log_level)
         asyncio.run(_run(part, name))
-    except LocalError as error:
-        sys.stderr.write(f"local2: {error}\n")
-        return EXIT_BAD_USE
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    return 0
+        raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = _Parser("python -m local.apps.participant", description="Run one participant beside a running LoCAL2.")
-    parser.add_argument("target", help=f"{', '.join(short_names())} or package.module:Class")
-    parser.add_argument("--bus", metavar="PUB,SUB", help="the bus's two addresses (default: those of the system)")
-    parser.add_argument("--data-dir", type=Path, help="the data of the running system (default: LOCAL2_DATA_DIR)")
-    parser.add_argument("--config-dir", type=Path, help="your settings (default: LOCAL2_CONFIG_DIR)")
-    parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
-    return parser.parse_args(arguments)
-
-
-def _part(given: argparse.Namespace) -> Part:
-    layers = layers_for(given.config_dir)
+def _part(name: str, addresses: str | None, directory: RunDirectory, layers: Sequence[Path]) -> Part:
     system = load_system(layers, {}, environment())
-    directory = RunDirectory(data_dir(given.data_dir))
-    bus = _bus(given.bus, directory, system)
+    bus = _bus(addresses, directory, system)
     try:
         facts = directory.facts()
         routing = Routing.model_validate(facts.routing)
@@ -92,11 +83,11 @@ def _part(given: argparse.Namespace) -> Part:
             chat_num_ctx=facts.chat_num_ctx,
         )
     except NotRunning:
-        if given.bus is None:
+        if addresses is None:
             raise
         url = ollama_url(system, load_models(layers))
         resources = Resources(directory.data_dir, Routing.to_one("ollama", Endpoint(kind="ollama", url=url)), "ollama")
-    target = short_names().get(given.target, given.target)
+    target = short_names().get(name, name)
     if ":" not in target:
         known = suggestion(target, [*short_names(), "package.module:Class"])
         raise ConfigError(f"unknown participant {target!r}; {known}")

@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
+from local.apps.command_line import BusOption, DataDir, Moment, Subject, moment
 from local.apps.journal.journal_player import at_once as without_pause
 from local.apps.journal.journal_player import play, spaced, stepwise
 from local.apps.journal.journal_record import read_export
 from local.apps.journal.journal_source import open_source
 from local.apps.journal.play_filter import PlayFilter
 from local.apps.journal.show import list_sessions, show_conversation, show_messages
-from local.apps.options import BusOption, DataDir, Moment, Subject, moment
 from local.apps.tap.selection import Selection
 from local.apps.terminal import STANDARD_OUTPUT, terminal_width, write_lines
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from local.apps.options import BusOption, DataDir, JsonOption, Many
+from local.apps.command_line import BusOption, DataDir, JsonOption, Many
 from local.apps.tap.connection import listen, print_until_stopped
 from local.apps.tap.human_view import HumanView
 from local.apps.tap.printer import Printer

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from local.errors import LocalError
 from local.protocol.envelope import Envelope
-from local.protocol.subjects import PARTICIPANT_STATUS, is_family
+from local.protocol.subjects import PARTICIPANT_STATUS, covers, is_family
 
 UPKEEP = (PARTICIPANT_STATUS, "journal.", "model.lease.")
 _PATTERN = re.compile(r"[A-Za-z0-9_.*-]*")
@@ -61,9 +61,7 @@ class Selection:
         """The subjects and families to subscribe to, none of them twice or inside another."""
         needed = {_subscription(pattern) for pattern in self.subjects} or {""}
         return sorted(
-            subject
-            for subject in needed
-            if not any(other != subject and is_family(other) and subject.startswith(other) for other in needed)
+            subject for subject in needed if not any(other != subject and covers(other, subject) for other in needed)
         )
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from local.apps.options import BusOption, DataDir, JsonOption
+from local.apps.command_line import BusOption, DataDir, JsonOption
 from local.apps.tap.connection import listen, print_until_stopped
 from local.apps.tap.printer import Printer
 from local.apps.tap.selection import Selection

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import signal
 import socket
 import sys
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from local.errors import ConfigError
 from local.models.stand_in.server import serve
@@ -15,16 +17,7 @@ from local.models.stand_in.stand_in import StandInSettings
 
 _USAGE_ERROR = 2
 
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser("python -m local.models.stand_in", description="LoCAL2's stand-in model server")
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=11434, help="0 takes a free one")
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds before the first token")
-    parser.add_argument("--chunk-delay", type=float, default=0.0, help="seconds between two chunks")
-    parser.add_argument("--served-at-once", type=int, default=0, help="answers side by side; 0: no limit")
-    parser.add_argument("--script", type=Path, action="append", default=[], help="a story to play (may be repeated)")
-    return parser.parse_args()
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 async def _run(settings: StandInSettings, sock: socket.socket) -> None:
@@ -34,28 +27,37 @@ async def _run(settings: StandInSettings, sock: socket.socket) -> None:
     await serve(settings, sock, stop)
 
 
-def main() -> int:
-    """Serve until Ctrl-C or SIGTERM; the exit status is 2, with one line on stderr, if that cannot begin."""
-    given = _arguments()
+@app.command()
+def stand_in(
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 11434,
+    latency: Annotated[float, typer.Option(help="Seconds before the first token.")] = 0.0,
+    chunk_delay: Annotated[float, typer.Option(help="Seconds between two chunks.")] = 0.0,
+    served_at_once: Annotated[int, typer.Option(help="Answers side by side; 0: no limit.")] = 0,
+    script: Annotated[list[Path] | None, typer.Option(help="A story to play (may be repeated).")] = None,
+) -> None:
+    """Run LoCAL2's stand-in model server until Ctrl-C or SIGTERM."""
     settings = StandInSettings(
-        scripts=tuple(given.script),
-        latency_seconds=given.latency,
-        chunk_delay_seconds=given.chunk_delay,
-        served_at_once=given.served_at_once,
+        scripts=tuple(script or ()),
+        latency_seconds=latency,
+        chunk_delay_seconds=chunk_delay,
+        served_at_once=served_at_once,
     )
     try:
-        sock = socket.create_server((given.host, given.port))
-        host, port = sock.getsockname()[:2]
-        sys.stderr.write(f"stand-in model on http://{host}:{port}\n")
+        sock = socket.create_server((host, port))
+        sys.stderr.write("stand-in model on http://{}:{}\n".format(*sock.getsockname()[:2]))
         asyncio.run(_run(settings, sock))
     except (OSError, OverflowError) as error:
-        sys.stderr.write(f"cannot listen on {given.host}:{given.port}: {error}\n")
-        return _USAGE_ERROR
+        raise _failed(f"cannot listen on {host}:{port}: {error}") from None
     except ConfigError as error:
-        sys.stderr.write(f"{error}\n")
-        return _USAGE_ERROR
-    return 0
+        raise _failed(str(error)) from None
+
+
+def _failed(sentence: str) -> typer.Exit:
+    """Say why the server cannot begin; the exit status is 2."""
+    sys.stderr.write(f"{sentence}\n")
+    return typer.Exit(_USAGE_ERROR)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    app(prog_name="python -m local.models.stand_in")

@@ -1,15 +1,46 @@
-"""The options that several commands of the command line share, and points in time as people give them."""
+"""What all commands share: how an app of typer's is run and ends, the common options, points in time."""
 
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from local.errors import LocalError
+
+EXIT_BAD_USE = 2
+LEVELS = ("debug", "info", "warning", "error")
+
+_UsageError: Any = typer.BadParameter.__bases__[0]  # click's; typer brings a copy of its own
+
+
+def new_app(**options: Any) -> typer.Typer:
+    """An app whose help is plain text and whose errors are for `exit_status`."""
+    return typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, **options)
+
+
+def exit_status(app: typer.Typer, arguments: Sequence[str], program: str) -> int:
+    """Run a command: 2, after one line on the error output, for whatever the user can mend."""
+    try:
+        return int(app(args=list(arguments), prog_name=program, standalone_mode=False) or 0)
+    except LocalError as error:
+        sentence = str(error)
+    except _UsageError as error:
+        sentence = error.format_message()  # names the flag, which str() leaves out
+    print(f"local2: {sentence}", file=sys.stderr)  # noqa: T201
+    return EXIT_BAD_USE
+
+
+def _known_level(level: str) -> str:
+    if level not in LEVELS:
+        raise typer.BadParameter(f"{level!r} is none of {', '.join(LEVELS)}")
+    return level
+
 
 ConfigDir = Annotated[Path | None, typer.Option("--config-dir", help="Your settings (default: LOCAL2_CONFIG_DIR).")]
 DataDir = Annotated[
@@ -17,6 +48,7 @@ DataDir = Annotated[
 ]
 BusOption = Annotated[str | None, typer.Option("--bus", metavar="PUB,SUB", help="A bus by its two addresses.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON, for programs.")]
+LogLevel = Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.", callback=_known_level)]
 Many = list[str] | None
 Moment = Annotated[str | None, typer.Option(metavar="T", help="A time (2026-05-01T12:00), or how long ago (30m, 2h).")]
 Subject = Annotated[Many, typer.Option(help="Only a subject, a family ('tool.') or a pattern ('tool.*').")]

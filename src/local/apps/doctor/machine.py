@@ -20,9 +20,9 @@ from local.errors import ConfigError, LocalError
 
 # What each process or the set-up imports, by import name.
 PACKAGES = (
-    "bs4", "chromadb", "fastapi", "httpx", "lxml_html_clean", "numpy", "platformdirs", "psutil", "pydantic", "pypdf",
-    "rich", "setproctitle", "sse_starlette", "threadpoolctl", "tokenizers", "trafilatura", "typer", "uvicorn", "yaml",
-    "zmq",
+    "anyio", "bs4", "charset_normalizer", "chromadb", "fastapi", "h11", "httpx", "idna", "lxml", "lxml_html_clean",
+    "numpy", "platformdirs", "psutil", "pydantic", "pydantic_core", "pypdf", "rich", "setproctitle", "starlette",
+    "threadpoolctl", "tokenizers", "trafilatura", "typer", "uvicorn", "yaml", "zmq",
 )  # fmt: skip
 OLDEST_PYTHON = (3, 11)
 WARN_FREE_BYTES = 2 * 1024**3

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
 
 from local.apps.journal.journal_record import JournalRecord
 from local.apps.journal.journal_source import JournalSource
-from local.apps.journal.turns import REMOVED, Call, Outcome, Turn, rebuild
 from local.apps.terminal import cut, date_and_time, visible
+from local.bus.blobs import BlobStore
 from local.journal.store.view import SessionSpan
+from local.protocol.message import MAIN_RESPONDENT
+from local.protocol.messages import Message, QueryFailed, QueryReceived, ResponseGeneration, ToolRequest, ToolResult
 from local.protocol.subjects import QUERY_RECEIVED
+from local.queries.query_events import kind_of
+from local.queries.query_view import QueryView
 
+REMOVED = "(removed)"  # stands for what was redacted
 MAX_OUTCOME = 1000  # characters of a tool's result
+SHOWN = (QueryReceived, QueryFailed, ResponseGeneration, ToolRequest, ToolResult)
+
+Turn = tuple[float, dict[str, QueryView]]  # when it was asked, in seconds since 1970, and each respondent's view
 
 
 def list_sessions(source: JournalSource, width: int | None) -> Iterator[str]:
@@ -37,35 +48,72 @@ def show_messages(records: Iterable[JournalRecord]) -> Iterator[str]:
 
 def show_conversation(source: JournalSource, records: Iterable[JournalRecord]) -> Iterator[str]:
     """What was asked, thought, called and answered."""
-    for turn in rebuild(records, source.blobs):
-        yield from map(visible, _turn(turn))
+    for asked_at, views in turns(records, source.blobs):
+        yield from map(visible, _turn(asked_at, views))
 
 
-def _turn(turn: Turn) -> Iterator[str]:
-    yield f"{date_and_time(turn.asked_at)}  query {turn.query_id}"
-    yield from _indented(turn.query)
-    for call in turn.calls.values():
-        yield from _call(call)
-    for outcome in turn.outcomes:
-        yield from _outcome(outcome)
-    if not turn.outcomes:
+def turns(records: Iterable[JournalRecord], blobs: BlobStore | None) -> Collection[Turn]:
+    """The turns that messages tell of, in the order of their first one."""
+    found: dict[str, Turn] = {}
+    for record in records:
+        kind, query_id = kind_of(record.envelope.subject), record.envelope.correlation_id
+        if kind not in SHOWN:
+            continue
+        _, views = found.setdefault(query_id, (record.committed_at, {MAIN_RESPONDENT: QueryView(query_id)}))
+        message = _read(kind, record.content(blobs))
+        respondent_id = getattr(message, "respondent_id", MAIN_RESPONDENT)
+        view = views.setdefault(respondent_id, QueryView(query_id, respondent_id=respondent_id))
+        view.receive(message, record.envelope)
+    return found.values()
+
+
+def _read(kind: type[Message], content: dict[str, Any] | str | None) -> Message | None:
+    """A message on record; what cannot be read is as good as removed."""
+    try:
+        return kind.model_validate(content)
+    except ValidationError:
+        return None
+
+
+def _turn(asked_at: float, views: Mapping[str, QueryView]) -> Iterator[str]:
+    asked = views[MAIN_RESPONDENT]
+    yield f"{date_and_time(asked_at)}  query {asked.query_id}"
+    yield from _indented(REMOVED if asked.query is None else asked.query)
+    for view in views.values():
+        for call in view.calls:
+            yield from _call(call, REMOVED if view.calls.is_removed(call) else _result(call))
+    ended = [view for view in views.values() if view.ended or view.is_outcome_removed]
+    for view in ended:
+        yield from _outcome(view)
+    if not ended:
         yield "no outcome on record"
     yield ""
 
 
-def _call(call: Call) -> Iterator[str]:
-    args = REMOVED if call.args is None else json.dumps(call.args, ensure_ascii=False)
-    yield f"{call.tool} {args}"
-    cut = f" … ({len(call.outcome)} characters)" if len(call.outcome) > MAX_OUTCOME else ""
-    yield from _indented(call.outcome[:MAX_OUTCOME] + cut if call.outcome else "no result on record")
+def _call(call: Mapping[str, Any], result: str) -> Iterator[str]:
+    args = json.dumps(call["args"], ensure_ascii=False) if "args" in call else REMOVED
+    yield f"{call['tool']} {args}"
+    cut = f" … ({len(result)} characters)" if len(result) > MAX_OUTCOME else ""
+    yield from _indented(result[:MAX_OUTCOME] + cut if result else "no result on record")
 
 
-def _outcome(outcome: Outcome) -> Iterator[str]:
-    if outcome.thinking:
+def _result(call: Mapping[str, Any]) -> str:
+    error = call.get("error")
+    return f"{error['kind']}: {error['message']}" if error else call.get("result") or ""
+
+
+def _outcome(view: QueryView) -> Iterator[str]:
+    if view.thinking:
         yield "thinking"
-        yield from _indented(outcome.thinking)
-    yield outcome.status if outcome.respondent_id == "A" else f"{outcome.status} by {outcome.respondent_id}"
-    yield from _indented(outcome.answer)
+        yield from _indented(view.thinking)
+    status = view.status if view.ended else REMOVED
+    yield status if view.respondent_id == MAIN_RESPONDENT else f"{status} by {view.respondent_id}"
+    yield from _indented((view.answer or _failure(view)) if view.ended else REMOVED)
+
+
+def _failure(view: QueryView) -> str:
+    error = view.failure if view.response is None else view.response.error
+    return "" if error is None else f"{error.kind}: {getattr(error, 'message', error)}"
 
 
 def _indented(text: str) -> Iterator[str]:

@@ -1,0 +1,116 @@
+"""What the envelopes of one query tell, live or on record."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from local.protocol.envelope import Envelope
+from local.protocol.messages import (
+    AgentTransition,
+    ErrorInfo,
+    GenerationToken,
+    Message,
+    QueryAccepted,
+    QueryFailed,
+    QueryReceived,
+    ResponseGeneration,
+    ToolCallRecord,
+    ToolRequest,
+    ToolResult,
+)
+from local.queries.errors import QueryIdTaken
+from local.queries.query_view import QueryView
+from local.queries.tool_calls import Span
+
+Q = "q1"
+CALL: dict[str, Any] = {"query_id": Q, "call_id": "q1:0:0", "tool": "dice"}
+ASKED = QueryReceived(query_id=Q, query="why?")
+ANSWER = ResponseGeneration(query_id=Q, status="answered", query="why?", answer="Because.")
+
+
+def envelope(message: Message, number: int = 1, in_reply_to: str | None = None) -> Envelope:
+    """One that was sent `number` seconds after 1970."""
+    return Envelope(
+        message.routing_key, f"id-{number}", "generator", "i", number, Q, message.encode(), None, in_reply_to, "s1",
+        sent_at=float(number),
+    )  # fmt: skip
+
+
+def folded(*messages: Message, view: QueryView | None = None) -> QueryView:
+    view = view or QueryView(Q)
+    for number, message in enumerate(messages, 1):
+        view.receive(message, envelope(message, number), float(number))
+    return view
+
+
+def begun(**more: Any) -> AgentTransition:
+    return AgentTransition(agent="g", query_id=Q, from_state="IDLE", action="RECEIVE", to_state="RECEIVING", **more)
+
+
+def test_the_record_tells_the_same_answer_as_the_live_bus_but_for_what_was_heard_on_the_way() -> None:
+    live = folded(QueryAccepted(query_id=Q), begun(), ANSWER, view=QueryView(Q, "why?", "s1"))
+    recorded = QueryView.of(Q, [(ASKED, envelope(ASKED)), (ANSWER, envelope(ANSWER))])
+    assert recorded.as_json() == {**live.as_json(), "events": [], "event_log": []}
+    assert (recorded.query, recorded.session_id, recorded.answers.keys()) == ("why?", "s1", {"A"})
+
+
+def test_an_open_query_on_record_is_known_by_its_text_alone() -> None:
+    known = {"query_id": Q, "session_id": "s1", "query": "why?", "status": "open"}
+    assert QueryView.of(Q, [(ASKED, envelope(ASKED))]).as_json() == known
+
+
+@pytest.mark.parametrize(("kind", "status"), [("busy", "failed"), ("cancelled", "cancelled")])
+def test_a_query_that_became_no_turn_tells_why(kind: str, status: str) -> None:
+    view = folded(ASKED, QueryFailed(query_id=Q, error=ErrorInfo(kind=kind, message="not now")))
+    assert (view.as_json()["status"], view.as_json()["error"]) == (status, {"kind": kind, "message": "not now"})
+    assert (view.as_cancelled()["status"], view.as_cancelled()["answer"]) == ("cancelled", "")
+
+
+def test_what_belongs_to_another_text_under_the_same_id_is_a_failure() -> None:
+    for message in (ASKED, ANSWER):
+        view = folded(message, view=QueryView(Q, "really?"))
+        assert isinstance(view.failure, QueryIdTaken) and view.failure.kind == "conflict"
+
+
+def test_what_an_earlier_attempt_says_after_a_later_one_has_begun_is_ignored() -> None:
+    said = [GenerationToken(query_id=Q, index=0, text=text, attempt=attempt) for text, attempt in (("b", 2), ("a", 1))]
+    assert folded(*said).answer == "b"
+
+
+def test_changes_of_state_that_share_a_message_are_an_event_each() -> None:
+    view, message = QueryView(Q), begun(then=({"action": "START", "to": "GENERATING"},))
+    told = [json.loads(news.payload) for news in view.receive(message, envelope(message)) or ()]
+    assert [(each["from"], each["to"]) for each in told] == [("IDLE", "RECEIVING"), ("RECEIVING", "GENERATING")]
+    assert [state.to_state for state in view.states] == ["RECEIVING", "GENERATING"]
+
+
+def test_calls_are_known_by_step_with_their_time_and_sources() -> None:
+    view, second = QueryView(Q), CALL | {"call_id": "q1:1:0"}
+    requests = [ToolRequest(args={}, **CALL), ToolRequest(args={}, **second)]
+    for number, request in enumerate(requests, 1):
+        view.receive(request, envelope(request, number))
+    result = ToolResult(result="4", sources=("https://example.org/",), **CALL)
+    view.receive(result, envelope(result, 7, in_reply_to="id-1"))
+    assert [[call["call_id"] for call in step] for step in view.calls.steps()] == [["q1:0:0"], ["q1:1:0"]]
+    assert view.calls.spans == [Span("q1:0:0", 1.0, 7.0), Span("q1:1:0", 2.0, None)]
+    recorded = ToolCallRecord(call_id="q1:2:0", tool="dice", args={}, sources=("https://example.org/2",))
+    folded(ANSWER.model_copy(update={"tool_calls": (recorded,)}), view=view)
+    assert view.sources == ["https://example.org/", "https://example.org/2"]
+
+
+def test_where_payloads_were_removed_the_headers_say_what_answers_what() -> None:
+    view = QueryView(Q)
+    for number, message in enumerate((ToolRequest(args={}, **CALL), ToolResult(result="4", **CALL), ANSWER), 1):
+        view.receive(None, envelope(message, number, in_reply_to="id-1" if number == 2 else None))
+    (call,) = view.calls
+    assert (call["tool"], view.calls.is_removed(call), view.is_outcome_removed) == ("dice", True, True)
+    assert view.calls.spans == [Span("id-1", 1.0, 2.0)]
+
+
+def test_another_respondent_has_a_view_of_its_own() -> None:
+    answers = [ANSWER, ANSWER.model_copy(update={"respondent_id": "B", "answer": "No reason."})]
+    view = folded(ASKED, *answers, view=QueryView(Q, respondent_id="B"))
+    assert (view.answer, view.answers.keys()) == ("No reason.", {"A", "B"})

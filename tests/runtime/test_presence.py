@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from local.protocol.messages import ParticipantStatus
-from local.runtime.presence import SILENT_SECONDS, Presence
+from local.runtime.presence import BEAT_SECONDS, SILENT_SECONDS, Presence, StatusBeat
 
 
 def status(name: str = "memory", state: str = "ready") -> ParticipantStatus:
@@ -51,3 +51,27 @@ async def test_who_waits_goes_on_as_soon_as_it_is_heard_and_not_for_a_goodbye() 
 @pytest.mark.parametrize("seconds", [0, 0.01])
 async def test_who_waits_in_vain_is_told_so(seconds: float) -> None:
     assert not await Presence("memory").lives_within(seconds)
+
+
+def test_what_is_new_is_told_at_the_next_look_and_the_rest_every_five_seconds() -> None:
+    beat = StatusBeat()
+    assert beat.is_due(status(), 0)
+    assert not beat.is_due(status(), BEAT_SECONDS - 0.1)
+    assert beat.is_due(status(), BEAT_SECONDS)
+    assert beat.is_due(status(state="stopping"), BEAT_SECONDS + 0.1)
+    of_beats = {"counters": {"published": 2, "received": 30}, "last_seq": {"participant.status": 2}}
+    assert not beat.is_due(status(state="stopping").model_copy(update=of_beats), BEAT_SECONDS + 0.2)
+    assert beat.is_due(
+        status(state="stopping").model_copy(update={"last_seq": {"query.failed": 1}}), BEAT_SECONDS + 0.3
+    )
+
+
+def test_a_newcomer_is_told_at_the_next_look() -> None:
+    beat = StatusBeat()
+    assert beat.is_due(status(), 0)
+    beat.renew()
+    assert beat.is_due(status(), 0.1)
+
+
+def test_two_beats_may_get_lost() -> None:
+    assert SILENT_SECONDS >= 2 * BEAT_SECONDS

@@ -1,4 +1,4 @@
-"""The supervisor on the bus: what it knows of its children, told each second and at every change."""
+"""The supervisor on the bus: what it knows of its children, told at every change and as often as participants do."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from contextlib import suppress
 from local.bus.bus import Bus
 from local.errors import BusNotReady
 from local.protocol.messages import ChildStatus, ParticipantStatus
+from local.runtime.presence import BEAT_SECONDS
 from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
 
 log = logging.getLogger(__name__)
-
-STATUS_SECONDS = 1.0
 
 
 class Announcer:
@@ -31,11 +30,12 @@ class Announcer:
     async def run(self, supervisor: Supervisor) -> None:
         """Tell until cancelled. The supervisor works without a bus, too: until the proxy is there, nothing is told."""
         await self._connect()
+        self._bus.on_newcomer.append(self._wake.set)
         while True:
             self._wake.clear()
             self._bus.post(_status(supervisor, self._bus))
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), STATUS_SECONDS)
+                await asyncio.wait_for(self._wake.wait(), BEAT_SECONDS)
 
     async def _connect(self) -> None:
         while True:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from setproctitle import setproctitle
@@ -29,13 +30,13 @@ from local.protocol.envelope import Envelope
 from local.protocol.messages import ParticipantStatus
 from local.runtime.logs import configure_logging
 from local.runtime.participant import Resources
-from local.runtime.participant_runner import STATUS_SECONDS
+from local.runtime.presence import LOOK_SECONDS
 
 app = new_app()
 log = logging.getLogger(__name__)
 
 EXIT_INTERRUPTED = 130
-LISTEN_SECONDS = 1.5 * STATUS_SECONDS  # everybody alive is heard within one interval
+LISTEN_SECONDS = 1.5 * LOOK_SECONDS  # a newcomer hears from everybody alive within one look
 
 
 class NameTaken(LocalError):
@@ -127,12 +128,18 @@ async def _refuse_second(part: Part, name: str) -> None:
         except MalformedFrame as error:
             bus.reject(str(error), envelope.payload)
             return
-        if status.name == name and status.state != "stopping" and not taken.done():
+        is_another = envelope.instance != bus.instance
+        if is_another and status.name == name and status.state != "stopping" and not taken.done():
             taken.set_result(status.pid)
+
+    def newcomer(state: Literal["starting", "stopping"]) -> ParticipantStatus:
+        return ParticipantStatus(name=bus.sender, kind="door", pid=os.getpid(), instance=bus.instance, state=state)
 
     async with open_bus(f"{name} by hand", part.bus, part.resources.data_dir) as bus:
         bus.subscribe(ParticipantStatus.subject, hear)
         await bus.ready()
+        bus.post(newcomer("starting"))
         with suppress(TimeoutError):
             pid = await asyncio.wait_for(taken, LISTEN_SECONDS)
+            bus.post(newcomer("stopping"))
             raise NameTaken(f"{name} is served already (process {pid}); stop that one first, or use another name")

@@ -31,10 +31,12 @@ class Dispatcher:
         rejects: RejectLog | None,
         settle: Callable[[str, Envelope], bool],
         probe_returned: Callable[[int], object],
+        newcomer: Callable[[], object] = lambda: None,
     ) -> None:
-        """`settle(request_id, reply)` takes an answer, and is false where nobody waits for it any more."""
+        """`settle(request_id, reply)` takes an answer, and is false where nobody waits for it any more. `newcomer` is
+        called when a participant is heard that was not known."""
         self._sender, self._instance, self._counters, self._rejects = sender, instance, counters, rejects
-        self._settle, self._probe_returned = settle, probe_returned
+        self._settle, self._probe_returned, self._newcomer = settle, probe_returned, newcomer
         self._routes = RoutingTable()
         self.losses = Losses(sender, counters)
 
@@ -53,7 +55,8 @@ class Dispatcher:
             envelope = decode(frame)
             if envelope.subject == ParticipantStatus.subject:
                 last_seq = ParticipantStatus.decode(envelope.payload).last_seq
-                self.losses.gaps.beat(envelope.instance, last_seq, self._is_wanted)
+                if not self.losses.gaps.beat(envelope.instance, last_seq, self._is_wanted):
+                    self._newcomer()
         except MalformedFrame as error:
             self.reject(str(error), frame)
             return

@@ -89,8 +89,9 @@ class GapTracker:
             self._miss(key, range(last + 1, seq))
         return True
 
-    def beat(self, instance: str, last_seq: Mapping[str, int], wanted: Callable[[str], bool]) -> None:
-        """Compare with what the instance says it has sent on each subject that is `wanted` here."""
+    def beat(self, instance: str, last_seq: Mapping[str, int], wanted: Callable[[str], bool]) -> bool:
+        """Compare with what the instance says it has sent on each subject that is `wanted` here. Returns whether it is
+        known from an earlier beat."""
         known = instance in self._beaten
         for subject, seq in last_seq.items():
             if not wanted(subject):
@@ -104,6 +105,7 @@ class GapTracker:
         self._beaten[instance] = None
         self._beaten.move_to_end(instance)
         self._bound()
+        return known
 
     def forget(self, wanted: Callable[[str], bool]) -> None:
         """A new subscription begins: what these subjects carried before is not our loss."""

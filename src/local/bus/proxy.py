@@ -12,7 +12,7 @@ import zmq.auth
 from zmq.auth.thread import ThreadAuthenticator
 
 from local.bus.address import BusAddress, CurveKeys
-from local.bus.zeromq import CURVE_OVERHEAD
+from local.bus.zeromq import CURVE_OVERHEAD, HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
 from local.errors import LocalError
 from local.protocol.envelope import MAX_FRAME
 
@@ -89,8 +89,8 @@ class Proxy:
     def _socket(self, kind: int, address: BusAddress) -> zmq.Socket[bytes]:
         socket = self._context.socket(kind)
         socket.setsockopt(zmq.LINGER, 0)
-        socket.setsockopt(zmq.HEARTBEAT_IVL, 1000)
-        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 3000)
+        socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
+        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
         socket.setsockopt(zmq.MAXMSGSIZE, MAX_FRAME + CURVE_OVERHEAD)
         if address.keys is not None:
             socket.curve_server = True

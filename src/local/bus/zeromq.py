@@ -21,6 +21,8 @@ from local.protocol.envelope import MAX_FRAME
 DRAIN_AT_A_TURN = 128
 SEND_HIGH_WATER_MARK = 10_000
 LINGER_MS = 1_500
+# For connections to other machines: the end of a process on this one is seen at once.
+HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 5_000, 12_000
 ASK_AGAIN_SECONDS = 0.005
 LOOK_AGAIN_SECONDS = 0.002
 CURVE_OVERHEAD = 64  # libzmq measures an encrypted frame with its nonce and seal, 33 bytes
@@ -113,8 +115,8 @@ class ZeroMQTransport(Transport):
         socket = self._context.socket(kind)
         socket.setsockopt(zmq.LINGER, LINGER_MS)
         socket.setsockopt(zmq.RECONNECT_IVL, 10)
-        socket.setsockopt(zmq.HEARTBEAT_IVL, 1000)
-        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 3000)
+        socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
+        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
         socket.setsockopt(zmq.MAXMSGSIZE, MAX_FRAME + CURVE_OVERHEAD)
         keys = self._address.keys
         if keys is not None:

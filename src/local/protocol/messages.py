@@ -252,7 +252,7 @@ class ContextCompacted(Message):
 
 
 class ParticipantStatus(Message):
-    """Every participant, each second and at each change: that it lives, what it does, what it has sent so far."""
+    """Every participant, every five seconds and soon after a change: that it lives, what it does, what it has sent."""
 
     subject = "participant.status"
     delivery = Delivery.EPHEMERAL

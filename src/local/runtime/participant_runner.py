@@ -28,12 +28,12 @@ from local.protocol.messages import BusDead, ErrorInfo, Message, ParticipantStat
 from local.protocol.subjects import is_said_again
 from local.runtime.logs import query_id_var
 from local.runtime.participant import Kind, Participant
+from local.runtime.presence import LOOK_SECONDS, StatusBeat
 from local.runtime.replies import RecentReplies
 from local.runtime.subscription import DurableSubscriptions, LiveSubscription, Subscription
 
 log = logging.getLogger(__name__)
 
-STATUS_SECONDS = 1.0
 STOP_SECONDS = 10.0
 YIELD_EVERY = 128  # messages handled without a pause before the socket's reader gets its turn
 # What a durable handler may raise when its work cannot be done now: it is given the message again.
@@ -53,6 +53,7 @@ class ParticipantRunner:
         self._inflight = 0
         self._state: Literal["starting", "ready", "stopping"] = "starting"
         self._reconnected = asyncio.Event()
+        self._status_beat = StatusBeat()
 
     async def run(self, stop: asyncio.Event, on_ready: Callable[[], object] = lambda: None) -> None:
         """The whole life of the participant, in order; returns after `stop` is set and the work in hand is done."""
@@ -62,7 +63,8 @@ class ParticipantRunner:
             await self._bus.ready()
             async with self._participant.lifespan(), asyncio.TaskGroup() as tasks:
                 workers = [tasks.create_task(self._worker(subscription)) for subscription in self._subscriptions]
-                self._bus.on_reconnect.append(self._reconnected.set)
+                self._bus.on_reconnect += [self._reconnected.set, self._status_beat.renew]
+                self._bus.on_newcomer.append(self._status_beat.renew)
                 await self._announce()
                 self._state = "ready"
                 manners = [tasks.create_task(self._beat()), tasks.create_task(self._announce_again())]
@@ -222,14 +224,16 @@ class ParticipantRunner:
 
     async def _beat(self) -> None:
         while True:
-            self._bus.post(self._status())
+            status = self._status()
+            if self._status_beat.is_due(status, asyncio.get_running_loop().time()):
+                self._bus.post(status)
             try:
                 for gap in self._bus.take_gaps():
                     log.warning("missed %d of %s from %s", gap.missed, gap.missed_subject, gap.sender)
                     await self._bus.publish(gap)
             except LocalError as error:
                 log.warning("a gap could not be reported: %s", error)
-            await asyncio.sleep(STATUS_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
 
     def _status(self) -> ParticipantStatus:
         expired = sum(subscription.inbox.expired for subscription in self._subscriptions)

@@ -1,4 +1,9 @@
-"""Whether another participant lives, by its status beat: for those who would wait for it in vain."""
+"""Who lives: how often participants say how they are, and after which silence one counts as gone. Decided here alone.
+
+Two other limits are of other things: the supervisor watches processes on their lifelines (`hang_seconds`), so that none
+looks dead because the bus stalls; and a claim to a model's line is repeated twice a second while there is one, because
+a lease that its holder has left is in everybody's way.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,37 @@ from collections.abc import Callable
 
 from local.protocol.messages import ParticipantStatus
 
-SILENT_SECONDS = 3.0  # a participant is heard each second
+LOOK_SECONDS = 1.0  # what is new about a participant is told within it
+BEAT_SECONDS = 5.0  # what is not new is told as often as this
+SILENT_SECONDS = 12.0  # two beats may get lost
+OF_THE_BEATS = {"published", "received", "handled"}  # counters that every beat changes
+
+
+class StatusBeat:
+    """When a participant says how it is: with the next look if anything but the beats themselves has changed, or if
+    somebody has come who does not know it yet; else every five seconds."""
+
+    def __init__(self) -> None:
+        self._told: object = None
+        self._told_at = -math.inf
+
+    def renew(self) -> None:
+        """Somebody may not have heard it."""
+        self._told_at = -math.inf
+
+    def is_due(self, status: ParticipantStatus, now: float) -> bool:
+        """Whether to tell this at `now`, in seconds of one monotonic clock."""
+        counters = {name: count for name, count in status.counters.items() if name not in OF_THE_BEATS}
+        last_seq = {subject: seq for subject, seq in status.last_seq.items() if subject != status.subject}
+        what = (status.state, status.inflight, counters, status.details, last_seq)
+        if what == self._told and now - self._told_at < BEAT_SECONDS:
+            return False
+        self._told, self._told_at = what, now
+        return True
 
 
 class Presence:
-    """One participant, by its name, as far as `heard` was told. It lives for three seconds after its last sign of life,
+    """One participant, by its name, as far as `heard` was told. It lives until it has been silent for too long,
     and only while it says that it is ready."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,7 +66,7 @@ class Presence:
         return self._clock() - self._heard_at <= SILENT_SECONDS
 
     async def lives_within(self, seconds: float) -> bool:
-        """The same, waiting so long for a sign of life."""
+        """Whether it lives, waiting so long for a sign of it."""
         try:
             async with asyncio.timeout(seconds):
                 while not self.lives:

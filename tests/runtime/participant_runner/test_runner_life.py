@@ -9,6 +9,7 @@ import pytest
 from local.bus.memory import MemoryHub
 from local.errors import StoreFailed
 from local.runtime import participant_runner as runner_module
+from local.runtime import presence
 
 Begin = Callable[..., Awaitable[Any]]
 
@@ -61,7 +62,8 @@ async def test_the_status_says_who_it_is_what_it_does_and_what_it_sent(life: Any
 
 
 async def test_the_beat_goes_on(begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_module, "STATUS_SECONDS", 0.001)
+    monkeypatch.setattr(runner_module, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.0)
     life = await begin()
     await witness.hears("participant.status", 3)
     await life.end()

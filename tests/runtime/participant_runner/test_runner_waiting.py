@@ -17,7 +17,7 @@ async def test_an_overflow_is_counted_and_published_as_a_gap(
     begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscription, "Inbox", lambda: Inbox(max_envelopes=1))
-    monkeypatch.setattr(runner_module, "STATUS_SECONDS", 0.001)
+    monkeypatch.setattr(runner_module, "LOOK_SECONDS", 0.001)
     life = await begin()
     await witness.say("wait", "in hand")
     await life.is_at_work()

@@ -19,7 +19,7 @@ from local.agents.answering.known_facts import KnownFacts, ask_memory
 from local.agents.answering.outcomes import Outcomes, trace_of
 from local.agents.answering.prompt_builder import SHARE, AttachedFiles, PromptBuilder
 from local.agents.answering.steps import parse_step
-from local.agents.answering.tool_registry import SILENT_SECONDS, ToolRegistry
+from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.answering.turn import Turn
 from local.agents.answering.turn_context import Priority, TurnContext
 from local.agents.answering.turn_queue import TurnQueue
@@ -43,6 +43,7 @@ from local.protocol.messages import (
     ToolSchemaRequest,
 )
 from local.runtime.participant import Kind, Participant, Resources, on
+from local.runtime.presence import SILENT_SECONDS
 from local.services.attachments.store import AttachmentStore
 from local.services.conversation import ConversationService, Past, StoredTurn
 from local.services.running_reward import RunningReward

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from local.models.chat import Json
 from local.protocol.messages import ToolSchema
+from local.runtime.presence import SILENT_SECONDS
 
-SILENT_SECONDS = 10.0
-LIVES_SECONDS = 3.0  # a participant is heard each second
 MAX_SCHEMA_BYTES = 16 * 1024  # it is a part of every call of the model
 
 
@@ -23,12 +22,12 @@ class Offer:
 
     def others(self, instance: str, now: float) -> dict[str, float]:
         """The processes that live beside this one."""
-        return {name: at for name, at in self.processes.items() if name != instance and now - at < LIVES_SECONDS}
+        return {name: at for name, at in self.processes.items() if name != instance and now - at < SILENT_SECONDS}
 
 
 class ToolRegistry:
     """Times are seconds of one monotonic clock. A tool is offered until its participant says goodbye, all its processes
-    do if there are several, or is silent for ten seconds; one that restarted takes its own tool over. Another one of
+    do if there are several, or is silent for too long; one that restarted takes its own tool over. Another one of
     the same name is refused, and so is one whose schema is too long to tell the model."""
 
     def __init__(self) -> None:

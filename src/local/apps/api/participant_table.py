@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from local.protocol.messages import ChildStatus, ParticipantStatus
+from local.runtime.presence import SILENT_SECONDS
 
-SILENT_SECONDS = 10.0
 SUPERVISOR = "supervisor"
 MODEL_OWNER = "generator"
 
@@ -23,7 +23,7 @@ class _Beat:
 
 
 class ParticipantTable:
-    """Feed it every status; times are seconds of one monotonic clock. Who is silent for ten seconds has gone."""
+    """Feed it every status; times are seconds of one monotonic clock. Who is silent for too long has gone."""
 
     def __init__(self) -> None:
         self._children: tuple[ChildStatus, ...] = ()

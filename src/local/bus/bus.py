@@ -51,7 +51,6 @@ class Bus:
         self.counters: Counter[str] = Counter()
         self._envelopes = EnvelopeFactory(sender, self.instance, blobs)
         self.on_reconnect: list[Callable[[], object]] = []
-        self.on_newcomer: list[Callable[[], object]] = []  # somebody is heard who was not known
         self._transport = transport
         self._blobs = blobs
         self._fresh: list[str] = []  # subscribed to since the last ready()
@@ -60,14 +59,9 @@ class Bus:
         self._handshake = Handshake(self._send_probe, self._reconnected)
         self._send_queue = SendQueue(transport, self._handshake, self.counters)
         self._dispatcher = Dispatcher(
-            sender,
-            self.instance,
-            self.counters,
-            rejects,
-            self._requests.settle,
-            self._handshake.returned,
-            self._newcomer,
+            sender, self.instance, self.counters, rejects, self._requests.settle, self._handshake.returned
         )
+        self.on_newcomer = self._dispatcher.on_newcomer
         self._durability = durability
 
     @property
@@ -291,10 +285,6 @@ class Bus:
             probe.routing_key, envelope_id, self.sender, self.instance, number, envelope_id, probe.encode()
         )
         self._transport.send(envelope.encode())
-
-    def _newcomer(self) -> None:
-        for call in self.on_newcomer:
-            call()
 
     def _reconnected(self) -> None:
         self.counters["reconnects"] += 1

@@ -31,12 +31,11 @@ class Dispatcher:
         rejects: RejectLog | None,
         settle: Callable[[str, Envelope], bool],
         probe_returned: Callable[[int], object],
-        newcomer: Callable[[], object] = lambda: None,
     ) -> None:
-        """`settle(request_id, reply)` takes an answer, and is false where nobody waits for it any more. `newcomer` is
-        called when a participant is heard that was not known."""
+        """`settle(request_id, reply)` takes an answer, and is false where nobody waits for it any more."""
         self._sender, self._instance, self._counters, self._rejects = sender, instance, counters, rejects
-        self._settle, self._probe_returned, self._newcomer = settle, probe_returned, newcomer
+        self._settle, self._probe_returned = settle, probe_returned
+        self.on_newcomer: list[Callable[[], object]] = []  # called when somebody is heard who was not known
         self._routes = RoutingTable()
         self.losses = Losses(sender, counters)
 
@@ -56,7 +55,8 @@ class Dispatcher:
             if envelope.subject == ParticipantStatus.subject:
                 last_seq = ParticipantStatus.decode(envelope.payload).last_seq
                 if not self.losses.gaps.beat(envelope.instance, last_seq, self._is_wanted):
-                    self._newcomer()
+                    for call in self.on_newcomer:
+                        call()
         except MalformedFrame as error:
             self.reject(str(error), frame)
             return

@@ -14,8 +14,8 @@ import psutil
 
 from benchmarks.figure import BenchmarkFailed, Figure, table
 
-NAMES = ("start", "turn", "tokens", "sessions", "bus", "burst", "journal", "recovery", "frozen", "model")
-CHAOS, OBSERVERS = "chaos", "observers"
+NAMES = ("start", "idle", "turn", "tokens", "sessions", "bus", "burst", "journal", "recovery", "frozen", "model")
+TURN, CHAOS, OBSERVERS = "turn", "chaos", "observers"
 CHOICES = (*NAMES, CHAOS, "memory", "memory-kills", OBSERVERS)  # the last four take minutes: they have to be asked for
 CORES = 2
 BUSY_PERCENT = 10
@@ -26,6 +26,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench.py", description="Measure LoCAL2 beside its baselines on two cores.")
     parser.add_argument("names", nargs="*", default=["all"], choices=[*CHOICES, "all"], metavar="|".join(CHOICES))
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    turn = parser.add_argument_group(TURN)
+    turn.add_argument("--quick", action="store_true", help="a minute instead of five")
+    turn.add_argument("--peer", action="store_true", help="beside LangGraph, too; installs it on first use")
     _add_chaos(parser.add_argument_group(CHAOS))
     observers = parser.add_argument_group(OBSERVERS)
     observers.add_argument("--respondent-b", action="store_true", help="have a second respondent answer too")
@@ -39,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{name}: {conditions[name]}", file=sys.stderr)
         try:
             module = importlib.import_module(f"benchmarks.{name.replace('-', '_')}")
-            figures += asyncio.run(module.run(options) if name in (CHAOS, OBSERVERS) else module.run())
+            figures += asyncio.run(module.run(options) if name in (TURN, CHAOS, OBSERVERS) else module.run())
         except BenchmarkFailed as error:
             print(f"bench: {name}: {error}", file=sys.stderr)
             return 2

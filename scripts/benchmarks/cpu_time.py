@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
     """Seconds on a core of all threads of these processes; exact to the nanosecond where `times` counts in 10 ms."""
-    return sum(_thread_seconds(task) for pid in pids for task in Path(f"/proc/{pid}/task").iterdir())
+    return sum(process_seconds(pid) for pid in pids)
+
+
+def process_seconds(pid: int) -> float:
+    """The same of one process. Threads that have ended meanwhile are in no file of the kernel's that is so exact."""
+    return sum(_thread_seconds(task) for task in Path(f"/proc/{pid}/task").iterdir())
 
 
 def _thread_seconds(task: Path) -> float:
-    return int((task / "schedstat").read_text().split()[0]) / 1e9
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return int((task / "schedstat").read_text().split()[0]) / 1e9
+    return 0.0
 
 
 def proportional_bytes(pid: int) -> int:

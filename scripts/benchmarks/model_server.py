@@ -3,7 +3,9 @@
 What it does is written in the last message of the user, as words: tokens=8, wait=0.35 (seconds before the first token),
 pause=0.002 (seconds between tokens), stamp=1 (tokens are the nanoseconds of the monotonic clock at which they are
 sent), call=instant (name of a tool to call first). Without pauses an answer is one write; with burst=1, one for each
-token.
+token. Who asks to have it think gets a word of that first; who gives a JSON Schema gets the least that it allows.
+
+`GET /log` is which queries it has been asked since the last look, and when.
 """
 
 from __future__ import annotations
@@ -14,18 +16,24 @@ import time
 from typing import Any
 
 from benchmarks.peer import Pipe
+from local.models.stand_in.structured_reply import smallest
 
-MODEL = "bench"
+Json = dict[str, Any]
+
+MODEL = "gemma4:12b"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
 END = b"0\r\n\r\n"
-ANSWERS: dict[str, dict[str, Any]] = {
+ANSWERS: dict[str, Json] = {
     "/api/version": {"version": "0.12.6"},
     "/api/tags": {"models": [{"name": MODEL, "model": MODEL}]},
     "/api/show": {
-        "capabilities": ["completion", "tools"],
+        "capabilities": ["completion", "tools", "thinking"],
         "model_info": {"general.architecture": "bench", "bench.context_length": 32_768},
     },
 }
+MISSING: Json = {"error": "model not found, try pulling it first"}  # such as one that makes vectors
+
+_log: list[tuple[str, float]] = []
 
 
 def serve(pipe: Pipe) -> None:
@@ -47,29 +55,46 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             body = await reader.readexactly(int(sizes[0])) if sizes else b""
             path = head[0].split()[1]
             if path == "/api/chat":
-                await _chat(json.loads(body)["messages"], writer)
+                await _chat(json.loads(body), writer)
             else:
-                answer = json.dumps(ANSWERS[path]).encode()
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ")
-                writer.write(b"%d\r\n\r\n%b" % (len(answer), answer))
+                answer = json.dumps(_take_log() if path == "/log" else ANSWERS.get(path, MISSING)).encode()
+                status = b"200 OK" if path in ANSWERS or path == "/log" else b"404 Not Found"
+                writer.write(b"HTTP/1.1 %b\r\nContent-Type: application/json\r\n" % status)
+                writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(answer), answer))
     except (asyncio.IncompleteReadError, ConnectionError):
         writer.close()
 
 
-async def _chat(messages: list[dict[str, Any]], writer: asyncio.StreamWriter) -> None:
-    asked = [message["content"] for message in messages if message["role"] == "user"]
-    order = dict(word.split("=") for word in (asked[-1] if asked else "").split())  # nothing is asked to load a model
+def _take_log() -> Json:
+    taken: Json = {"asked": list(_log)}
+    _log.clear()
+    return taken
+
+
+async def _chat(asked: Json, writer: asyncio.StreamWriter) -> None:
+    messages = asked["messages"]
+    query = next((message["content"] for message in reversed(messages) if message["role"] == "user"), "")
+    if not query or "format" in asked or "[RESULT]" in query:  # a model is to be loaded, or an observer asks
+        said = json.dumps(smallest(asked["format"])) if "format" in asked else "It is right. [RESULT] 4"
+        writer.write(HEAD + _chunk(said) + _chunk("", done=True) + END)
+        return
+    _log.append((query, time.time()))
+    await _say(dict(word.split("=") for word in query.split()), messages[-1]["role"] == "tool", asked, writer)
+
+
+async def _say(order: dict[str, str], has_called: bool, asked: Json, writer: asyncio.StreamWriter) -> None:
+    head = HEAD + (_chunk("", thinking="Hm.") if asked.get("think") else b"")
     if "wait" in order:
         await asyncio.sleep(float(order["wait"]))
-    if "call" in order and messages[-1]["role"] != "tool":
+    if "call" in order and not has_called:
         call = {"id": "call_1", "function": {"name": order["call"], "arguments": {"text": "hello"}}}
-        writer.write(HEAD + _chunk("", tool_calls=[call]) + _chunk("", done=True) + END)
+        writer.write(head + _chunk("", tool_calls=[call]) + _chunk("", done=True) + END)
         return
     tokens, pause = int(order.get("tokens", "8")), float(order.get("pause", "0"))
     if not pause and "burst" not in order:
-        writer.write(HEAD + b"".join(_chunk(f"word{n} ") for n in range(tokens)) + _chunk("", done=True) + END)
+        writer.write(head + b"".join(_chunk(f"word{n} ") for n in range(tokens)) + _chunk("", done=True) + END)
         return
-    writer.write(HEAD)
+    writer.write(head)
     for n in range(tokens):
         writer.write(_chunk(f"{time.monotonic_ns()} " if "stamp" in order else f"word{n} "))
         await (asyncio.sleep(pause) if pause else writer.drain())
@@ -77,7 +102,7 @@ async def _chat(messages: list[dict[str, Any]], writer: asyncio.StreamWriter) ->
 
 
 def _chunk(content: str, *, done: bool = False, **fields: Any) -> bytes:
-    line: dict[str, Any] = {
+    line: Json = {
         "model": MODEL, "created_at": "2025-01-01T00:00:00.000000Z",
         "message": {"role": "assistant", "content": content, **fields}, "done": done,
     }  # fmt: skip

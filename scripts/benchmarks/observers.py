@@ -19,8 +19,9 @@ from typing import Any
 import httpx
 
 from benchmarks.figure import BenchmarkFailed, Figure, alternate
+from benchmarks.local_server import client_of
 from benchmarks.peer import Peer, Pipe
-from benchmarks.whole_system import client_of, running
+from benchmarks.whole_system import running
 from local.models.stand_in.server import serve
 from local.models.stand_in.stand_in import StandInSettings
 

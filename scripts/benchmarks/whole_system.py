@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,38 +12,77 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 from benchmarks.bare_loop import BareLoop
 from benchmarks.figure import BenchmarkFailed
+from benchmarks.local_server import client_of
 from benchmarks.model_server import MODEL, serve
 from benchmarks.peer import Peer
 from local.apps.temporary_system import TemporarySystem, write_settings
 from local.errors import LocalError
 
+Settings = Mapping[str, Mapping[str, Any]]
+
 SCRIPTS = Path(__file__).resolve().parents[1]
-PARTICIPANTS = ["generator", "web_search", "web_fetch", "benchmarks.instant_tool:InstantTool"]
-SECONDS = 60.0
+INSTANT_TOOL = "benchmarks.instant_tool:InstantTool"
+FEW: Settings = {
+    "system": {"participants": ["generator", "web_search", "web_fetch", INSTANT_TOOL]},
+    "generator": {"model": MODEL, "think": False},
+}  # who answers, and nobody who observes
+DEFAULT: Settings = {}  # as it comes
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One query, answered. `posted` and `answered` are seconds since 1970."""
+
+    query_id: str
+    answer: str
+    posted: float
+    answered: float
 
 
 @dataclass(frozen=True, slots=True)
 class WholeSystem:
-    """`client` speaks to the system's API over kept-alive connections, `bare` to the model server."""
+    """`client` speaks to the system's API over kept-alive connections, `models` to the model server, as `bare` does."""
 
     client: httpx.AsyncClient
+    models: httpx.AsyncClient
     bare: BareLoop
+    model_url: str
+    system: TemporarySystem
 
     async def ask(self, query: str) -> str:
         """The answer of POST /query, as the first of a new session. Raises `BenchmarkFailed`."""
+        return (await self.timed(query)).answer
+
+    async def timed(self, query: str) -> Asked:
+        """The same as `ask`, with the times of question and answer."""
+        posted = time.time()
         response = await self.client.post("/query", json={"query": query})
+        answered = time.time()
         if response.is_error:
             raise BenchmarkFailed(f"POST /query: HTTP {response.status_code}: {response.text[:200]}")
-        answer: str = response.json()["answer"]
-        return answer
+        said = response.json()
+        return Asked(said["query_id"], said["answer"], posted, answered)
+
+    async def model_log(self) -> dict[str, float]:
+        """When the model server has first heard each query, in seconds since 1970; each is told once."""
+        asked: list[tuple[str, float]] = (await self.models.get("/log")).json()["asked"]
+        return dict(reversed(asked))
 
     async def pids(self) -> dict[str, int]:
         """The process of each participant."""
         participants: list[dict[str, Any]] = (await self.client.get("/health")).json()["participants"]
         return {participant["name"]: participant["pid"] for participant in participants}
+
+    async def processes(self) -> dict[int, str]:
+        """Every process of the system, with its name."""
+        supervisor = psutil.Process(self.system.process.pid)
+        names = {supervisor.pid: "supervisor"} | {pid: name for name, pid in (await self.pids()).items()}
+        running = [supervisor, *supervisor.children(recursive=True)]
+        return {process.pid: names.get(process.pid, process.name()) for process in running}
 
 
 def order(**what: Any) -> str:
@@ -51,20 +91,27 @@ def order(**what: Any) -> str:
 
 
 @asynccontextmanager
-async def whole_system() -> AsyncIterator[WholeSystem]:
+async def whole_system(settings: Settings = FEW) -> AsyncIterator[WholeSystem]:
     """Start everything, stop everything. Raises `BenchmarkFailed`."""
     async with (
         Peer(serve) as model,
-        client_of(model.greeting) as bare,
-        running(_settings(model.greeting)) as url,
-        client_of(url) as client,
+        client_of(model.greeting) as models,
+        temporary_system(_complete(settings, model.greeting)) as system,
+        client_of(system.api_url) as client,
     ):
-        yield WholeSystem(client, BareLoop(bare))
+        yield WholeSystem(client, models, BareLoop(models), model.greeting, system)
 
 
 @asynccontextmanager
-async def running(settings: Mapping[str, Mapping[str, Any]], *flags: str) -> AsyncIterator[str]:
+async def running(settings: Settings, *flags: str) -> AsyncIterator[str]:
     """A system with these settings, by file and key; gives the address of its API. Raises `BenchmarkFailed`."""
+    async with temporary_system(settings, *flags) as system:
+        yield system.api_url
+
+
+@asynccontextmanager
+async def temporary_system(settings: Settings, *flags: str) -> AsyncIterator[TemporarySystem]:
+    """A system with these settings, by file and key. Raises `BenchmarkFailed`."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         config = write_settings(Path(name) / "config", settings)
         system = TemporarySystem(Path(name) / "data", config_dir=config, flags=["--log-level", "warning", *flags])
@@ -73,23 +120,11 @@ async def running(settings: Mapping[str, Mapping[str, Any]], *flags: str) -> Asy
         except LocalError as error:
             raise BenchmarkFailed(str(error)) from None
         try:
-            yield system.api_url
+            yield system
         finally:
             await asyncio.to_thread(system.__exit__, None, None, None)
 
 
-def _settings(model_url: str) -> dict[str, dict[str, Any]]:
-    return {
-        "system": {
-            "backend": "ollama",
-            "ollama_url": model_url,
-            "python_path": [str(SCRIPTS)],
-            "participants": PARTICIPANTS,
-        },
-        "generator": {"model": MODEL, "think": False},
-    }
-
-
-def client_of(url: str) -> httpx.AsyncClient:
-    """A client of a server on this machine."""
-    return httpx.AsyncClient(base_url=url, timeout=SECONDS, trust_env=False)
+def _complete(settings: Settings, model_url: str) -> dict[str, Mapping[str, Any]]:
+    system = {"backend": "ollama", "ollama_url": model_url, "python_path": [str(SCRIPTS)]}
+    return {**settings, "system": {**system, **settings.get("system", {})}}

@@ -12,16 +12,17 @@ SOURCE = Path(__file__).parent.parent / "src" / "local"
 MAX_FILE_LINES = 300
 MAX_FUNCTION_LINES = 40
 
-SHARED = {"errors", "config", "failpoints"}
+SHARED = {"errors", "config", "failpoints", "backoff"}
 ARROWS: dict[str, set[str]] = {
     "errors": {"errors"},
     "config": {"errors", "config"},
     "failpoints": SHARED,
+    "backoff": {"backoff"},
     "protocol": {"protocol"} | SHARED,
     "bus": {"bus", "protocol"} | SHARED,
     "journal.client": {"journal.client", "bus", "protocol"} | SHARED,
     "journal.core": {"journal.core", "protocol"} | SHARED,
-    "journal.store": {"journal.store", "services"} | SHARED,
+    "journal.store": {"journal.store", "journal.core", "services"} | SHARED,
     "journal.server": {"journal.server", "journal.core", "journal.store", "runtime", "bus", "protocol"} | SHARED,
     "runtime": {"runtime", "journal.client", "bus", "protocol", "services"} | SHARED,
     "models": {"models"} | SHARED,

@@ -604,7 +604,7 @@ async def test_closing_ends_every_wait_with_bus_closed(room: Room) -> None:
     async with Bus("asker", room.wire.transport()) as bus:
         await bus.ready()
         asking = asyncio.create_task(bus.request(echo("x"), ToolResult, timeout=40))
-        await until(lambda: list(bus._requests.under_way()))
+        await until(lambda: len(bus._requests._open))
         room.wire.down()
         await until(lambda: not bus._handshake.is_ready)
         publishing = asyncio.create_task(bus.publish(token(1)))

@@ -109,7 +109,7 @@ async def test_a_frame_that_had_left_before_goes_ahead_of_what_waits(rig: Rig) -
     sending = rig.start(b"1", b"2")
     await sending[0]
     rig.transport.room = 1
-    assert rig.send_queue.send_first(b"0 again")
+    rig.send_queue.resend_first(b"0 again")
     rig.transport.make_room(1)
     await asyncio.gather(*sending)
     assert rig.transport.sent == [b"1", b"0 again", b"2"]

@@ -12,7 +12,7 @@ RECORDED = [
 ]
 EPHEMERAL = [
     *["generation.thinking", "generation.token", "participant.status", "bus.probe.x"],
-    *["journal.opened", "journal.confirmed.x", "journal.floors", "journal.attach", "journal.detach"],
+    *["journal.opened", "journal.confirmed.x", "journal.attach", "journal.detach"],
     *["journal.fenced.x", "journal.deliver.x", "journal.ack", "journal.working"],
     *["journal.read", "journal.entries", "journal.redact", "journal.redacted"],
 ]

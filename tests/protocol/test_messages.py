@@ -54,7 +54,7 @@ TABLE: dict[str, tuple[Delivery, set[str]]] = {
     "participant.status": (EPHEMERAL, {"pid", "instance", "state", "inflight", "counters", "last_seq"}),
     "bus.gap": (RECORDED, {"missed"}),
     "bus.dead": (RECORDED, {"error"}),
-    "journal.confirmed.": (EPHEMERAL, {"ids", "recorded", "refused"}),
+    "journal.confirmed.": (EPHEMERAL, {"ids", "refused"}),
     "journal.deliver.": (EPHEMERAL, {"number", "attempt", "frame"}),
     "journal.ack": (EPHEMERAL, {"numbers"}),
     "journal.working": (EPHEMERAL, {"attempts"}),

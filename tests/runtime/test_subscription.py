@@ -70,7 +70,7 @@ def test_the_journal_is_asked_for_the_subjects_of_all_handlers_at_once(journal: 
     assert journal.wanted == {
         "name": "reader",
         "subjects": ["query.cancel", "query.received", "tool.result."],
-        "max_in_hand": 3,
+        "max_in_flight": 3,
         "lane_width": 2,
     }
 

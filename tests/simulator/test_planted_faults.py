@@ -1,6 +1,6 @@
 """The simulator can tell: a participant with a fault breaks a promise within 300 schedules."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -18,6 +18,7 @@ from local.agents.answering.steps import Step
 from local.journal.core.delivery_core import Confirm, Decision
 from local.journal.core.durable_consumer import ConsumerDecision, Deliver, DurableConsumer
 from local.protocol.envelope import Envelope
+from local.protocol.journal_messages import JournalDeliver
 from local.protocol.messages import ToolCallRecord, ToolRequest
 
 
@@ -56,19 +57,27 @@ class NeverParks(Journal):
         return consumer
 
 
-class IgnoresWhereABufferBegins(Journal):
-    def on_floors(self, instance: str, floors: dict[str, int]) -> None:
+class NeverConfirmsWhatIsRecorded(Journal):
+    def confirm_recorded(self) -> None:
         pass
 
 
 class NeverResends(Api):
-    def beat(self) -> None:
-        self.later(1000.0, self.beat)
+    def resend(self, frame: bytes) -> None:
+        pass
+
+
+class DropsInSilence(Api):
+    def dropped(self, gaps: Mapping[str, int]) -> None:
+        pass
 
 
 class TakesWhatComesFirst(Generator):
-    def on_deliver(self, name: str, instance: str, number: int, attempt: int, after: int, envelope: Envelope) -> None:
-        super().on_deliver(name, instance, number, attempt, 0, envelope)
+    def on_told(self, envelope: Envelope) -> None:
+        if envelope.subject.startswith(JournalDeliver.subject):
+            first = JournalDeliver.decode(envelope.payload).model_copy(update={"after": 0})
+            envelope = envelope._replace(payload=first.encode())
+        super().on_told(envelope)
 
 
 class RemembersNoSteps(TurnRun):
@@ -104,7 +113,7 @@ class PublishesBeforeItStores(Generator):
 class OverlooksThatItWasReplaced(Generator):
     owns_disk = True  # type: ignore[assignment]
 
-    def on_fenced(self, instance: str) -> None:
+    def replaced(self) -> None:
         pass
 
 
@@ -176,8 +185,9 @@ class RemembersTwice(Observer):
         (HasNoLanes, "a session is in order"),
         (DoesNotSayWhatComesBefore, "a session is in order"),
         (NeverParks, "it does not end"),
-        (IgnoresWhereABufferBegins, "it does not end"),
+        (NeverConfirmsWhatIsRecorded, "it does not end"),
         (NeverResends, "it does not end"),
+        (DropsInSilence, "what was recorded is on record or reported as a gap"),
         (TakesWhatComesFirst, "a session is in order"),
         (StartsOver, "nothing is asked again that is on record"),
         (AsksForResultsThatItHas, "nothing is asked again that is on record"),

@@ -156,14 +156,14 @@ class Bus:
         receive: Callable[[Delivered], object],
         replaced: Callable[[], object],
         *,
-        max_in_hand: int = 256,
+        max_in_flight: int = 256,
         lane_width: int = 1,
     ) -> Consumer:
         """Serve a durable consumer, as `Durability.consume` has it. Raises `NoJournal` where there is none."""
         if self._durability is None:
             raise NoJournal(name)
         return self._durability.consume(
-            name, subjects, receive, replaced, max_in_hand=max_in_hand, lane_width=lane_width
+            name, subjects, receive, replaced, max_in_flight=max_in_flight, lane_width=lane_width
         )
 
     # Talking
@@ -224,7 +224,7 @@ class Bus:
 
     def resend(self, frame: bytes) -> None:
         """Send a frame once more, if that is possible now."""
-        self.counters["resent"] += self._send_queue.try_send(frame)
+        self._send_queue.resend(frame)
 
     async def request(
         self,
@@ -250,16 +250,16 @@ class Bus:
             if not self._hears_replies.get(reply_subject):
                 await self._hear_replies(reply_subject, timeout)
             envelope, frame = self._envelopes.seal(subject, payload, trace, envelope_id=envelope_id)
-            answer = self._requests.begin(envelope.id, subject, timeout)
+            opened = self._requests.begin(envelope.id, subject, timeout)
             try:
                 if not self._send_queue.try_send(frame):
                     await self._send_queue.send(frame, subject, timeout)
-                self._requests.left(envelope.id, frame)
+                self._requests.left(opened, frame)
                 self._record(message, envelope, frame)
                 on_sent()
-                return reply.decode(await self.unpack(await answer))
+                return reply.decode(await self.unpack(await opened.answer))
             finally:
-                self._requests.end(envelope.id)
+                self._requests.end(opened)
         except (BusNotReady, PublishTimeout):
             raise RequestTimeout(subject, timeout) from None
 
@@ -288,8 +288,7 @@ class Bus:
 
     def _reconnected(self) -> None:
         self.counters["reconnects"] += 1
-        for frame in self._requests.under_way():  # what was on its way when the connection broke is lost
-            self.counters["resent"] += self._send_queue.send_first(frame)
+        self._requests.reconnected(self._send_queue.resend_first)
         if self._durability is not None:
             self._durability.reconnected()
         for call in self.on_reconnect:

@@ -87,11 +87,11 @@ class Durability(Protocol):
         receive: Callable[[Delivered], object],
         replaced: Callable[[], object],
         *,
-        max_in_hand: int,
+        max_in_flight: int,
         lane_width: int,
     ) -> Consumer:
         """Serve the durable consumer `name`, which gets `subjects`, whole ones and families.
 
-        At most `max_in_hand` messages at a time, of one session at most `lane_width`. `receive` is called inside the
+        At most `max_in_flight` messages at a time, of one session at most `lane_width`. `receive` is called inside the
         reader and must neither block nor raise; `replaced` when another process has taken the place of this one.
         """

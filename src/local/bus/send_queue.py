@@ -26,9 +26,13 @@ class SendQueue:
         """Send now or not at all."""
         return not self._closed and not self._waiting and self._handshake.is_ready and self._hand_over(frame)
 
-    def send_first(self, frame: bytes) -> bool:
-        """Send now or not at all, ahead of what waits: for a frame that had left before those came."""
-        return not self._closed and self._handshake.is_ready and self._hand_over(frame)
+    def resend(self, frame: bytes) -> None:
+        """Send once more what had left, now or not at all."""
+        self._counters["resent"] += self.try_send(frame)
+
+    def resend_first(self, frame: bytes) -> None:
+        """Send once more what had left, now or not at all, ahead of what waits: it had left before those came."""
+        self._counters["resent"] += not self._closed and self._handshake.is_ready and self._hand_over(frame)
 
     async def send(self, frame: bytes, subject: str, seconds: float | None) -> None:
         """Send now, or as soon as there is a connection and room.

@@ -39,5 +39,12 @@ def delivery_of(subject: str) -> Delivery:
     return Delivery.RECORDED
 
 
+@lru_cache(4096)
+def is_hurried(subject: str) -> bool:
+    """Whether somebody's answer waits until a message on this subject is on record."""
+    kinds = (kind for kind in message_classes() if covers(kind.subject, subject))
+    return any(kind.delivery is Delivery.CONFIRMED and kind.hurried for kind in kinds)
+
+
 def _is_message(value: type) -> bool:
     return issubclass(value, Message) and "subject" in vars(value)

@@ -16,37 +16,34 @@ class JournalOpened(Message):
 
 
 class JournalConfirmed(Message):
-    """The journal to one publisher's instance: these confirmed messages are on disk, and of the recorded ones
-    everything up to a seq, by subject. `refused` are ids that it cannot take, for the reason in `error`."""
+    """The journal to one publisher's instance: its messages with these ids are on disk. `refused` are ids that it
+    cannot take, for the reason in `error`."""
 
     subject = "journal.confirmed."
     delivery = Delivery.EPHEMERAL
     family_key = "instance"
     instance: str
     ids: tuple[str, ...] = ()
-    recorded: dict[str, int] = Field(default_factory=dict)
     refused: tuple[str, ...] = ()
     error: ErrorInfo | None = None
 
 
-class JournalFloors(Message):
-    """A publisher that resends recorded messages: by subject, nothing up to this seq will come any more."""
+class ConsumerClaim(Data):
+    """A durable consumer that a process serves. `subjects` are whole ones and families."""
 
-    subject = "journal.floors"
-    delivery = Delivery.EPHEMERAL
-    floors: dict[str, int]
+    name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")  # a word of a subject
+    subjects: tuple[str, ...] = Field(min_length=1)
+    max_in_flight: int = Field(256, ge=1)
+    lane_width: int = Field(1, ge=1)  # how many of one session may be in flight at a time
 
 
 class JournalAttach(Message):
-    """A process that serves a durable consumer: when it is ready, each second, and when the journal has opened.
-    `subjects` are whole ones and families; the sender's instance is given what was not acknowledged yet."""
+    """A process that serves durable consumers: when they are ready, every few seconds, and when the journal has
+    opened. The sender's instance is given what was not acknowledged yet."""
 
     subject = "journal.attach"
     delivery = Delivery.EPHEMERAL
-    consumer: str = Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")  # a word of a subject
-    subjects: tuple[str, ...] = Field(min_length=1)
-    max_in_hand: int = Field(256, ge=1)
-    lane_width: int = Field(1, ge=1)  # how many of one session may be in hand at a time
+    consumers: tuple[ConsumerClaim, ...] = Field(min_length=1, max_length=100)
 
 
 class JournalDetach(Message):
@@ -92,12 +89,12 @@ class JournalAck(Message):
 
 
 class JournalWorking(Message):
-    """A durable consumer, four times a second while it works: by number, the attempt it is busy with."""
+    """A process that serves durable consumers, four times a second while it works: by consumer and number, the
+    attempts in flight."""
 
     subject = "journal.working"
     delivery = Delivery.EPHEMERAL
-    consumer: str
-    attempts: dict[int, int]
+    attempts: dict[str, dict[int, int]]
 
 
 class JournalRead(Message):

@@ -17,6 +17,7 @@ class CritiqueResult(Message):
 
     subject = "critique.result"
     delivery = Delivery.CONFIRMED
+    hurried = False
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
     score: int | None
@@ -34,6 +35,7 @@ class PairwiseResult(Message):
 
     subject = "pairwise.result"
     delivery = Delivery.CONFIRMED
+    hurried = False
     query_id: str
     winner: Literal["A", "B", "tie"] | None
     order_consistent: bool | None = None
@@ -85,6 +87,7 @@ class RewardEvent(Message):
 
     subject = "reward.event"
     delivery = Delivery.CONFIRMED
+    hurried = False
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
     reward: float  # -1 to 1

@@ -125,6 +125,7 @@ class MemoryIngested(Message):
 
     subject = "memory.ingested"
     delivery = Delivery.CONFIRMED  # said again by nobody once the answer is acknowledged
+    hurried = False
     engram_id: str
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
@@ -150,6 +151,7 @@ class MemoryAnnotated(Message):
 
     subject = "memory.annotated"
     delivery = Delivery.CONFIRMED
+    hurried = False
     engram_id: str
     query_id: str
     respondent_id: str = MAIN_RESPONDENT

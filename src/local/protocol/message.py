@@ -35,6 +35,7 @@ class Message(Data):
     delivery: ClassVar[Delivery] = Delivery.RECORDED
     family_key: ClassVar[str] = ""
     is_request: ClassVar[bool] = False
+    hurried: ClassVar[bool] = True  # of a confirmed one: whether somebody's answer waits for its commit
     _holds_anything: ClassVar[bool] = False  # a field of free form, which may be nested to any depth
 
     @classmethod

@@ -34,6 +34,7 @@ class QueryAccepted(Message):
 
     subject = "query.accepted"
     delivery = Delivery.CONFIRMED
+    hurried = False
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
     attempt: int = 1

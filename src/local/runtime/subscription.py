@@ -100,7 +100,7 @@ class DurableSubscriptions:
             sorted(subscription.subject for subscription in self.subscriptions),
             self._take,
             replaced,
-            max_in_hand=max(2, *(subscription.handles.concurrency for subscription in self.subscriptions)),
+            max_in_flight=max(2, *(subscription.handles.concurrency for subscription in self.subscriptions)),
             lane_width=max(subscription.handles.lane_width for subscription in self.subscriptions),
         )
         for subscription in self.subscriptions:

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from local.bus import retry_table
 from local.errors import BusClosed, JournalFull, MalformedFrame, NotConfirmed
-from local.journal.client import journal_client
+from local.journal.client import journal_client, recorded_buffer
 from local.journal.client.journal_client import JournalClient
 from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import JournalConfirmed, JournalFloors, JournalOpened
+from local.protocol.journal_messages import JournalConfirmed, JournalOpened
 from local.protocol.message import Message
 from local.protocol.messages import ErrorInfo
 
@@ -63,7 +64,9 @@ class Publisher:
 
 @pytest.fixture
 def publisher(monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:
-    monkeypatch.setattr(journal_client, "TICK_SECONDS", 0.001)
+    monkeypatch.setattr(retry_table, "TICK_SECONDS", 0.001)
+    monkeypatch.setattr(journal_client, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(recorded_buffer, "PAUSE", 0.01)
     monkeypatch.setattr(journal_client, "FLUSH_SECONDS", 0.01)
     return Publisher()
 
@@ -87,7 +90,7 @@ async def test_a_publisher_that_does_not_wait_any_more_is_forgotten(publisher: P
     publisher.hear(JournalConfirmed(instance="here", ids=("id-1", "id-2")))
     await second
     await asyncio.sleep(0)
-    assert not publisher.link._waiting and not publisher.link._keys and not len(publisher.link._confirmations)
+    assert not len(publisher.link._retries)
 
 
 async def test_one_id_published_twice_is_confirmed_to_both_and_given_up_by_each_at_its_own_time(
@@ -121,23 +124,11 @@ async def test_a_journal_that_comes_back_gets_everything_at_once(publisher: Publ
     waiting.cancel()
 
 
-async def test_recorded_messages_are_resent_with_a_word_on_where_the_buffer_begins(publisher: Publisher) -> None:
-    for seq in (1, 2):
-        publisher.link.record(envelope(seq, subject="answer.dialog"), b"recorded %d" % seq)
-    publisher.hear(JournalConfirmed(instance="here", recorded={"answer.dialog": 1}))
-    await publisher.has_resent(b"recorded 2")
-    assert publisher.resent == [b"recorded 2"]
-    assert publisher.posted == [JournalFloors(floors={"answer.dialog": 1})]
-
-
-async def test_a_recorded_message_that_is_told_of_after_its_successor_is_kept_like_any_other(
-    publisher: Publisher,
-) -> None:
+async def test_recorded_messages_are_resent_until_they_are_confirmed(publisher: Publisher) -> None:
     for seq in (2, 1, 3):
         publisher.link.record(envelope(seq, subject="answer.dialog"), b"%d" % seq)
     await publisher.has_resent(b"1", b"2", b"3")
-    assert publisher.posted == [JournalFloors(floors={"answer.dialog": 0})]
-    publisher.hear(JournalConfirmed(instance="here", recorded={"answer.dialog": 1}))
+    publisher.hear(JournalConfirmed(instance="here", ids=("id-1",)))
     publisher.resent.clear()
     await publisher.has_resent(b"2", b"3")
     assert set(publisher.resent) == {b"2", b"3"}
@@ -151,7 +142,7 @@ async def test_closing_waits_a_moment_for_what_is_recorded(
     closing = asyncio.create_task(publisher.link.close())
     await asyncio.sleep(0)
     assert not closing.done()
-    publisher.hear(JournalConfirmed(instance="here", recorded={"answer.dialog": 1}))
+    publisher.hear(JournalConfirmed(instance="here", ids=("id-1",)))
     await asyncio.wait_for(closing, SECONDS / 2)
 
 
@@ -166,7 +157,9 @@ async def test_closing_ends_every_wait_and_nothing_is_sent_afterwards(publisher:
         await publisher.confirm(4)
     publisher.link.record(envelope(2, subject="answer.dialog"), b"recorded")
     assert [type(error) for error in errors] == [BusClosed] * 3
-    assert publisher.link._timer is None or publisher.link._timer.cancelled()
+    publisher.resent.clear()
+    await asyncio.sleep(0.05)
+    assert publisher.resent == []
     del errors, waiting
     gc.collect()
     assert raised == []

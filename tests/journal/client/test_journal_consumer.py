@@ -11,15 +11,15 @@ import pytest
 from local.bus.durability import Delivered
 from local.errors import MalformedFrame
 from local.journal.client import journal_consumer
-from local.journal.client.journal_consumer import JournalConsumer
+from local.journal.client.journal_consumer import JournalConsumer, JournalConsumers
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import (
+    ConsumerClaim,
     JournalAck,
     JournalAttach,
     JournalDeliver,
     JournalDetach,
     JournalFenced,
-    JournalOpened,
     JournalWorking,
 )
 from local.protocol.message import Message
@@ -43,8 +43,9 @@ class Process:
         self.given: list[Delivered] = []
         self.replaced = 0
         self.news = asyncio.Event()
+        self.all = JournalConsumers(self, asyncio.get_running_loop)
         self.consumer = JournalConsumer(
-            self, "critic", ["query.received"], self.given.append, self._replace, max_in_hand=4, lane_width=2,
+            self.all, "critic", ["query.received"], self.given.append, self._replace, max_in_flight=4, lane_width=2,
         )  # fmt: skip
 
     def deliver(self, number: int, attempt: int = 1, *, after: int = 0, instance: str = "here") -> None:
@@ -93,20 +94,34 @@ class Process:
 @pytest.fixture
 async def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
     monkeypatch.setattr(journal_consumer, "WORKING_SECONDS", 0.001)
+    monkeypatch.setattr(journal_consumer, "ATTACH_SECONDS", 0.001)
     process = Process()
     yield process
     await process.consumer.close()
 
 
-async def test_it_attaches_when_it_starts_when_the_journal_has_opened_and_again_and_again(process: Process) -> None:
-    process.hear(JournalOpened())
+async def test_it_attaches_when_it_starts_when_the_journal_may_be_another_and_again_and_again(process: Process) -> None:
+    process.all.attach()
     assert process.posted == []  # not ready yet
     process.consumer.start()
-    attach = JournalAttach(consumer="critic", subjects=("query.received",), max_in_hand=4, lane_width=2)
-    assert process.posted == [attach]
-    process.hear(JournalOpened())
-    assert process.posted == [attach, attach]
+    claim = ConsumerClaim(name="critic", subjects=("query.received",), max_in_flight=4, lane_width=2)
+    attach = JournalAttach(consumers=(claim,))
+    assert await process.says(JournalAttach) == attach
+    process.all.attach()
+    assert process.posted[-1] == attach
     assert await process.says(JournalAttach, 4) == attach
+
+
+async def test_all_consumers_of_a_process_attach_in_one_message(process: Process) -> None:
+    other = JournalConsumer(
+        process.all, "memory", ["query.received"], process.given.append, lambda: None, max_in_flight=1, lane_width=1
+    )
+    process.consumer.start()
+    other.start()
+    assert [claim.name for claim in (await process.says(JournalAttach)).consumers] == ["critic", "memory"]
+    await other.close()
+    process.posted.clear()
+    assert [claim.name for claim in (await process.says(JournalAttach)).consumers] == ["critic"]
 
 
 async def test_what_it_is_given_is_passed_on_once_and_with_its_first_attempt(process: Process) -> None:
@@ -149,10 +164,10 @@ async def test_one_that_has_to_wait_for_another_is_dropped_until_that_one_has_co
 async def test_what_takes_long_is_said_to_be_worked_on_with_its_latest_attempt(process: Process) -> None:
     process.deliver(7)
     process.consumer.start()
-    assert await process.says(JournalWorking) == JournalWorking(consumer="critic", attempts={7: 1})
+    assert await process.says(JournalWorking) == JournalWorking(attempts={"critic": {7: 1}})
     process.deliver(7, 2)
     count = len(process.said(JournalWorking))
-    assert (await process.says(JournalWorking, count + 1)).attempts == {7: 2}
+    assert (await process.says(JournalWorking, count + 1)).attempts == {"critic": {7: 2}}
     process.consumer.acknowledge(7)
     process.posted.clear()
     await process.says(JournalAttach, 3)
@@ -199,4 +214,4 @@ async def test_what_it_has_done_is_remembered_within_bounds(process: Process, mo
         process.deliver(number)
         process.consumer.acknowledge(number)
     assert len(process.consumer._done) == 10
-    assert process.consumer._attempts == {}
+    assert process.consumer.attempts == {}

@@ -1,73 +1,88 @@
-"""Recorded messages on the publisher's side: kept until they are acknowledged, within bounds."""
+"""Recorded messages on the publisher's side: kept until they are confirmed, within bounds."""
 
-from local.journal.client.recorded_buffer import WINDOW, Overdue, RecordedBuffer
+from __future__ import annotations
 
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
 
-def filled(count: int, *, max_count: int = 10_000, max_bytes: int = 1_000_000) -> RecordedBuffer:
-    """Seqs 1 … count of one subject, sent at 0, 1, 2 … ms."""
-    buffer = RecordedBuffer(max_count, max_bytes)
-    for seq in range(1, count + 1):
-        buffer.sent("agent.transition", seq, b"%03d" % seq, now=(seq - 1) / 1000)
-    return buffer
+import pytest
 
-
-def test_an_acknowledgement_covers_everything_up_to_it_on_its_subject_alone() -> None:
-    buffer = filled(3)
-    buffer.sent("answer.dialog", 1, b"dialog", now=0)
-
-    buffer.acknowledged({"agent.transition": 2, "tool.schema": 9})
-
-    assert buffer.due(now=9).frames == [b"003", b"dialog"]
+from local.bus.retry_table import RetryTable
+from local.journal.client import recorded_buffer
+from local.journal.client.recorded_buffer import RecordedBuffer
 
 
-def test_what_is_not_acknowledged_within_the_pause_is_sent_again_and_again() -> None:
-    buffer = filled(2)
+class Kept:
+    """A buffer, what it has sent again, and what it has reported as dropped."""
 
-    assert buffer.due(now=0.4) == Overdue()
-    assert buffer.next_due == 0.5
-    assert buffer.due(now=0.5).frames == [b"001"]
-    assert buffer.due(now=0.75).frames == [b"002"]
-    assert buffer.due(now=1).frames == [b"001"]
+    def __init__(self, count: int, *, max_count: int = 10_000, max_bytes: int = 1_000_000) -> None:
+        self.sent: list[bytes] = []
+        self.gaps: Counter[str] = Counter()
+        self.retries: RetryTable[None] = RetryTable(self.sent.append)
+        self.buffer = RecordedBuffer(self.retries, self._dropped, max_count, max_bytes)
+        for number in range(1, count + 1):
+            self.buffer.add(f"{number}", "agent.transition", b"%03d" % number)
 
+    def sends_again(self) -> list[bytes]:
+        """What it would send again now."""
+        self.sent.clear()
+        self.retries.hasten()
+        return self.sent
 
-def test_a_resend_tells_the_journal_where_the_buffer_begins() -> None:
-    buffer = filled(3)
-    buffer.acknowledged({"agent.transition": 1})
-
-    assert buffer.due(now=9).floors == {"agent.transition": 1}
-
-
-def test_only_a_window_is_sent_again_and_an_acknowledgement_makes_the_next_due() -> None:
-    buffer = filled(WINDOW + 5)
-
-    assert len(buffer.due(now=9).frames) == WINDOW
-    assert buffer.due(now=9.1).frames == []
-    buffer.acknowledged({"agent.transition": 3})
-    assert buffer.due(now=9.1).frames == [b"257", b"258", b"259"]
+    def _dropped(self, gaps: Mapping[str, int]) -> None:
+        self.gaps.update(gaps)
 
 
-def test_too_many_drop_the_oldest_with_one_reported_gap() -> None:
-    buffer = filled(5, max_count=3)
-
-    overdue = buffer.due(now=1)
-
-    assert overdue == Overdue([b"003", b"004", b"005"], {"agent.transition": 2}, {"agent.transition": 2})
-    assert buffer.due(now=2).gaps == {}
-
-
-def test_too_many_bytes_drop_the_oldest_but_never_the_newest() -> None:
-    buffer = filled(5, max_bytes=7)
-    assert len(buffer) == 2
-
-    buffer.sent("agent.transition", 6, b"more than seven", now=0)
-    assert buffer.due(now=9).frames == [b"more than seven"]
+async def test_what_is_not_confirmed_is_sent_again_in_order() -> None:
+    kept = Kept(3)
+    kept.buffer.confirmed("2")
+    kept.buffer.confirmed("of somebody else")
+    assert kept.sends_again() == [b"001", b"003"]
+    assert len(kept.buffer) == 2
 
 
-def test_a_gap_is_reported_even_when_everything_else_was_acknowledged() -> None:
-    buffer = filled(5, max_count=3)
-    buffer.acknowledged({"agent.transition": 5})
+async def test_one_that_is_sent_twice_by_its_publisher_is_kept_once() -> None:
+    kept = Kept(1)
+    kept.buffer.add("1", "agent.transition", b"again")
+    assert kept.sends_again() == [b"001"]
+    kept.buffer.confirmed("1")
+    assert kept.sends_again() == []
 
-    assert len(buffer) == 0
-    assert buffer.next_due is not None
-    assert buffer.due(buffer.next_due).gaps == {"agent.transition": 2}
-    assert buffer.next_due is None
+
+async def test_only_a_window_is_sent_again_and_a_confirmation_lets_the_next_one_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recorded_buffer, "WINDOW", 2)
+    kept = Kept(5)
+    assert kept.sends_again() == [b"001", b"002"]
+    kept.buffer.confirmed("4")
+    kept.buffer.confirmed("1")
+    assert kept.sends_again() == [b"002", b"003"]
+    kept.buffer.confirmed("2")
+    assert kept.sends_again() == [b"003", b"005"]
+
+
+async def test_what_comes_into_the_window_late_goes_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded_buffer, "WINDOW", 1)
+    monkeypatch.setattr(recorded_buffer, "PAUSE", 0.1)
+    kept = Kept(2)
+    async with asyncio.timeout(30):
+        while b"001" not in kept.sent:  # noqa: ASYNC110 - what a timer does says nothing to anybody
+            await asyncio.sleep(0.01)
+        kept.buffer.confirmed("1")
+        while b"002" not in kept.sent:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_too_many_drop_the_oldest_and_say_so() -> None:
+    kept = Kept(5, max_count=3)
+    assert kept.sends_again() == [b"003", b"004", b"005"]
+    assert kept.gaps == {"agent.transition": 2}
+
+
+async def test_too_many_bytes_drop_the_oldest_but_never_the_newest() -> None:
+    kept = Kept(5, max_bytes=7)
+    assert kept.sends_again() == [b"004", b"005"]
+    kept.buffer.add("6", "agent.transition", b"more than seven")
+    assert kept.sends_again() == [b"more than seven"]

@@ -3,22 +3,21 @@
 import sys
 from collections.abc import Iterable
 
+from local.journal.core.consumer_state import ConsumerState, Deaths
 from local.journal.core.durable_consumer import (
     ConsumerDecision,
-    ConsumerState,
-    Deaths,
+    DeadLetter,
     Deliver,
     Died,
     DurableConsumer,
     Fenced,
-    Park,
     Serving,
     Settled,
 )
 
 
-def consumer(max_in_hand: int = 256, state: ConsumerState | None = None) -> DurableConsumer:
-    return DurableConsumer("critic", ["answer", "tool.result."], ack_wait=10, max_in_hand=max_in_hand, state=state)
+def consumer(max_in_flight: int = 256, state: ConsumerState | None = None) -> DurableConsumer:
+    return DurableConsumer("critic", ["answer", "tool.result."], ack_wait=10, max_in_flight=max_in_flight, state=state)
 
 
 def given(decisions: Iterable[ConsumerDecision]) -> list[tuple[int, int]]:
@@ -26,9 +25,9 @@ def given(decisions: Iterable[ConsumerDecision]) -> list[tuple[int, int]]:
     return [(d.number, d.attempt) for d in decisions if isinstance(d, Deliver)]
 
 
-def filled(*lanes: str, max_in_hand: int = 256) -> DurableConsumer:
+def filled(*lanes: str, max_in_flight: int = 256) -> DurableConsumer:
     """Messages 1, 2, 3 … in these lanes, and nobody there yet."""
-    it = consumer(max_in_hand)
+    it = consumer(max_in_flight)
     for number, lane in enumerate(lanes, 1):
         assert it.add(number, lane, now=0) == []
     return it
@@ -64,8 +63,8 @@ def test_a_message_that_is_committed_again_under_its_number_changes_nothing() ->
     assert len(it) == 1
 
 
-def test_no_more_than_the_bound_is_in_hand_and_the_lowest_number_comes_next() -> None:
-    it = filled("a", "b", "a", "c", max_in_hand=2)
+def test_no_more_than_the_bound_is_in_flight_and_the_lowest_number_comes_next() -> None:
+    it = filled("a", "b", "a", "c", max_in_flight=2)
 
     assert given(it.attach("one", now=0)) == [(1, 1), (2, 1)]
     assert given(it.ack(1, now=0)) == [(3, 1)]
@@ -158,8 +157,8 @@ def test_the_goodbye_of_a_replaced_instance_changes_nothing() -> None:
     assert given(it.tick(now=10)) == [(1, 3)]
 
 
-def test_what_was_in_hand_at_two_deaths_runs_alone() -> None:
-    it = filled("a", "b", "c", max_in_hand=2)
+def test_what_was_in_flight_at_two_deaths_runs_alone() -> None:
+    it = filled("a", "b", "c", max_in_flight=2)
 
     assert given(die(it, 3)) == [(1, 3)]
     assert given(it.add(4, "d", now=0)) == []
@@ -167,7 +166,7 @@ def test_what_was_in_hand_at_two_deaths_runs_alone() -> None:
     assert given(it.ack(2, now=0)) == [(3, 1), (4, 1)]
 
 
-def test_a_suspect_waits_until_nothing_is_in_hand_and_nothing_overtakes_it() -> None:
+def test_a_suspect_waits_until_nothing_is_in_flight_and_nothing_overtakes_it() -> None:
     it = consumer(state=ConsumerState(deaths={2: Deaths(2, 0)}))
     for number, lane in enumerate("abc", 1):
         it.add(number, lane, now=0)
@@ -181,24 +180,24 @@ def test_three_deaths_alone_park_a_message_and_its_lane_goes_on() -> None:
     it = filled("a", "a")
 
     assert given(die(it, 5)) == [(1, 5)]
-    parked, after = it.attach("last", now=0)[1:]
+    dead, after = it.attach("last", now=0)[1:]
 
-    assert isinstance(parked, Park)
-    assert (parked.number, parked.reason) == (1, "5 processes died with it in hand, 3 of them with nothing else")
+    assert isinstance(dead, DeadLetter)
+    assert (dead.number, dead.reason) == (1, "5 processes died with it in hand, 3 of them with nothing else")
     assert given([after]) == [(2, 1)]
 
 
-def test_an_innocent_one_that_died_beside_a_poisonous_one_is_not_parked() -> None:
+def test_an_innocent_one_that_died_beside_a_poisonous_one_is_no_dead_letter() -> None:
     it = filled("poison", "innocent")
 
-    parked = [d.number for n in range(6) for d in it.attach(str(n), now=0) if isinstance(d, Park)]
+    dead = [d.number for n in range(6) for d in it.attach(str(n), now=0) if isinstance(d, DeadLetter)]
 
-    assert parked == [1]
+    assert dead == [1]
     assert given(it.tick(now=10)) == [(2, 4)]
 
 
 def test_a_journal_that_was_away_goes_on_with_what_was_stored() -> None:
-    state = ConsumerState(floor=2, settled={4}, deaths={3: Deaths(1, 0)}, instance="two", fenced=["one"])
+    state = ConsumerState(floor=2, acknowledged={4}, deaths={3: Deaths(1, 0)}, served_by="two", fenced=["one"])
     it = consumer(state=state)
 
     assert [given(it.add(number, "a", now=0)) for number in range(1, 6)] == [[], [], [(3, 2)], [], []]
@@ -225,7 +224,7 @@ def test_it_wants_its_subjects_and_their_families() -> None:
 
 def calls_for_each_acknowledgement(waiting: int) -> float:
     """Python's and C's function calls, so that a busy machine makes no difference."""
-    it = filled(*(str(n % 100) for n in range(waiting)), max_in_hand=10)
+    it = filled(*(str(n % 100) for n in range(waiting)), max_in_flight=10)
     it.attach("one", now=0)
     calls = 0
 
@@ -257,7 +256,7 @@ def test_a_process_that_says_nothing_any_more_is_given_nothing_again_until_it_is
     assert given(it.tick(now=101)) == [(1, 3)]
 
 
-def test_after_a_lost_connection_what_is_in_hand_is_given_again_soon_unless_it_is_worked_on() -> None:
+def test_after_a_lost_connection_what_is_in_flight_is_given_again_soon_unless_it_is_worked_on() -> None:
     it = filled("a", "b")
     it.attach("one", now=0)
     it.hasten(due=3)

@@ -57,7 +57,7 @@ async def test_its_status_says_how_much_was_committed_and_nothing_when_nothing_i
 async def test_that_a_query_was_taken_up_is_committed_with_what_comes_next(
     scene: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_module, "COMPANY_SECONDS", SECONDS)
+    monkeypatch.setattr(writer_module, "GROUP_COMMIT_SECONDS", SECONDS)
     live = await scene.hears("query.accepted")
     await scene.journal()
     talker = await scene.bus()
@@ -149,8 +149,8 @@ async def test_a_disk_that_fails_once_takes_no_acknowledgement_along(
         return await commit(self, entries, changes)
 
     monkeypatch.setattr(JournalStore, "commit", fails_once)
-    writer._pending.note(Settled("reader", 1))
-    writer._arrived.add(Envelope("query.cancel", "late", "you", "there", 1, "q", b"{}"))
+    writer._queue.note(Settled("reader", 1))
+    writer._queue.add(Envelope("query.cancel", "late", "you", "there", 1, "q", b"{}"))
     with pytest.raises(StoreFailed):
         await writer.catch_up()  # as when a session is deleted
     await writer.finish()

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from local.journal.core.cumulative_acks import MAX_ABOVE, CumulativeAcks
 from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import JournalAck, JournalAttach, JournalDetach, JournalFloors, JournalWorking
+from local.protocol.journal_messages import ConsumerClaim, JournalAck, JournalAttach, JournalDetach, JournalWorking
 from local.protocol.message import Message
 from local.protocol.messages import AnswerDialog, QueryCancel
 
 Frame = Callable[..., bytes]
-SUBJECTS = ["attach", "detach", "ack", "working", "floors", "read", "redact", "confirmed.x", "fenced.x", "deliver.x"]
-PAYLOADS = [b"", b"null", b"[]", b"{}", b"\xff", b'{"consumer":7}', b"{" * 5000, b'{"floors":{"a":"b"}}']
+SUBJECTS = ["attach", "detach", "ack", "working", "read", "redact", "confirmed.x", "fenced.x", "deliver.x"]
+PAYLOADS = [b"", b"null", b"[]", b"{}", b"\xff", b'{"consumer":7}', b"{" * 5000, b'{"attempts":{"a":"b"}}']
 
 
 @pytest.fixture
@@ -53,10 +52,9 @@ async def test_malformed_control_messages_do_no_harm(
     "message",
     [
         JournalAck(consumer="nobody", numbers=(1, -1, 10**30)),
-        JournalWorking(consumer="nobody", attempts={1: 1}),
+        JournalWorking(attempts={"nobody": {1: 1}}),
         JournalDetach(consumer="nobody"),
-        JournalFloors(floors={"query.received": 10**30, "no subject!": -5}),
-        JournalAttach(consumer="somebody", subjects=("nothing.of.ours",)),
+        JournalAttach(consumers=(ConsumerClaim(name="somebody", subjects=("nothing.of.ours",)),)),
     ],
     ids=lambda message: message.subject,
 )
@@ -68,12 +66,12 @@ async def test_what_makes_no_sense_does_no_harm(scene: Any, still_works: Any, fr
 @pytest.mark.parametrize(
     "fields",
     [
-        {"consumer": "no word of a subject!"},
-        {"consumer": ""},
-        {"consumer": "x" * 500},
+        {"name": "no word of a subject!"},
+        {"name": ""},
+        {"name": "x" * 500},
         {"subjects": ()},
         {"lane_width": 0},
-        {"max_in_hand": 0},
+        {"max_in_flight": 0},
     ],
     ids=str,
 )
@@ -81,8 +79,8 @@ async def test_a_consumer_that_could_be_given_nothing_is_refused_and_not_kept(
     scene: Any, still_works: Any, frame: Frame, fields: dict[str, Any]
 ) -> None:
     await still_works()  # there is something to deliver
-    plain = {"consumer": "odd", "subjects": ("query.cancel",), "max_in_hand": 1, "lane_width": 1}
-    attach = JournalAttach.model_construct(**(plain | fields))
+    plain = {"name": "odd", "subjects": ("query.cancel",), "max_in_flight": 1, "lane_width": 1}
+    attach = JournalAttach.model_construct(consumers=(ConsumerClaim.model_construct(**(plain | fields)),))
     await scene.wire.inject([frame("journal.attach", attach.encode())])
     await still_works()
     assert await scene.store.consumer_names() == []
@@ -94,7 +92,7 @@ async def test_a_publisher_that_cannot_be_told_costs_nobody_else_a_confirmation(
     scene: Any, still_works: Any, frame: Frame, instance: str, message: Message
 ) -> None:
     frames = [frame(message.routing_key, message.encode(), instance=instance, seq=seq) for seq in (3, 3, 7)]
-    await scene.wire.inject([*frames, frame("journal.floors", b'{"floors":{"answer.dialog":2}}', instance=instance)])
+    await scene.wire.inject(frames)
     await still_works()
 
 
@@ -107,11 +105,3 @@ async def test_ids_as_long_as_a_header_allows_cost_nobody_else_a_confirmation(sc
         ]
     )
     await still_works()
-
-
-def test_a_publisher_that_never_fills_its_holes_takes_no_room() -> None:
-    acks = CumulativeAcks()
-    upto = [acks.committed("strange", "answer.dialog", seq) for seq in range(2, 3 * MAX_ABOVE)]
-    assert upto[MAX_ABOVE - 1] == 0
-    assert upto[-1] == 3 * MAX_ABOVE - 1
-    assert len(acks._streams["strange", "answer.dialog"].above) == 0

@@ -10,7 +10,8 @@ from typing import Self
 
 import pytest
 
-from local.journal.store.entry import Appended, ConsumerChanges, Deaths, Entry
+from local.journal.core.consumer_state import ConsumerChanges, Deaths
+from local.journal.store.entry import Appended, Entry
 from local.journal.store.recovery import DamageReport
 from local.journal.store.store import JournalStore
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from local.errors import NotOnRecord
-from local.journal.store.entry import ConsumerChanges, Deaths, Entry
+from local.journal.core.consumer_state import ConsumerChanges, Deaths
+from local.journal.store.entry import Entry
 from local.journal.store.store import JournalStore
 
 MakeEntry = Callable[..., Entry]
@@ -51,20 +52,20 @@ async def test_an_acknowledgement_of_what_is_still_to_come_settles_nothing(
     assert (known.floor, known.acknowledged) == (0, frozenset())
 
 
-async def test_deaths_and_parked_messages_are_remembered(path: Path, entry: MakeEntry) -> None:
+async def test_deaths_and_dead_letters_are_remembered(path: Path, entry: MakeEntry) -> None:
     async with JournalStore(path) as store:
         await store.register("critic", ())
         await store.commit([entry(1), entry(2), entry(3)])
         await store.commit([], {"critic": ConsumerChanges(deaths={1: Deaths(2, 0), 2: Deaths(4, 3)})})
-        await store.commit([], {"critic": ConsumerChanges(parked={2: "died three times alone"})})
+        await store.commit([], {"critic": ConsumerChanges(dead_letters={2: "died three times alone"})})
         await store.note({"critic": ConsumerChanges(settled={3})})
     async with JournalStore(path) as store:
         known = await store.consumer("critic")
         assert known.deaths == {1: (2, 0), 2: (4, 3)}
-        assert (known.floor, known.acknowledged, known.parked) == (0, {3}, {2: "died three times alone"})
+        assert (known.floor, known.acknowledged, known.dead_letters) == (0, {3}, {2: "died three times alone"})
         await store.note({"critic": ConsumerChanges(settled={1})})
         known = await store.consumer("critic")
-        assert (known.floor, known.parked) == (3, {2: "died three times alone"})
+        assert (known.floor, known.dead_letters) == (3, {2: "died three times alone"})
 
 
 async def test_a_consumer_that_is_forgotten_is_unknown(store: JournalStore) -> None:
@@ -96,12 +97,12 @@ async def test_a_dead_letter_and_the_parking_of_what_it_is_about_are_one_commit(
 ) -> None:
     await store.register("critic", ["query."])
     await store.commit([entry(1)])
-    parked = {"critic": ConsumerChanges(parked={1: "why"})}
+    given_up = {"critic": ConsumerChanges(dead_letters={1: "why"})}
     with pytest.raises(NotOnRecord):
-        await store.commit([entry(2, subject="bus.dead")], parked | {"nobody": ConsumerChanges()})
+        await store.commit([entry(2, subject="bus.dead")], given_up | {"nobody": ConsumerChanges()})
     assert (await store.consumer("critic")).settled == frozenset()
     assert await store.recovery((), after=1, limit=9) == []
-    await store.commit([entry(2, subject="bus.dead")], parked)
+    await store.commit([entry(2, subject="bus.dead")], given_up)
     known = await store.consumer("critic")
     assert (known.floor, known.settled) == (2, {1})
 
@@ -112,7 +113,7 @@ async def test_only_settling_may_be_lost_with_the_end_of_the_file(store: Journal
     counts = [(await store.state()).changes]
     for change in (
         ConsumerChanges(settled={1}), ConsumerChanges(deaths={2: Deaths(1, 0)}), ConsumerChanges(served_by=["a"]),
-        ConsumerChanges(parked={2: "why"}),
+        ConsumerChanges(dead_letters={2: "why"}),
     ):  # fmt: skip
         await store.note({"critic": change})
         counts.append((await store.state()).changes - counts[0])

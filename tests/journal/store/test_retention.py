@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from local.journal.store.entry import Appended, ConsumerChanges, Entry
+from local.journal.core.consumer_state import ConsumerChanges
+from local.journal.store.entry import Appended, Entry
 from local.journal.store.store import JournalStore
 
 MakeEntry = Callable[..., Entry]
@@ -48,11 +49,11 @@ async def test_retention_never_removes_what_a_consumer_has_not_settled(
     clock.now += 100
     assert await store.retain(0, 0) == 1
     await store.note({"critic": ConsumerChanges(settled={2, 5})})
-    await store.commit([], {"critic": ConsumerChanges(parked={3: "why"})})
+    await store.commit([], {"critic": ConsumerChanges(dead_letters={3: "why"})})
     assert await store.retain(0, 0) == 4
     await store.commit([entry(6)])
     assert await store.retain(0, 0) == 0
-    assert (await store.consumer("critic")).parked == {}
+    assert (await store.consumer("critic")).dead_letters == {}
     await store.forget("critic")
     assert await store.retain(0, 0) == 1
 

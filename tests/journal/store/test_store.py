@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from local.errors import StoreDamaged, StoreFull
-from local.journal.store.entry import Appended, ConsumerChanges, Entry
+from local.journal.core.consumer_state import ConsumerChanges
+from local.journal.store.entry import Appended, Entry
 from local.journal.store.high_water_mark import HighWaterMark, read_mark
 from local.journal.store.recovery import mark_path
 from local.journal.store.schema import State
@@ -66,16 +67,6 @@ async def test_entries_are_found_by_subject_session_correlation_sender_and_time(
     assert await numbers(store, until=2000.0) == [1, 2]
     assert await numbers(store, after=2, session_id="s") == [4]
     assert [stored.number for stored in await store.read(limit=2)] == [1, 2]
-
-
-async def test_what_is_stored_of_a_sender_is_counted_up_to_the_first_hole(
-    store: JournalStore, entry: MakeEntry
-) -> None:
-    await store.commit([entry(number, seq=number) for number in (1, 2, 3, 5)])
-    await store.commit([entry(10, subject="a", seq=2), entry(11, subject="b", seq=1, sender="other")])
-    assert await store.contiguous("api", "instance") == {"query.received": 3, "a": 0}
-    assert await store.contiguous("other", "instance") == {"b": 1}
-    assert await store.contiguous("other", "another") == {}
 
 
 async def test_appends_side_by_side_share_commits_and_get_numbers_of_their_own(

@@ -1,70 +1,45 @@
-"""A process's hold on durable consumers of the journal, and an observer that has one."""
+"""A process that serves durable consumers of the journal, and an observer that serves one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 from simulated.publisher import Publisher
 
+from local.bus.durability import Consumer as Hold
+from local.bus.durability import Delivered
 from local.protocol.envelope import Envelope
-
-ATTACH_EVERY = 4  # beats
-
-
-class Hold:
-    """Decides what a delivery is to this process, as journal/client/journal_consumer.py does."""
-
-    def __init__(self, receive: Callable[[int, Envelope], None]) -> None:
-        self.receive = receive
-        self.in_hand: dict[int, int] = {}  # attempts by number
-        self.done: set[int] = set()
-
-    def deliver(self, number: int, attempt: int, after: int, envelope: Envelope) -> None:
-        """New, or known already; not before the one that has to begin before it."""
-        if number in self.in_hand:
-            self.in_hand[number] = attempt
-        elif not after or after in self.in_hand or after in self.done:
-            self.in_hand[number] = attempt
-            self.receive(number, envelope)
 
 
 class Consumer(Publisher):
-    """Attaches, says what it is working on, acknowledges."""
+    """Serves a consumer of its name, and perhaps others; the first thing that it does is to say so."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.holds = {self.role: Hold(self.receive)}
-        self.beats = count()
+        self.holds: dict[str, Hold] = {}
+        self.serve(self.role, self.receive)
+
+    def serve(self, name: str, receive: Callable[[int, Envelope], None]) -> None:
+        """Serve a durable consumer."""
+
+        def given(delivered: Delivered) -> None:
+            receive(delivered.number, delivered.envelope)
+
+        self.holds[name] = self.journal.consume(
+            name, ["its.own"], given, self.replaced, max_in_flight=6, lane_width=3 if name == "generator" else 1
+        )
 
     def start(self) -> None:
         self.disk.owner = self.instance
+        for hold in self.holds.values():
+            hold.start()
         self.beat()
 
-    def beat(self) -> None:
-        attaches = next(self.beats) % ATTACH_EVERY == 0
-        for name, hold in self.holds.items():
-            if attaches:
-                self.send("journal", "attach", name, self.instance)
-            if hold.in_hand:
-                self.send("journal", "working", name, dict(hold.in_hand), self.instance)
-        super().beat()
-
-    def on_fenced(self, instance: str) -> None:
+    def replaced(self) -> None:
         """Another process has taken its place."""
-        if instance == self.instance:
-            self.world.kill(self)
-
-    def on_deliver(self, name: str, instance: str, number: int, attempt: int, after: int, envelope: Envelope) -> None:
-        """A message, perhaps not for the first time."""
-        if instance != self.instance:
-            return
-        if number in self.holds[name].done:
-            self.send("journal", "ack", name, number)
-        else:
-            self.holds[name].deliver(number, attempt, after, envelope)
+        self.world.kill(self)
 
     def receive(self, number: int, envelope: Envelope) -> None:
         """The work; `ack` or `release` ends it."""
@@ -72,14 +47,11 @@ class Consumer(Publisher):
 
     def ack(self, number: int, name: str = "") -> None:
         """Say that it is done."""
-        hold = self.holds[name or self.role]
-        hold.in_hand.pop(number, None)
-        hold.done.add(number)
-        self.send("journal", "ack", name or self.role, number)
+        self.holds[name or self.role].acknowledge(number)
 
     def release(self, number: int, name: str = "") -> None:
         """It cannot be done now; the journal gives it again."""
-        self.holds[name or self.role].in_hand.pop(number, None)
+        self.holds[name or self.role].release(number)
 
 
 @dataclass

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
+from simulated.journal import RECORDED
 from simulated.publisher import Publisher
 
-from local.journal.client.recorded_buffer import RecordedBuffer
 from local.protocol.envelope import Envelope
 
 
@@ -28,10 +29,10 @@ class Api(Publisher):
     """Asks for the clients, cancels for some, and records a few transitions in a buffer that is too small."""
 
     role = "api"
+    max_recorded = 3
     disk: Clients
 
     def start(self) -> None:
-        self.recorded = RecordedBuffer(max_count=3)
         self.seq = count(1)
         self.disk.transitions[self.instance] = set()
         for session_id in self.disk.to_ask:
@@ -66,24 +67,15 @@ class Api(Publisher):
     def record(self) -> None:
         """A recorded message."""
         seq = next(self.seq)
-        envelope = Envelope("agent.transition", f"{self.instance}.{seq}", self.role, self.instance, seq, "", b"")
-        self.sent[envelope.id.encode()] = envelope
+        envelope = Envelope(RECORDED, f"{self.instance}.{seq}", self.role, self.instance, seq, "", b"")
         self.disk.transitions[self.instance].add(seq)
-        self.recorded.sent(envelope.subject, seq, envelope.id.encode(), self.world.now)
+        self.journal.record(envelope, envelope.encode())
         self.emit(envelope)
 
-    def on_confirm(self, instance: str, ids: list[str], recorded: dict[str, int]) -> None:
-        super().on_confirm(instance, ids, recorded)
-        if instance == self.instance:
-            self.recorded.acknowledged(recorded)
+    def dropped(self, gaps: Mapping[str, int]) -> None:
+        self.disk.gaps[self.instance] += sum(gaps.values())
 
     def beat(self) -> None:
-        overdue = self.recorded.due(self.world.now)
-        for frame in overdue.frames:
-            self.emit(self.sent[frame])
-        if overdue.floors:
-            self.send("journal", "floors", self.instance, overdue.floors)
-        self.disk.gaps[self.instance] += sum(overdue.gaps.values())
         for query in sorted(self.disk.accepted - self.disk.outcomes.keys()):
             self.send("journal", "read", query)
         super().beat()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 
-from simulated.consumer import Consumer, Hold
+from simulated.consumer import Consumer
 from simulated.conversation import Conversation, Outcome, StoredTurn, outcome_of
 from simulated.turn_run import TurnRun
 
 from local.agents.answering.waiting_line import WaitingLine
 from local.protocol.envelope import Envelope
+from local.protocol.journal_messages import JournalDetach
 from local.protocol.messages import ResponseGeneration, ToolResult
 
 CANCELS = "generator_cancels"  # a consumer of its own: a cancellation does not wait behind the query it is for
@@ -28,7 +29,7 @@ class Generator(Consumer):
         self.given: dict[str, int] = {}  # the journal's numbers, by query_id
         self.arriving: dict[str, deque[Envelope]] = {}  # what is not stored yet, by session
         self.runs: dict[str, TurnRun] = {}
-        self.holds[CANCELS] = Hold(self.cancel)
+        self.serve(CANCELS, self.cancel)
         super().start()
         if not self.world.is_healthy and self.random.random() < 0.3:
             self.later(self.random.random() * 3, self.leave)
@@ -36,7 +37,7 @@ class Generator(Consumer):
     def leave(self) -> None:
         """An orderly goodbye."""
         for name in self.holds:
-            self.send("journal", "detach", name, self.instance)
+            self.post(JournalDetach(consumer=name))
         self.world.kill(self)
 
     def beat(self) -> None:

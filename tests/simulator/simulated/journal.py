@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from simulated.world import Process
 
+from local.errors import UnknownConsumer
+from local.journal.core.commit_queue import CommitQueue
+from local.journal.core.consumer_state import ConsumerChanges, ConsumerState
 from local.journal.core.delivery_core import Confirm, Decision, DeliveryCore
-from local.journal.core.durable_consumer import (
-    ConsumerDecision,
-    ConsumerState,
-    Deaths,
-    Deliver,
-    Died,
-    DurableConsumer,
-    Fenced,
-    Park,
-    Serving,
-    Settled,
-)
+from local.journal.core.durable_consumer import DeadLetter, Deliver, DurableConsumer, Fenced
 from local.protocol.envelope import Envelope
-from local.protocol.message import Delivery
+from local.protocol.journal_messages import (
+    JournalAck,
+    JournalAttach,
+    JournalConfirmed,
+    JournalDeliver,
+    JournalDetach,
+    JournalFenced,
+    JournalWorking,
+)
+from local.protocol.message import Delivery, Message
 
 CONSUMERS = {
     "generator": ["query.received", "bus.dead"],
@@ -29,6 +31,7 @@ CONSUMERS = {
     "observer": ["response.generation"],
 }
 OUTCOMES = ("response.generation", "query.failed")
+RECORDED = "agent.transition"
 
 
 @dataclass
@@ -37,38 +40,31 @@ class JournalDisk:
 
     envelopes: list[Envelope] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
-    settled: dict[str, set[int]] = field(default_factory=lambda: {name: set() for name in CONSUMERS})
-    deaths: dict[str, dict[int, Deaths]] = field(default_factory=lambda: {name: {} for name in CONSUMERS})
-    instances: dict[str, list[str | None]] = field(default_factory=lambda: {name: [None] for name in CONSUMERS})
-    parked: dict[str, set[int]] = field(default_factory=lambda: {name: set() for name in CONSUMERS})
+    changes: dict[str, ConsumerChanges] = field(default_factory=lambda: {name: ConsumerChanges() for name in CONSUMERS})
 
-    def commit(self, envelopes: list[Envelope], records: list[ConsumerDecision]) -> list[tuple[int, Envelope]]:
+    def commit(self, envelopes: list[Envelope], changes: Mapping[str, ConsumerChanges]) -> list[tuple[int, Envelope]]:
         """One transaction. Returns the envelopes with the numbers that they have, repeats their old ones."""
         for envelope in envelopes:
             if envelope.id not in self.numbers:
                 self.envelopes.append(envelope)
                 self.numbers[envelope.id] = len(self.envelopes)
-        for record in records:
-            match record:
-                case Settled(consumer, number):
-                    self.settled[consumer].add(number)
-                case Died(consumer, number, deaths):
-                    self.deaths[consumer][number] = deaths
-                case Serving(consumer, instance):
-                    self.instances[consumer].append(instance)
-                case Park(consumer, number):
-                    self.settled[consumer].add(number)
-                    self.parked[consumer].add(number)
+        for name, change in changes.items():
+            self.changes[name] = self.changes[name].followed_by(change)
         return [(self.numbers[envelope.id], envelope) for envelope in envelopes]
 
     def state(self, consumer: str) -> ConsumerState:
         """What a new process of the journal knows of a consumer."""
-        settled, floor = self.settled[consumer], 0
+        known = self.changes[consumer]
+        settled, floor = known.settled | known.dead_letters.keys(), 0
         while floor + 1 in settled:
             floor += 1
-        *before, instance = self.instances[consumer]
+        *before, instance = [None, *known.served_by]
         fenced = [instance for instance in before if instance is not None]
-        return ConsumerState(floor, frozenset(settled), self.deaths[consumer], instance, fenced)
+        return ConsumerState(consumer, (), floor, settled, known.deaths, {}, instance, fenced)
+
+    def given_up(self, consumer: str) -> list[Envelope]:
+        """The dead letters of a consumer."""
+        return [self.envelopes[number - 1] for number in self.changes[consumer].dead_letters]
 
 
 class Journal(Process):
@@ -78,51 +74,52 @@ class Journal(Process):
     disk: JournalDisk
 
     def start(self) -> None:
-        self.desk = DeliveryCore(lambda s: Delivery.RECORDED if s == "agent.transition" else Delivery.CONFIRMED)
+        self.core = DeliveryCore(lambda s: Delivery.RECORDED if s == RECORDED else Delivery.CONFIRMED)
+        self.queue = CommitQueue(lambda subject: subject != RECORDED)
         for name in CONSUMERS:
-            self.desk.register(self.consumer(name))
-        self.envelopes: list[Envelope] = []
-        self.records: list[ConsumerDecision] = []
+            self.core.register(self.consumer(name))
         self.is_committing = False
         for number, envelope in enumerate(self.disk.envelopes, 1):
-            self.carry_out(self.desk.recover(number, envelope, self.world.now))
+            self.carry_out(self.core.recover(number, envelope, self.world.now))
         self.beat()
 
     def consumer(self, name: str) -> DurableConsumer:
         """One of the durable consumers; the generator orders its sessions by itself."""
         width = 3 if name == "generator" else 1
         state = self.disk.state(name)
-        return DurableConsumer(name, CONSUMERS[name], ack_wait=1.0, max_in_hand=6, lane_width=width, state=state)
+        return DurableConsumer(name, CONSUMERS[name], ack_wait=1.0, max_in_flight=6, lane_width=width, state=state)
 
     def beat(self) -> None:
-        self.carry_out(self.desk.tick(self.world.now))
+        self.carry_out(self.core.tick(self.world.now))
         super().beat()
 
     def on_envelope(self, envelope: Envelope) -> None:
         """Somebody published a message."""
-        self.envelopes.append(envelope)
+        self.queue.add(envelope)
         self.commit_soon()
 
-    def on_floors(self, instance: str, floors: dict[str, int]) -> None:
-        """Somebody resends recorded messages."""
-        self.carry_out([self.desk.begins_after(instance, floors)])
+    def on_post(self, message: Message, instance: str) -> None:
+        """Somebody says something to the journal itself."""
+        with suppress(UnknownConsumer):
+            self.carry_out(self.decide(message, instance, self.world.now))
 
-    def on_attach(self, consumer: str, instance: str) -> None:
-        """A consumer's process lives."""
-        self.carry_out(self.desk.attach(consumer, instance, self.world.now))
-
-    def on_detach(self, consumer: str, instance: str) -> None:
-        """A consumer's process ends in order."""
-        self.carry_out(self.desk.detach(consumer, instance))
-
-    def on_ack(self, consumer: str, number: int) -> None:
-        """A consumer is done with a message."""
-        self.carry_out(self.desk.ack(consumer, number, self.world.now))
-
-    def on_working(self, consumer: str, attempts: dict[int, int], instance: str) -> None:
-        """A consumer is not done yet."""
-        for number, attempt in attempts.items():
-            self.desk.working(consumer, number, attempt, instance, self.world.now)
+    def decide(self, message: Message, instance: str, now: float) -> list[Decision]:
+        """What follows from it."""
+        match message:
+            case JournalAttach(consumers=consumers):
+                return [d for each in consumers for d in self.core.attach(each.name, instance, now)]
+            case JournalDetach(consumer=consumer):
+                return [*self.core.detach(consumer, instance)]
+            case JournalAck(consumer=consumer, numbers=numbers):
+                return [d for number in numbers for d in self.core.ack(consumer, number, now)]
+            case JournalWorking(attempts=attempts):
+                return [
+                    d
+                    for consumer, of_it in attempts.items()
+                    for number, attempt in of_it.items()
+                    for d in self.core.working(consumer, number, attempt, instance, now)
+                ]
+        raise NotImplementedError(message)
 
     def on_read(self, query_id: str) -> None:
         """A door wants to know how a query ended."""
@@ -134,17 +131,23 @@ class Journal(Process):
         """Everything that comes until then goes into the same transaction."""
         if not self.is_committing:
             self.is_committing = True
-            self.later(self.random.random() * 0.02, self.commit)
+            self.later(self.random.random() * (0.02 if self.queue.is_urgent else 0.05), self.commit)
 
     def commit(self) -> None:
         """The transaction; nobody is told in the same step."""
-        batch = self.disk.commit(self.envelopes, self.records)
-        self.envelopes, self.records, self.is_committing = [], [], False
-        self.later(0, self.tell, batch)
+        batch = self.queue.take()
+        letters = [self.letter_for(dead) for dead in batch.dead_letters]
+        self.is_committing = False
+        self.later(0, self.tell, self.disk.commit([*batch.envelopes, *letters], batch.changes))
 
-    def tell(self, batch: list[tuple[int, Envelope]]) -> None:
+    def tell(self, batch: Iterable[tuple[int, Envelope]]) -> None:
         """The publishers and the consumers."""
-        self.carry_out(self.desk.committed(batch, self.world.now))
+        self.carry_out(self.core.committed(batch, self.world.now))
+        self.later(0.05, self.confirm_recorded)
+
+    def confirm_recorded(self) -> None:
+        """Those publishers that do not wait."""
+        self.carry_out(self.core.confirm_recorded())
 
     def carry_out(self, decisions: Sequence[Decision]) -> None:
         """Do what was decided."""
@@ -152,29 +155,31 @@ class Journal(Process):
             match decision:
                 case Confirm(self.instance):
                     pass  # its own dead letter
-                case Confirm(instance, ids, recorded):
-                    self.send(role_of(instance), "confirm", instance, ids, recorded)
+                case Confirm(instance, ids):
+                    self.say(instance, JournalConfirmed(instance=instance, ids=tuple(ids)))
                 case Deliver(consumer, number, attempt, instance, after):
-                    envelope = self.disk.envelopes[number - 1]
-                    self.send(role_of(instance), "deliver", consumer, instance, number, attempt, after, envelope)
-                case Fenced(_, instance):
-                    self.send(role_of(instance), "fenced", instance)
+                    frame = self.disk.envelopes[number - 1].encode().decode()
+                    given = JournalDeliver(
+                        consumer=consumer, instance=instance, number=number, attempt=attempt, after=after, frame=frame
+                    )
+                    self.say(instance, given)
+                case Fenced(consumer, instance):
+                    self.say(instance, JournalFenced(consumer=consumer, instance=instance))
                 case _:
-                    if isinstance(decision, Park):
-                        self.envelopes.append(self.dead_letter(decision))
-                    self.records.append(decision)
+                    self.queue.note(decision)
                     self.commit_soon()
 
-    def dead_letter(self, park: Park) -> Envelope:
+    def say(self, instance: str, message: Message) -> None:
+        """To all who have the role of an instance."""
+        subject = message.routing_key
+        envelope = Envelope(subject, subject, self.role, self.instance, 1, subject, message.encode())
+        self.send(instance.partition("-")[0], "told", envelope)
+
+    def letter_for(self, dead: DeadLetter) -> Envelope:
         """Tells that a consumer gets a message no more; the generator ends its query by it."""
-        dead = self.disk.envelopes[park.number - 1]
-        subject = "bus.dead" if park.consumer == "generator" else f"bus.dead.{park.consumer}"
+        given_up = self.disk.envelopes[dead.number - 1]
+        subject = "bus.dead" if dead.consumer == "generator" else f"bus.dead.{dead.consumer}"
         return Envelope(
-            subject, f"{subject} {park.number}", self.role, self.instance, 1, dead.correlation_id, b"",
-            session_id=dead.session_id,
+            subject, f"{subject} {dead.number}", self.role, self.instance, 1, given_up.correlation_id, b"",
+            session_id=given_up.session_id,
         )  # fmt: skip
-
-
-def role_of(instance: str) -> str:
-    """Who it is."""
-    return instance.partition("-")[0]

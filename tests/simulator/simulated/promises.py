@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from simulated.journal import OUTCOMES
 from simulated.model import answer_to, is_poison, plan_of
 
-from local.journal.core.durable_consumer import SUSPECT_AFTER
+from local.journal.core.consumer_state import SUSPECT_AFTER
 from local.protocol.messages import ResponseGeneration
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Ends:
 
     def observer_has_each_answer_once(self) -> bool:
         """But for what processes died of again and again."""
-        given_up = {self.record[n - 1].correlation_id for n in self.schedule.journal.parked["observer"]}
+        given_up = {e.correlation_id for e in self.schedule.journal.given_up("observer")}
         seen = Counter(self.schedule.memory.answers)
         return (
             max(seen.values(), default=1) == 1
@@ -126,8 +126,8 @@ class Ends:
         return deaths <= bound and not any(is_poison(query) for query in self.answered)
 
     def innocents_survive(self) -> bool:
-        """What is parked and no poison had three processes to itself that died, and of something else."""
-        parked = [self.record[n - 1].id for n in self.schedule.journal.parked["generator"]]
+        """What is given up and no poison had three processes to itself that died, and of something else."""
+        given_up = [e.id for e in self.schedule.journal.given_up("generator")]
         of_poison = self.schedule.conversation.poisoned.total()
         of_chance = self.world.lives["generator"] - 1 - of_poison + self.world.lives["journal"] - 1
-        return MAX_DELIVER * sum(not is_poison(query) for query in parked) <= of_chance
+        return MAX_DELIVER * sum(not is_poison(query) for query in given_up) <= of_chance

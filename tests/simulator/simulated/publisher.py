@@ -1,13 +1,18 @@
-"""Who publishes: a process whose messages are resent until the journal has confirmed them."""
+"""Who publishes: a process with a journal client as it is, on a bus that is simulated."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from simulated.clock import Clock
 from simulated.world import Process
 
-from local.journal.client.confirmations import Confirmations, GiveUp, Resend
-from local.protocol.envelope import Envelope
+from local.errors import NotConfirmed
+from local.journal.client.journal_client import JournalClient
+from local.protocol.envelope import Envelope, decode
+from local.protocol.message import Message
 
 LISTENERS = {  # who hears the live copy
     "query.cancel": ("tool",),
@@ -17,19 +22,26 @@ LISTENERS = {  # who hears the live copy
 
 
 class Publisher(Process):
-    """Publishes confirmed messages. The frame that it resends is the envelope's id."""
+    """Carries what its journal client says, and publishes confirmed messages."""
+
+    max_recorded = 10_000
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.confirmations = Confirmations()
-        self.sent: dict[bytes, Envelope] = {}
+        self.subscriptions: dict[str, list[Callable[[Envelope], object]]] = {}
+        clock: Any = Clock(self)
+        self.journal = JournalClient(clock=lambda: clock, max_recorded=self.max_recorded)
+        self.journal.open(self)
 
     def publish(self, subject: str, envelope_id: str, query_id: str, session_id: str, payload: bytes = b"") -> None:
         """Send until it is confirmed."""
         envelope = Envelope(subject, envelope_id, self.role, self.instance, 1, query_id, payload, session_id=session_id)
-        self.sent[envelope_id.encode()] = envelope
-        self.confirmations.sent(envelope_id, subject, envelope_id.encode(), self.world.now, 5.0)
+        waiting = self.journal.confirm(envelope, envelope.encode(), 5.0)
+        waiting.add_done_callback(lambda done: self._ended(done, envelope))
         self.emit(envelope)
+
+    def confirmed(self, envelope: Envelope) -> None:
+        """One that was awaited."""
 
     def emit(self, envelope: Envelope) -> None:
         """To the journal and to everyone who listens."""
@@ -37,21 +49,33 @@ class Publisher(Process):
         for role in LISTENERS.get(envelope.subject, ()):
             self.send(role, "heard", envelope)
 
-    def beat(self) -> None:
-        for decision in self.confirmations.due(self.world.now):
-            match decision:
-                case Resend(frame):
-                    self.emit(self.sent[frame])
-                case GiveUp(envelope_id, _):
-                    sent = self.sent[envelope_id.encode()]
-                    self.publish(sent.subject, sent.id, sent.correlation_id, sent.session_id or "", sent.payload)
-        super().beat()
+    # What a journal client needs of a bus
 
-    def on_confirm(self, instance: str, ids: list[str], recorded: dict[str, int]) -> None:
-        """The journal has these on disk."""
-        if instance == self.instance:
-            for envelope_id in self.confirmations.confirmed(ids):
-                self.confirmed(self.sent[envelope_id.encode()])
+    def subscribe(self, subject: str, receive: Callable[[Envelope], object]) -> Callable[[], None]:
+        self.subscriptions.setdefault(subject, []).append(receive)
+        return lambda: self.subscriptions[subject].remove(receive)
 
-    def confirmed(self, envelope: Envelope) -> None:
-        """One that was awaited."""
+    def unpack_now(self, payload: bytes) -> bytes:
+        return payload
+
+    def resend(self, frame: bytes) -> None:
+        self.emit(decode(frame))
+
+    def post(self, message: Message) -> None:
+        self.send("journal", "post", message, self.instance)
+
+    def dropped(self, gaps: Mapping[str, int]) -> None:
+        """Nobody here sends more than fits."""
+
+    def on_told(self, envelope: Envelope) -> None:
+        """The journal says something."""
+        for receive in self.subscriptions.get(envelope.subject, [])[:]:
+            receive(envelope)
+
+    def _ended(self, done: asyncio.Future[None], envelope: Envelope) -> None:
+        if isinstance(done.exception(), NotConfirmed):
+            self.publish(
+                envelope.subject, envelope.id, envelope.correlation_id, envelope.session_id or "", envelope.payload
+            )
+        else:
+            self.confirmed(envelope)

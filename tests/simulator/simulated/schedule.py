@@ -62,11 +62,9 @@ class Schedule:
         """Whether it still wants something, were it a journal's confirmation or a consumer's acknowledgement."""
         match process:
             case Journal():
-                return process.is_committing or any(len(process.desk.consumer(name)) for name in CONSUMERS)
-            case Api():
-                return bool(len(process.confirmations) or process.recorded.next_due is not None)
+                return process.is_committing or any(len(process.core.consumer(name)) for name in CONSUMERS)
             case Consumer():
-                return any(hold.in_hand for hold in process.holds.values())
+                return any(process.holds[name].attempts for name in process.holds)  # type: ignore[attr-defined]
             case Publisher():
-                return bool(len(process.confirmations))
+                return not process.journal.is_idle
         return False

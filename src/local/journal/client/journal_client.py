@@ -1,65 +1,70 @@
-"""The publisher's hold on the journal: who waits for a commit, and what may have to be sent again."""
+"""The journal as a bus's durability: who waits for a commit, and what may have to be sent again."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from local import failpoints
+from local.backoff import Backoff
 from local.bus.durability import Carrier, Consumer, Delivered
+from local.bus.retry_table import RetryTable
 from local.errors import BusClosed, JournalFull, NotConfirmed
-from local.journal.client.confirmations import Confirmations, Resend
-from local.journal.client.journal_consumer import JournalConsumer
+from local.journal.client.journal_consumer import JournalConsumer, JournalConsumers
 from local.journal.client.recorded_buffer import RecordedBuffer
 from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import JournalConfirmed, JournalFloors, JournalOpened
+from local.protocol.journal_messages import JournalConfirmed, JournalOpened
 
-TICK_SECONDS = 0.05
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 1.0
 FLUSH_SECONDS = 0.5
+MAX_RECORDED = 10_000
 
 
 class JournalClient:
-    """Durability by the journal participant. One timer serves all that waits; limits are kept to a twentieth of a
-    second."""
+    """Durability by the journal participant, for one bus."""
 
-    def __init__(self) -> None:
-        self._confirmations, self._recorded = Confirmations(), RecordedBuffer()
-        self._waiting: dict[str, asyncio.Future[None]] = {}  # by subject and seq: each publish has a limit of its own
-        self._keys: dict[str, list[str]] = {}  # of these, by envelope id, which may be published more than once
-        self._timer: asyncio.TimerHandle | None = None
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], asyncio.AbstractEventLoop] = asyncio.get_running_loop,
+        max_recorded: int = MAX_RECORDED,
+    ) -> None:
+        """At most `max_recorded` recorded messages are kept until they are confirmed."""
+        self._clock, self._max_recorded = clock, max_recorded
         self._flushed: asyncio.Future[None] | None = None
         self._closed = False
 
     def open(self, carrier: Carrier) -> None:
         """As in `Durability`."""
-        self._carrier = carrier
+        self._retries = RetryTable[None](carrier.resend, self._clock)
+        self._recorded = RecordedBuffer(self._retries, carrier.dropped, self._max_recorded)
+        self._consumers = JournalConsumers(carrier, self._clock)
         carrier.subscribe(JournalConfirmed.subject + carrier.instance, self._hear)
         carrier.subscribe(JournalOpened.subject, lambda _: self.reconnected())
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits for its commit."""
+        return not len(self._retries)
+
     def confirm(self, envelope: Envelope, frame: bytes, seconds: float) -> asyncio.Future[None]:
         """As in `Durability`."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
+        too_late = partial(NotConfirmed, envelope.subject, seconds)
+        retry = self._retries.open(envelope.id, Backoff(FIRST_PAUSE, LONGEST_PAUSE), seconds, too_late)
         if self._closed:
-            future.set_exception(BusClosed("the bus was closed"))
-            return future
-        key = f"{envelope.subject}/{envelope.seq}"
-        self._waiting[key] = future
-        self._keys.setdefault(envelope.id, []).append(key)
-        future.add_done_callback(lambda _: self._left(envelope.id, key))
-        if failpoints.is_lossy():
-            future.set_result(None)
-        self._confirmations.sent(key, envelope.subject, frame, loop.time(), seconds)
-        self._wind(loop)
-        return future
+            retry.fail(BusClosed("the bus was closed"))
+        elif failpoints.is_lossy():
+            self._retries.answered(envelope.id, None)
+        else:
+            self._retries.left(retry, frame)
+        return retry.answer
 
     def record(self, envelope: Envelope, frame: bytes) -> None:
         """As in `Durability`."""
-        if self._closed or failpoints.is_lossy():
-            return
-        loop = asyncio.get_running_loop()
-        self._recorded.sent(envelope.subject, envelope.seq, frame, loop.time())
-        self._wind(loop)
+        if not self._closed and not failpoints.is_lossy():
+            self._recorded.add(envelope.id, envelope.subject, frame)
 
     def consume(
         self,
@@ -68,82 +73,37 @@ class JournalClient:
         receive: Callable[[Delivered], object],
         replaced: Callable[[], object],
         *,
-        max_in_hand: int,
+        max_in_flight: int,
         lane_width: int,
     ) -> Consumer:
         """As in `Durability`."""
         return JournalConsumer(
-            self._carrier, name, subjects, receive, replaced,
-            max_in_hand=max_in_hand, lane_width=lane_width,
-        )  # fmt: skip
-
-    def _hear(self, envelope: Envelope) -> None:
-        """The journal has told what is on disk."""
-        confirmed = JournalConfirmed.decode(envelope.payload)
-        self._recorded.acknowledged(confirmed.recorded)
-        if self._flushed is not None and not len(self._recorded) and not self._flushed.done():
-            self._flushed.set_result(None)
-        for key in self._keys_of(confirmed.ids):
-            if not self._waiting[key].done():
-                self._waiting[key].set_result(None)
-        for key in self._keys_of(confirmed.refused):
-            self._fail(key, JournalFull(confirmed.error.message if confirmed.error else "the disk is full"))
+            self._consumers, name, subjects, receive, replaced, max_in_flight=max_in_flight, lane_width=lane_width
+        )
 
     def reconnected(self) -> None:
         """As in `Durability`; also when a new process of the journal has begun to serve."""
-        self._confirmations.journal_is_back(asyncio.get_running_loop().time())
-        self._send_what_is_due()
+        self._retries.hasten()
+        self._consumers.attach()
 
     async def close(self) -> None:
         """As in `Durability`."""
-        self._flushed = asyncio.get_running_loop().create_future()
+        self._flushed = self._clock().create_future()
         try:
             if len(self._recorded):
                 await asyncio.wait({self._flushed}, timeout=FLUSH_SECONDS)
         finally:
             self._closed = True
-            if self._timer is not None:
-                self._timer.cancel()
-            for key in list(self._waiting):
-                self._fail(key, BusClosed("the bus was closed"))
+            self._retries.close(partial(BusClosed, "the bus was closed"))
 
-    def _keys_of(self, ids: Iterable[str]) -> list[str]:
-        return [key for envelope_id in ids for key in self._keys.get(envelope_id, ())]
-
-    def _left(self, envelope_id: str, key: str) -> None:
-        del self._waiting[key]
-        self._confirmations.forget(key)
-        self._keys[envelope_id].remove(key)
-        if not self._keys[envelope_id]:
-            del self._keys[envelope_id]
-
-    def _fail(self, key: str, error: BusClosed | JournalFull | NotConfirmed) -> None:
-        future = self._waiting[key]
-        if not future.done():
-            future.set_exception(error)
-            future.exception()  # counts as seen: its publisher may be ending for a reason of its own
-
-    def _wind(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._timer is None:
-            self._timer = loop.call_later(TICK_SECONDS, self._tick)
-
-    def _tick(self) -> None:
-        self._timer = None
-        self._send_what_is_due()
-        if len(self._confirmations) or len(self._recorded):
-            self._wind(asyncio.get_running_loop())
-
-    def _send_what_is_due(self) -> None:
-        now = asyncio.get_running_loop().time()
-        for decision in self._confirmations.due(now):
-            if isinstance(decision, Resend):
-                self._carrier.resend(decision.frame)
-            else:
-                self._fail(decision.envelope_id, decision.error)
-        overdue = self._recorded.due(now)
-        if overdue.floors:
-            self._carrier.post(JournalFloors(floors=overdue.floors))
-        for frame in overdue.frames:
-            self._carrier.resend(frame)
-        if overdue.gaps:
-            self._carrier.dropped(overdue.gaps)
+    def _hear(self, envelope: Envelope) -> None:
+        """The journal has told what is on disk, and what it has no room for."""
+        confirmed = JournalConfirmed.decode(envelope.payload)
+        for envelope_id in confirmed.ids:
+            self._retries.answered(envelope_id, None)
+            self._recorded.confirmed(envelope_id)
+        for envelope_id in confirmed.refused:
+            reason = confirmed.error.message if confirmed.error else "the disk is full"
+            self._retries.refused(envelope_id, JournalFull(reason))
+        if self._flushed is not None and not len(self._recorded) and not self._flushed.done():
+            self._flushed.set_result(None)

@@ -1,4 +1,4 @@
-"""One process's hold on a named durable consumer of the journal."""
+"""One process's hold on named durable consumers of the journal."""
 
 from __future__ import annotations
 
@@ -11,25 +11,74 @@ from local.bus.durability import Carrier, Delivered
 from local.errors import MalformedFrame
 from local.protocol.envelope import Envelope, decode
 from local.protocol.journal_messages import (
+    ConsumerClaim,
     JournalAck,
     JournalAttach,
     JournalDeliver,
     JournalDetach,
     JournalFenced,
-    JournalOpened,
     JournalWorking,
 )
 
 log = logging.getLogger(__name__)
 
 WORKING_SECONDS = 0.25
-ATTACH_EVERY = 4  # of these
+ATTACH_SECONDS = 2.5
 KEPT_DONE = 4096
 
 
+class JournalConsumers:
+    """All durable consumers that one process serves: what is said to keep hold of them is said in one message.
+
+    Attaches at once, when the journal has opened, and each `ATTACH_SECONDS`; says four times a second what takes
+    longer than that.
+    """
+
+    def __init__(self, carrier: Carrier, clock: Callable[[], asyncio.AbstractEventLoop]) -> None:
+        self.carrier, self._clock = carrier, clock
+        self._serving: list[JournalConsumer] = []
+        self._attaching: asyncio.TimerHandle | None = None
+        self._working: asyncio.TimerHandle | None = None
+
+    def add(self, consumer: JournalConsumer) -> None:
+        """A consumer is ready to be given messages."""
+        self._serving.append(consumer)
+        self._attach_in(0.0)
+
+    def remove(self, consumer: JournalConsumer) -> None:
+        """A consumer ends."""
+        if consumer in self._serving:
+            self._serving.remove(consumer)
+        if not self._serving and self._attaching is not None:
+            self._attaching.cancel()
+
+    def attach(self) -> None:
+        """Say which consumers this process serves, if it does serve any."""
+        if self._serving:
+            self.carrier.post(JournalAttach(consumers=tuple(consumer.claim for consumer in self._serving)))
+            self._attach_in(ATTACH_SECONDS)
+
+    def holds_something(self) -> None:
+        """A consumer was given a message: if it is still held in a while, that is said."""
+        if self._working is None:
+            self._working = self._clock().call_later(WORKING_SECONDS, self._say_what_takes_long)
+
+    def _attach_in(self, seconds: float) -> None:
+        if self._attaching is not None:
+            self._attaching.cancel()
+        self._attaching = self._clock().call_later(seconds, self.attach)
+
+    def _say_what_takes_long(self) -> None:
+        self._working = None
+        attempts = {consumer.claim.name: lasting for consumer in self._serving if (lasting := consumer.lasting())}
+        if attempts:
+            self.carrier.post(JournalWorking(attempts=attempts))
+        if any(consumer.attempts for consumer in self._serving):
+            self.holds_something()
+
+
 class JournalConsumer:
-    """Attaches at once and each second; says four times a second what it is working on; acknowledges what is done, and
-    again where the journal has not heard it.
+    """Acknowledges what is done, and again where the journal has not heard it.
 
     A message is passed on when the one that has to begin before it has been: that one may have been lost on its way
     while this one was not.
@@ -37,74 +86,62 @@ class JournalConsumer:
 
     def __init__(
         self,
-        carrier: Carrier,
+        all_of_them: JournalConsumers,
         name: str,
         subjects: Sequence[str],
         receive: Callable[[Delivered], object],
         replaced: Callable[[], object],
         *,
-        max_in_hand: int,
+        max_in_flight: int,
         lane_width: int,
     ) -> None:
-        self._carrier, self._name, self._post = carrier, name, carrier.post
+        self._all, self._carrier = all_of_them, all_of_them.carrier
         self._receive, self._replaced = receive, replaced
-        self._attach = JournalAttach(
-            consumer=name, subjects=tuple(subjects), max_in_hand=max_in_hand, lane_width=lane_width
+        self.claim = ConsumerClaim(
+            name=name, subjects=tuple(subjects), max_in_flight=max_in_flight, lane_width=lane_width
         )
-        self._attempts: dict[int, int] = {}  # in hand
-        self._said: dict[int, int] = {}  # what was in hand at the last beat: only what takes longer is worth a word
+        self.attempts: dict[int, int] = {}  # of the messages in flight
+        self._said: dict[int, int] = {}  # what was in flight at the last beat: only what takes longer is worth a word
         self._done: OrderedDict[int, None] = OrderedDict()
         self._closed = False
         self._ends = [
-            carrier.subscribe(JournalDeliver.subject + name, self._deliver),
-            carrier.subscribe(JournalFenced.subject + name, self._fenced),
-            carrier.subscribe(JournalOpened.subject, lambda _: self._opened()),
+            self._carrier.subscribe(JournalDeliver.subject + name, self._deliver),
+            self._carrier.subscribe(JournalFenced.subject + name, self._fenced),
         ]
-        self._beats = 0
-        self._timer: asyncio.Handle | None = None
 
     def start(self) -> None:
         """As in `Consumer`."""
-        self._beat()
+        self._all.add(self)
 
     def acknowledge(self, number: int) -> None:
         """As in `Consumer`."""
-        self._attempts.pop(number, None)
+        self.attempts.pop(number, None)
         self._done[number] = None
         if len(self._done) > KEPT_DONE:
             self._done.popitem(last=False)
-        self._post(JournalAck(consumer=self._name, numbers=(number,)))
+        self._carrier.post(JournalAck(consumer=self.claim.name, numbers=(number,)))
 
     def release(self, number: int) -> None:
         """As in `Consumer`."""
-        self._attempts.pop(number, None)
+        self.attempts.pop(number, None)
 
     async def close(self) -> None:
         """As in `Consumer`."""
         if not self._closed:
             self._end()
-            self._post(JournalDetach(consumer=self._name))
+            self._carrier.post(JournalDetach(consumer=self.claim.name))
+
+    def lasting(self) -> dict[int, int]:
+        """The attempts in flight that were so when this was last asked."""
+        lasting = {number: attempt for number, attempt in self.attempts.items() if number in self._said}
+        self._said = dict(self.attempts)
+        return lasting
 
     def _end(self) -> None:
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._all.remove(self)
         for end in self._ends:
             end()
-
-    def _opened(self) -> None:
-        if self._timer is not None:
-            self._post(self._attach)
-
-    def _beat(self) -> None:
-        if self._beats % ATTACH_EVERY == 0:
-            self._post(self._attach)
-        self._beats += 1
-        lasting = {number: attempt for number, attempt in self._attempts.items() if number in self._said}
-        if lasting:
-            self._post(JournalWorking(consumer=self._name, attempts=lasting))
-        self._said = dict(self._attempts)
-        self._timer = asyncio.get_running_loop().call_later(WORKING_SECONDS, self._beat)
 
     def _deliver(self, envelope: Envelope) -> None:
         try:
@@ -117,11 +154,12 @@ class JournalConsumer:
             return
         number = delivery.number
         if number in self._done:
-            self._post(JournalAck(consumer=self._name, numbers=(number,)))  # the first one was lost
-        elif number in self._attempts:
-            self._attempts[number] = delivery.attempt
-        elif not delivery.after or delivery.after in self._attempts or delivery.after in self._done:
-            self._attempts[number] = delivery.attempt
+            self._carrier.post(JournalAck(consumer=self.claim.name, numbers=(number,)))  # the first one was lost
+        elif number in self.attempts:
+            self.attempts[number] = delivery.attempt
+        elif not delivery.after or delivery.after in self.attempts or delivery.after in self._done:
+            self.attempts[number] = delivery.attempt
+            self._all.holds_something()
             self._receive(Delivered(number, delivery.attempt, delivered))
 
     def _fenced(self, envelope: Envelope) -> None:

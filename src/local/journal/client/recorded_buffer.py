@@ -1,93 +1,81 @@
-"""The publisher's side of recorded messages: kept until the journal's cumulative acknowledgement, bounded."""
+"""The publisher's side of recorded messages: kept until the journal has them, bounded."""
 
 from __future__ import annotations
 
-import bisect
-from collections import Counter, OrderedDict, deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from itertools import islice
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from local.backoff import Backoff
+from local.bus.retry_table import TICK_SECONDS, Retry, RetryTable
 
 PAUSE = 0.5
 WINDOW = 256
+MAX_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class _Kept:
+    subject: str
     frame: bytes
     sent_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Overdue:
-    """What silence asks for: frames to resend, what to tell the journal, what to report as `bus.gap`."""
-
-    frames: list[bytes] = field(default_factory=list)
-    floors: dict[str, int] = field(default_factory=dict)  # by subject: nothing up to this seq will be sent again
-    gaps: dict[str, int] = field(default_factory=dict)  # by subject: messages dropped, which may be missing
+    retry: Retry[None] | None = None
 
 
 class RecordedBuffer:
-    """The oldest are dropped first when there are too many. Times are seconds of any monotonic clock.
+    """The oldest are dropped first when there are too many.
 
-    At most `WINDOW` frames, the oldest, are on their way again at any time: each acknowledgement makes the next due.
+    At most `WINDOW` frames, the oldest, are sent again on silence: each that is confirmed lets the next one in.
     """
 
-    def __init__(self, max_count: int = 10_000, max_bytes: int = 16 * 1024 * 1024) -> None:
+    def __init__(
+        self,
+        retries: RetryTable[None],
+        dropped: Callable[[Mapping[str, int]], object],
+        max_count: int,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        """`dropped(gaps)` is told, by subject, how many messages were given up unconfirmed."""
+        self._retries, self._dropped = retries, dropped
         self._max_count, self._max_bytes = max_count, max_bytes
-        self._kept: OrderedDict[tuple[str, int], _Kept] = OrderedDict()  # by (subject, seq), oldest first
-        self._seqs: dict[str, deque[int]] = {}
-        self._bytes = 0
-        self._gaps: Counter[str] = Counter()
-        self._gaps_due = 0.0
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()  # by envelope id, oldest first
+        self._outside: deque[str] = deque()  # the window; what was confirmed meanwhile is skipped
+        self._bytes = self._inside = 0
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    @property
-    def next_due(self) -> float | None:
-        """When `due` has something to do."""
-        times = [kept.sent_at + PAUSE for kept in islice(self._kept.values(), WINDOW)]
-        return min([*times, self._gaps_due] if self._gaps else times, default=None)
-
-    def sent(self, subject: str, seq: int, frame: bytes, now: float) -> None:
+    def add(self, envelope_id: str, subject: str, frame: bytes) -> None:
         """A message is on its way."""
-        self._kept[subject, seq] = _Kept(frame, now)
-        bisect.insort(self._seqs.setdefault(subject, deque()), seq)  # one that waited for room may be told of late
+        if envelope_id in self._kept:
+            return
+        self._kept[envelope_id] = _Kept(subject, frame, self._retries.now())
         self._bytes += len(frame)
+        self._outside.append(envelope_id)
+        self._fill()
         while len(self._kept) > 1 and (len(self._kept) > self._max_count or self._bytes > self._max_bytes):
-            self._drop_oldest(now)
+            oldest = next(iter(self._kept))
+            self._dropped({self._kept[oldest].subject: 1})
+            self.confirmed(oldest)
 
-    def acknowledged(self, recorded: Mapping[str, int]) -> None:
-        """The journal has everything up to these, by subject."""
-        for subject, upto in recorded.items():
-            seqs = self._seqs.get(subject)
-            while seqs and seqs[0] <= upto:
-                self._remove(subject, seqs[0])
+    def confirmed(self, envelope_id: str) -> None:
+        """The journal has a message, or nobody will know."""
+        kept = self._kept.pop(envelope_id, None)
+        if kept is None:
+            return
+        self._bytes -= len(kept.frame)
+        if kept.retry is not None:
+            self._inside -= 1
+            self._retries.end(kept.retry)
+            self._fill()
 
-    def due(self, now: float) -> Overdue:
-        """What the journal has been silent about for a pause of 0.5 s."""
-        overdue = Overdue()
-        for (subject, _), kept in islice(self._kept.items(), WINDOW):
-            if kept.sent_at + PAUSE <= now:
-                kept.sent_at = now
-                overdue.frames.append(kept.frame)
-                overdue.floors[subject] = self._seqs[subject][0] - 1
-        if self._gaps and self._gaps_due <= now:
-            overdue.gaps.update(self._gaps)
-            self._gaps.clear()
-        return overdue
-
-    def _drop_oldest(self, now: float) -> None:
-        subject, seq = next(iter(self._kept))
-        self._remove(subject, seq)
-        if not self._gaps:
-            self._gaps_due = now + PAUSE  # one report for all that are dropped in the meantime
-        self._gaps[subject] += 1
-
-    def _remove(self, subject: str, seq: int) -> None:
-        self._bytes -= len(self._kept.pop((subject, seq)).frame)
-        seqs = self._seqs[subject]
-        seqs.remove(seq)
-        if not seqs:
-            del self._seqs[subject]
+    def _fill(self) -> None:
+        """Let the next ones into the window."""
+        while self._inside < WINDOW and self._outside:
+            envelope_id = self._outside.popleft()
+            kept = self._kept.get(envelope_id)
+            if kept is not None:
+                self._inside += 1
+                first_pause = max(TICK_SECONDS, kept.sent_at + PAUSE - self._retries.now())
+                kept.retry = self._retries.open(envelope_id, Backoff(first_pause, PAUSE))
+                self._retries.left(kept.retry, kept.frame)

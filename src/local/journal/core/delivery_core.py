@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from local.errors import UnknownConsumer
-from local.journal.core.cumulative_acks import CumulativeAcks
 from local.journal.core.durable_consumer import ConsumerDecision, DurableConsumer
 from local.protocol.envelope import Envelope
 from local.protocol.message import Delivery
 
+MAX_CONFIRMED = 4096  # ids in one message
+
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Tell `instance` that these of its confirmed messages are safe, and up to which seq its recorded ones are."""
+    """Tell `instance` that its messages with these ids are safe."""
 
     instance: str
-    ids: list[str] = field(default_factory=list)
-    recorded: dict[str, int] = field(default_factory=dict)  # by subject
+    ids: list[str]
 
 
 Decision = Confirm | ConsumerDecision
@@ -35,13 +36,18 @@ class DeliveryCore:
         """`delivery_of` knows the delivery class of a subject."""
         self._delivery_of = delivery_of
         self._consumers: dict[str, DurableConsumer] = {}
-        self._acks = CumulativeAcks()
+        self._unconfirmed: defaultdict[str, list[str]] = defaultdict(list)  # recorded messages, by instance
 
     @property
     def next_due(self) -> float | None:
         """When `tick` has something to do."""
         due = (consumer.next_due for consumer in self._consumers.values())
         return min((when for when in due if when is not None), default=None)
+
+    @property
+    def has_unconfirmed(self) -> bool:
+        """Whether `confirm_recorded` has something to tell."""
+        return bool(self._unconfirmed)
 
     @property
     def pending(self) -> dict[str, int]:
@@ -69,23 +75,22 @@ class DeliveryCore:
         return decisions
 
     def committed(self, batch: Iterable[tuple[int, Envelope]], now: float) -> list[Decision]:
-        """These are on disk under their numbers, repeats (under the number they had) included: their consumers
-        get them, and their publishers are told, one `Confirm` for each instance."""
-        confirms: dict[str, Confirm] = {}
+        """These are on disk under their numbers, repeats (under the number they had) included: their consumers get
+        them, and the publishers that wait are told, one `Confirm` for each instance. Nobody waits for what is
+        recorded: it is confirmed with the next `Confirm`, or by `confirm_recorded`."""
+        waiting: set[str] = set()
         deliveries: list[Decision] = []
         for number, envelope in batch:
-            instance, subject = envelope.instance, envelope.subject
-            confirm = confirms.setdefault(instance, Confirm(instance))
-            if self._delivery_of(subject) is Delivery.CONFIRMED:
-                confirm.ids.append(envelope.id)
-            else:
-                confirm.recorded[subject] = self._acks.committed(instance, subject, envelope.seq)
+            self._unconfirmed[envelope.instance].append(envelope.id)
+            if self._delivery_of(envelope.subject) is Delivery.CONFIRMED:
+                waiting.add(envelope.instance)
             deliveries += self.recover(number, envelope, now)
-        return [*deliveries, *confirms.values()]  # the work of the first takes longer than that of the second
+        confirms = [confirm for instance in sorted(waiting) for confirm in self._confirm(instance)]
+        return [*deliveries, *confirms]  # the work of the first takes longer than that of the second
 
-    def begins_after(self, instance: str, floors: Mapping[str, int]) -> Confirm:
-        """A publisher says, by subject, up to which seq nothing will come any more."""
-        return Confirm(instance, recorded={s: self._acks.begins_after(instance, s, n) for s, n in floors.items()})
+    def confirm_recorded(self) -> list[Confirm]:
+        """Confirm what nobody waits for."""
+        return [confirm for instance in list(self._unconfirmed) for confirm in self._confirm(instance)]
 
     def attach(self, consumer: str, instance: str, now: float) -> list[ConsumerDecision]:
         """A process serves this consumer. Raises `UnknownConsumer`, as all of the following do."""
@@ -96,12 +101,12 @@ class DeliveryCore:
         return self.consumer(consumer).detach(instance)
 
     def ack(self, consumer: str, number: int, now: float) -> list[ConsumerDecision]:
-        """The consumer has dealt with a message."""
+        """The consumer is done with a message."""
         return self.consumer(consumer).ack(number, now)
 
-    def working(self, consumer: str, number: int, attempt: int, instance: str, now: float) -> None:
-        """The consumer is still dealing with a message."""
-        self.consumer(consumer).working(number, attempt, instance, now)
+    def working(self, consumer: str, number: int, attempt: int, instance: str, now: float) -> list[ConsumerDecision]:
+        """The consumer still works on a message."""
+        return self.consumer(consumer).working(number, attempt, instance, now)
 
     def hasten(self, due: float) -> None:
         """The connection was lost, and perhaps deliveries with it: give them again at `due`."""
@@ -111,3 +116,7 @@ class DeliveryCore:
     def tick(self, now: float) -> list[ConsumerDecision]:
         """Time passed."""
         return [decision for consumer in self._consumers.values() for decision in consumer.tick(now)]
+
+    def _confirm(self, instance: str) -> list[Confirm]:
+        ids = self._unconfirmed.pop(instance)
+        return [Confirm(instance, ids[start : start + MAX_CONFIRMED]) for start in range(0, len(ids), MAX_CONFIRMED)]

@@ -2,7 +2,7 @@
 
 In order within a lane (a session), side by side across lanes; a consumer that orders a lane by itself may have several
 of a lane at a time, each with the number of the one before it. What a process held when it died is given to its
-successor at once. A message that was in hand at two deaths is a suspect and runs alone from then on, so that the next
+successor at once. A message that was in flight at two deaths is a suspect and runs alone from then on, so that the next
 death has a culprit; after `max_deliver` deaths alone it is parked.
 """
 
@@ -11,28 +11,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import NamedTuple
 
+from local.journal.core.consumer_state import MAX_FENCED, ConsumerState, Deaths
 from local.protocol.subjects import covers
 
-SUSPECT_AFTER = 2
 GONE_AFTER = 3  # times `ack_wait` without a word from the process
-MAX_FENCED = 64
-
-
-class Deaths(NamedTuple):
-    """How often a message was in hand when its process died, and how often of these it ran alone as a suspect."""
-
-    total: int = 0
-    alone: int = 0
-
-    @property
-    def of_a_suspect(self) -> bool:
-        """Whether the message has to run alone."""
-        return self.total >= SUSPECT_AFTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +62,7 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True)
-class Park:
+class DeadLetter:
     """Give message `number` to nobody any more. To be stored together with the dead letter that says so."""
 
     consumer: str
@@ -92,21 +78,7 @@ class Fenced:
     instance: str
 
 
-ConsumerDecision = Deliver | Settled | Died | Serving | Park | Fenced
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerState:
-    """What has to outlive the journal's process: the past `Settled` (all up to `floor`, and some), `Died`, `Serving`.
-
-    With the instance known, a journal that was away gives it again what it had, and counts its death if it is gone.
-    """
-
-    floor: int = 0
-    settled: Collection[int] = frozenset()
-    deaths: Mapping[int, Deaths] = field(default_factory=dict)
-    instance: str | None = None
-    fenced: Sequence[str] = ()  # the instances before it; the last 64 are enough
+ConsumerDecision = Deliver | Settled | Died | Serving | DeadLetter | Fenced
 
 
 @dataclass(slots=True)
@@ -120,7 +92,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Lane:
-    """Those that may be in hand side by side, in order, and those behind them."""
+    """Those that may be in flight side by side, in order, and those behind them."""
 
     window: dict[int, None] = field(default_factory=dict)
     waiting: deque[int] = field(default_factory=deque)
@@ -136,25 +108,25 @@ class DurableConsumer:
         *,
         ack_wait: float = 30.0,
         max_deliver: int = 3,
-        max_in_hand: int = 256,
+        max_in_flight: int = 256,
         lane_width: int = 1,
         state: ConsumerState | None = None,
     ) -> None:
-        """`subjects` are whole ones and families ("tool.result."); `lane_width` of a lane are in hand at most."""
-        self.name, self.ack_wait, self.max_deliver, self.max_in_hand = name, ack_wait, max_deliver, max_in_hand
+        """`subjects` are whole ones and families ("tool.result."); `lane_width` of a lane are in flight at most."""
+        self.name, self.ack_wait, self.max_deliver, self.max_in_flight = name, ack_wait, max_deliver, max_in_flight
         self.subjects = tuple(subjects)
         self._lane_width = lane_width
         self._past = state or ConsumerState()
         self._last = self._past.floor
-        self._instance = self._past.instance
+        self._instance = self._past.served_by
         self._heard_at = -math.inf
         self._fenced = deque(self._past.fenced, maxlen=MAX_FENCED)
         # What is settled leaves `_entries` at once and the queues only when it comes to their front.
         self._entries: dict[int, _Entry] = {}
         self._order: deque[int] = deque()
         self._lanes: dict[str, _Lane] = {}
-        self._ready: list[int] = []  # heap of the windows of all lanes, those in hand excepted
-        self._in_hand: dict[int, _Entry] = {}
+        self._ready: list[int] = []  # heap of the windows of all lanes, those in flight excepted
+        self._in_flight: dict[int, _Entry] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -167,7 +139,7 @@ class DurableConsumer:
     @property
     def next_due(self) -> float | None:
         """When `tick` has something to do."""
-        return min((entry.due for entry in self._in_hand.values()), default=None)
+        return min((entry.due for entry in self._in_flight.values()), default=None)
 
     def wants(self, subject: str) -> bool:
         """Whether messages of this subject are for this consumer."""
@@ -217,40 +189,43 @@ class DurableConsumer:
         self._settle(entry)
         return [Settled(self.name, number), *self._give(now)]
 
-    def working(self, number: int, attempt: int, instance: str, now: float) -> None:
-        """It is still being worked on; said of an older attempt or by an older instance, it means nothing."""
-        entry = self._in_hand.get(number)
+    def working(self, number: int, attempt: int, instance: str, now: float) -> list[ConsumerDecision]:
+        """A message is still being worked on; said of an older attempt it means nothing."""
+        if instance in self._fenced:
+            return [Fenced(self.name, instance)]
+        entry = self._in_flight.get(number)
         if entry is not None and entry.attempt == attempt and instance == self._instance:
             entry.due = now + self.ack_wait
             self._heard_at = now
+        return []
 
     def hasten(self, due: float) -> None:
-        """Deliveries may have been lost: end the silence on what is in hand at `due`, if not before."""
-        for entry in self._in_hand.values():
+        """Deliveries may have been lost: end the silence on what is in flight at `due`, if not before."""
+        for entry in self._in_flight.values():
             entry.due = min(entry.due, due)
 
     def tick(self, now: float) -> list[ConsumerDecision]:
         """Give again what has been silent for too long: the delivery or its acknowledgement was lost."""
         if now - self._heard_at > GONE_AFTER * self.ack_wait:
             return []
-        return [self._deliver(entry, now) for entry in self._in_hand.values() if entry.due <= now]
+        return [self._deliver(entry, now) for entry in self._in_flight.values() if entry.due <= now]
 
     def _give(self, now: float) -> list[ConsumerDecision]:
-        """Hand out by number. A suspect waits until nothing is in hand, and everything behind it waits with it."""
+        """Hand out by number. A suspect waits until nothing is in flight, and everything behind it waits with it."""
         given: list[ConsumerDecision] = []
-        while self._instance is not None and self._ready and len(self._in_hand) < self.max_in_hand:
+        while self._instance is not None and self._ready and len(self._in_flight) < self.max_in_flight:
             entry = self._entries.get(self._ready[0])
             if entry is not None:
-                if self._in_hand and (entry.deaths.of_a_suspect or self._runs_alone):
+                if self._in_flight and (entry.deaths.of_a_suspect or self._runs_alone):
                     break
-                self._in_hand[entry.number] = entry
+                self._in_flight[entry.number] = entry
                 given.append(self._deliver(entry, now))
             heapq.heappop(self._ready)
         return given
 
     @property
     def _runs_alone(self) -> bool:
-        return next(iter(self._in_hand.values())).deaths.of_a_suspect
+        return next(iter(self._in_flight.values())).deaths.of_a_suspect
 
     def _deliver(self, entry: _Entry, now: float) -> Deliver:
         assert self._instance is not None
@@ -263,13 +238,13 @@ class DurableConsumer:
         if self._instance is not None:
             self._fenced.append(self._instance)
         self._instance = instance
-        for number in self._in_hand:
+        for number in self._in_flight:
             heapq.heappush(self._ready, number)
-        self._in_hand.clear()
+        self._in_flight.clear()
 
     def _count_deaths(self) -> list[ConsumerDecision]:
         decisions: list[ConsumerDecision] = []
-        for entry in list(self._in_hand.values()):
+        for entry in list(self._in_flight.values()):
             total, alone = entry.deaths
             entry.deaths = Deaths(total + 1, alone + entry.deaths.of_a_suspect)
             if entry.deaths.alone < self.max_deliver:
@@ -277,12 +252,12 @@ class DurableConsumer:
                 continue
             self._settle(entry)
             reason = f"{total + 1} processes died with it in hand, {entry.deaths.alone} of them with nothing else"
-            decisions.append(Park(self.name, entry.number, reason))
+            decisions.append(DeadLetter(self.name, entry.number, reason))
         return decisions
 
     def _settle(self, entry: _Entry) -> None:
         del self._entries[entry.number]
-        self._in_hand.pop(entry.number, None)
+        self._in_flight.pop(entry.number, None)
         while self._order and self._order[0] not in self._entries:
             self._order.popleft()
         self._lanes[entry.lane].window.pop(entry.number, None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import ClassVar, Self
@@ -16,8 +15,8 @@ from local.bus.rejects import FILE_NAME as REJECTED
 from local.bus.rejects import RejectLog
 from local.config import Settings
 from local.errors import LocalError, StoreDamaged
-from local.journal.server.journal_redaction import YOUNG_SECONDS, JournalRedaction
 from local.journal.server.journal_writer import JournalWriter
+from local.journal.server.redaction import YOUNG_SECONDS, JournalRedaction
 from local.journal.store.entry import Stored
 from local.journal.store.schema import FILE_NAME
 from local.journal.store.store import JournalStore
@@ -87,7 +86,6 @@ class Journal(Participant):
                 store,
                 ack_wait=settings.ack_wait_seconds,
                 max_deliver=settings.max_deliver,
-                clock=time.monotonic,
             )
             if store.damage is not None:
                 self._damage = str(store.damage)

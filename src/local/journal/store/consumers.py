@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from local.errors import NotOnRecord
+from local.journal.core.consumer_state import MAX_FENCED, ConsumerChanges, ConsumerState, Deaths
 from local.journal.store.entries import of_subjects
-from local.journal.store.entry import ConsumerChanges, ConsumerState, Deaths
 from local.journal.store.schema import put, read_state, rows, write_state
 
 
@@ -48,17 +48,17 @@ def registration(db: sqlite3.Connection, name: str) -> ConsumerState:
 def consumer(db: sqlite3.Connection, name: str) -> ConsumerState:
     """Everything that is known of a consumer. Raises `NotOnRecord`."""
     known = registration(db, name)
-    acknowledged = set()
+    acknowledged, deaths, dead_letters = set[int](), dict[int, Deaths](), dict[int, str]()
     for _, number, is_acknowledged, total, alone, reason in rows(db, "deliveries", "consumer = ?", (name,)):
         if is_acknowledged:
             acknowledged.add(number)
         if reason is not None:
-            known.parked[number] = reason
+            dead_letters[number] = reason
         if total:
-            known.deaths[number] = Deaths(total, alone)
+            deaths[number] = Deaths(total, alone)
     served_by, fenced = servers(db, name)
     return ConsumerState(
-        name, known.subjects, known.floor, frozenset(acknowledged), known.deaths, known.parked, served_by, fenced
+        name, known.subjects, known.floor, frozenset(acknowledged), deaths, dead_letters, served_by, fenced
     )
 
 
@@ -84,7 +84,6 @@ def _find(db: sqlite3.Connection, name: str) -> Iterator[ConsumerState]:
         yield ConsumerState(name, tuple(json.loads(subjects)), floor)
 
 
-MAX_FENCED = 64
 _UNTOUCHED = (0, Deaths(0, 0), None)
 
 
@@ -95,7 +94,7 @@ def apply(db: sqlite3.Connection, changes: Mapping[str, ConsumerChanges]) -> Non
         _put_deliveries(db, name, change, state.last_number)
         if change.served_by:
             _put_servers(db, name, change.served_by)
-    if any(change.deaths or change.parked or change.served_by for change in changes.values()):
+    if any(change.deaths or change.dead_letters or change.served_by for change in changes.values()):
         write_state(db, state.changed())  # not for what is settled: losing that means one more delivery
 
 
@@ -114,19 +113,19 @@ def first_needed(db: sqlite3.Connection, known: ConsumerState, last: int, settle
 def _put_deliveries(db: sqlite3.Connection, name: str, change: ConsumerChanges, last: int) -> None:
     """A number that is not given out yet is no message, and nothing to settle."""
     known = registration(db, name)
-    settled = {number for number in change.settled | change.parked.keys() if known.floor < number <= last}
+    settled = {number for number in change.settled | change.dead_letters.keys() if known.floor < number <= last}
     floor = first_needed(db, known, last, settled) - 1 if settled else known.floor
     if floor > known.floor:
         put_consumer(db, name, known.subjects, floor)
         db.execute("DELETE FROM deliveries WHERE consumer = ? AND number <= ? AND parked IS NULL", (name, floor))
     for number in settled | change.deaths.keys():
-        if floor < number <= last or (number in settled and number in change.parked):
+        if floor < number <= last or (number in settled and number in change.dead_letters):
             acknowledged, deaths, reason = _delivery(db, name, number)
             put(
                 db,
                 "deliveries",
                 (name, number, int(acknowledged or number in change.settled), *change.deaths.get(number, deaths),
-                 change.parked.get(number, reason)),
+                 change.dead_letters.get(number, reason)),
             )  # fmt: skip
 
 

@@ -44,22 +44,6 @@ def mentioning(db: sqlite3.Connection, text: str, after: int, up_to: int) -> lis
     return list(read(db, condition, (after, up_to, text.encode())))
 
 
-def contiguous(db: sqlite3.Connection, sender: str, instance: str) -> dict[str, int]:
-    """For each subject the highest seq up to which nothing of this sender's instance is missing.
-
-    Where entries have been removed already, the count starts at what is left; else at 1.
-    """
-    first_hole = db.execute(
-        "SELECT subject, MIN(seq), (SELECT MIN(seq) FROM entries WHERE sender = a.sender AND instance = a.instance"
-        " AND subject = a.subject) FROM entries a WHERE sender = ? AND instance = ? AND NOT EXISTS (SELECT 1 FROM"
-        " entries b WHERE b.sender = a.sender AND b.instance = a.instance AND b.subject = a.subject"
-        " AND b.seq = a.seq + 1) GROUP BY subject",
-        (sender, instance),
-    )
-    has_all = read_state(db).first_number == 1
-    return {subject: 0 if has_all and lowest > 1 else highest for subject, highest, lowest in first_hole}
-
-
 def redact(db: sqlite3.Connection, kind: str, identifier: str) -> int:
     """Take the payloads from what a session, a query or an envelope has left so far; returns how many there were.
 

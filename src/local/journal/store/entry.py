@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -42,59 +42,6 @@ class Stored:
     committed_at: float
     redacted: bool
     entry: Entry
-
-
-class Deaths(NamedTuple):
-    """How often a consumer's process died with a message in hand, and how often it held nothing else then."""
-
-    total: int
-    alone: int
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerState:
-    """What is known of a durable consumer: it needs every entry of its subjects above `floor` that is not settled.
-
-    A subject that ends in a dot stands for its family, any other for itself, no subjects at all for everything.
-    `parked` gives the reasons. `served_by` is the instance that serves it now, `fenced` are the last ones before that,
-    the oldest first.
-    """
-
-    name: str
-    subjects: tuple[str, ...]
-    floor: int
-    acknowledged: frozenset[int] = frozenset()
-    deaths: dict[int, Deaths] = field(default_factory=dict)
-    parked: dict[int, str] = field(default_factory=dict)
-    served_by: str | None = None
-    fenced: tuple[str, ...] = ()
-
-    @property
-    def settled(self) -> frozenset[int]:
-        """What it does not need any more: acknowledged or parked."""
-        return self.acknowledged | self.parked.keys()
-
-
-@dataclass(slots=True)
-class ConsumerChanges:
-    """What happened to a durable consumer: `settled` numbers were dealt with, `parked` ones cannot be (and why).
-
-    `deaths` are totals, not increments. `served_by` are the instances that took over, in that order; None is nobody.
-    """
-
-    settled: set[int] = field(default_factory=set)
-    deaths: dict[int, Deaths] = field(default_factory=dict)
-    parked: dict[int, str] = field(default_factory=dict)
-    served_by: list[str | None] = field(default_factory=list)
-
-    def followed_by(self, later: ConsumerChanges) -> ConsumerChanges:
-        """These and then those."""
-        return ConsumerChanges(
-            self.settled | later.settled,
-            {**self.deaths, **later.deaths},
-            {**self.parked, **later.parked},
-            [*self.served_by, *later.served_by],
-        )
 
 
 class Header(NamedTuple):

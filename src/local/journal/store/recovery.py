@@ -1,8 +1,8 @@
 """Before a journal is used: a new one is made, an interrupted salvage finished, a damaged one replaced.
 
 A damaged journal is moved aside, whole, and what is sound in it goes into a fresh one. Any step can be the last before
-a crash. A folder `<journal>.damaged-<n>` without a report is work in hand, which the next start takes up; nothing fresh
-is in its place before the report is written.
+a crash. A folder `<journal>.damaged-<n>` without a report is a salvage that was interrupted, which the next start takes
+up; nothing fresh is in its place before the report is written.
 """
 
 from __future__ import annotations

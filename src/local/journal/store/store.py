@@ -18,11 +18,12 @@ from types import MappingProxyType, TracebackType
 from typing import Self, Unpack
 
 from local.errors import StoreFailed
+from local.journal.core.consumer_state import ConsumerChanges, ConsumerState
 from local.journal.store import consumers, entries
 from local.journal.store.consumers import apply, remove_slice
 from local.journal.store.damage import find_damage
 from local.journal.store.entries import Filters, of_subjects, where
-from local.journal.store.entry import Appended, ConsumerChanges, ConsumerState, Entry, Header, Stored
+from local.journal.store.entry import Appended, Entry, Header, Stored
 from local.journal.store.recovery import DamageReport, open_soundly
 from local.journal.store.schema import MIGRATIONS, State, read_state
 from local.services.database import Database
@@ -106,10 +107,6 @@ class JournalStore:
         """How far it has come: first and last number, number of changes."""
         return await self._database.run(read_state)
 
-    async def contiguous(self, sender: str, instance: str) -> dict[str, int]:
-        """For each subject the seq up to which everything of a sender's instance is stored."""
-        return await self._database.run(lambda db: entries.contiguous(db, sender, instance))
-
     async def register(self, name: str, subjects: Sequence[str], *, floor: int | None = None) -> ConsumerState:
         """Register a durable consumer for what comes above `floor`: 0 is from the beginning, None from now on.
 
@@ -159,7 +156,7 @@ class JournalStore:
     async def retain(self, max_age_seconds: float, max_bytes: int) -> int:
         """Remove the oldest entries that are older, or that make the file's used part larger; returns how many.
 
-        Stops at the first entry that a registered consumer has neither acknowledged nor had parked.
+        Stops at the first entry that a registered consumer has neither acknowledged nor had as a dead letter.
         """
         oldest = self._clock() - max_age_seconds
         removed = 0

@@ -1,0 +1,68 @@
+"""What has to outlive the journal's process of a durable consumer, and what happens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+SUSPECT_AFTER = 2
+MAX_FENCED = 64
+
+
+class Deaths(NamedTuple):
+    """How often a message was in flight when its process died, and how often of these it ran alone as a suspect."""
+
+    total: int = 0
+    alone: int = 0
+
+    @property
+    def of_a_suspect(self) -> bool:
+        """Whether the message has to run alone."""
+        return self.total >= SUSPECT_AFTER
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerState:
+    """A consumer needs every message of its subjects above `floor` that is not settled.
+
+    `dead_letters` gives the reasons. With `served_by`, the instance that serves it now, a journal that was away gives
+    that instance again what it had, and counts its death if it is gone; `fenced` are the last ones before it, the
+    oldest first.
+    """
+
+    name: str = ""
+    subjects: tuple[str, ...] = ()
+    floor: int = 0
+    acknowledged: Collection[int] = frozenset()
+    deaths: Mapping[int, Deaths] = field(default_factory=dict)
+    dead_letters: Mapping[int, str] = field(default_factory=dict)
+    served_by: str | None = None
+    fenced: Sequence[str] = ()
+
+    @property
+    def settled(self) -> frozenset[int]:
+        """What it does not need any more: acknowledged, or a dead letter."""
+        return frozenset(self.acknowledged) | self.dead_letters.keys()
+
+
+@dataclass(slots=True)
+class ConsumerChanges:
+    """What happened to a durable consumer: `settled` numbers are done, `dead_letters` cannot be (and why).
+
+    `deaths` are totals, not increments. `served_by` are the instances that took over, in that order; None is nobody.
+    """
+
+    settled: set[int] = field(default_factory=set)
+    deaths: dict[int, Deaths] = field(default_factory=dict)
+    dead_letters: dict[int, str] = field(default_factory=dict)
+    served_by: list[str | None] = field(default_factory=list)
+
+    def followed_by(self, later: ConsumerChanges) -> ConsumerChanges:
+        """These and then those."""
+        return ConsumerChanges(
+            self.settled | later.settled,
+            {**self.deaths, **later.deaths},
+            {**self.dead_letters, **later.dead_letters},
+            [*self.served_by, *later.served_by],
+        )

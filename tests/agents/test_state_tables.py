@@ -9,7 +9,11 @@ import pytest
 
 from local.agents.answering import turn_table
 from local.agents.grading import table as grading_table
-from local.agents.remembering import classification_table
+from local.agents.remembering.classifier import (
+    CLASSIFICATION_TABLE,
+    ClassificationAction,
+    ClassificationState,
+)
 from local.errors import IllegalTransition
 from local.runtime.machine import Machine, Table
 
@@ -62,9 +66,9 @@ TABLES = {
         },
     ),
     "classification": Written(
-        classification_table.TABLE,
-        classification_table.State,
-        classification_table.Action,
+        CLASSIFICATION_TABLE,
+        ClassificationState,
+        ClassificationAction,
         {
             "IDLE": "BEGIN -> CLASSIFYING",
             "CLASSIFYING": "RETRY -> CLASSIFYING, DECIDE -> STORING, FAIL -> IDLE",

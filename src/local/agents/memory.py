@@ -10,14 +10,17 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Literal, Self
 
+from pydantic import Field
+
 from local import failpoints
 from local.agents.leases import Leases
+from local.agents.quiet_period import QuietPeriod
 from local.agents.remembering.classifier import Classifier
-from local.agents.remembering.config import MemoryConfig
 from local.agents.remembering.deletions import Deletions
-from local.agents.remembering.desk import MemoryDesk
-from local.agents.remembering.embedding import EmbeddingChoice
-from local.agents.remembering.exchange import exchange_of
+from local.agents.remembering.embedding_choice import EmbeddingChoice
+from local.agents.remembering.memory_request_handler import MemoryRequestHandler
+from local.agents.remembering.records import exchange_of
+from local.config import Settings
 from local.errors import ConfigError, StoreFailed
 from local.models.backends import connect
 from local.models.chat import ChatModel
@@ -43,8 +46,18 @@ CONSUMER = "memory"
 SESSIONS_AT_ONCE = 32
 REQUESTS_AT_ONCE = 8
 CONTEXT_TOKENS = 32_000  # where nobody says how large the window is
-LOOK_SECONDS = 1.0  # between two looks at how the store is
+LOOK_SECONDS = 1.0  # between two looks at how the store is, while it changes
 _NAMESPACE = uuid.UUID("0c6d2d5c-8f0f-4f1b-9d4e-1f8f6d6f3a0b")
+
+
+class MemoryConfig(Settings):
+    """`memory.yaml`; the comments there say what each key means."""
+
+    classify: bool = True
+    model: str | None = None
+    num_ctx: int | None = Field(None, ge=512)
+    timeout_seconds: float = Field(120, gt=0)
+    embedding_model: str = "nomic-embed-text"
 
 
 class MemoryAgent(Participant):
@@ -68,6 +81,7 @@ class MemoryAgent(Participant):
         self._settings, self._model, self._model_name = config, model, model_name
         self._signs_as = signs_as or model_name  # its name for people
         self._engrams, self._embedding, self._leases = engrams, embedding, leases or Leases()
+        self._quiet = QuietPeriod()
         self._status: MemoryStatus | None = None
         self._told: dict[str, tuple[str, ...]] = {}  # what was last said of what users have pinned
         self._telling = asyncio.Lock()
@@ -98,10 +112,11 @@ class MemoryAgent(Participant):
         """Open the store; choose the embedding model, classify and finish deletions in the background."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._model.close)
+            self._engrams.embed_when(self._quiet.begins)
             await stack.enter_async_context(self._engrams)
             await stack.enter_async_context(self._leases.are_open(self.bus))
             self._deletions = Deletions(self.bus, self._engrams)
-            self._desk = MemoryDesk(self._engrams, self._deletions, self._tell_pinned)
+            self._requests = MemoryRequestHandler(self._engrams, self._deletions, self._tell_pinned)
             self._classifier = Classifier(
                 self.bus,
                 self._engrams,
@@ -110,6 +125,7 @@ class MemoryAgent(Participant):
                 self._settings.num_ctx or CONTEXT_TOKENS,
                 self._leases,
                 self._tell_pinned,
+                self._quiet.begins,
                 signs_as=self._signs_as,
             )
             works = {
@@ -141,6 +157,7 @@ class MemoryAgent(Participant):
         if exchange is None or await self._engrams.ingest(exchange) not in (Ingested.NEW, Ingested.KNOWN):
             return
         failpoints.reach("memory.stored")
+        self._quiet.disturbed()
         self._classifier.wake()
         ingested = MemoryIngested(
             engram_id=exchange.engram_id, query_id=exchange.query_id, respondent_id=exchange.respondent_id
@@ -181,7 +198,7 @@ class MemoryAgent(Participant):
     @on(MemoryRequest, concurrency=REQUESTS_AT_ONCE)
     async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
         """Somebody wants something of the memory."""
-        return await self._desk.answer(request, envelope.user_id or OWNER)
+        return await self._requests.answer(request, envelope.user_id or OWNER)
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """What whoever asked is told when the answer could not be made."""
@@ -222,7 +239,9 @@ class MemoryAgent(Participant):
     async def _look(self) -> None:
         while True:
             with suppress(StoreFailed):  # whoever has work to do there says so
-                self._status = await self._engrams.status()
+                async for status in self._engrams.changes_of_status():
+                    self._status = status
+                    await asyncio.sleep(LOOK_SECONDS)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _tell_annotation(

@@ -23,9 +23,9 @@ def changes(told: AgentTransition) -> Iterator[AgentTransition]:
 class TransitionLog:
     """Publishes every change of one machine; those that happen in one go leave as one message.
 
-    `note` is what a `Machine` calls. A change leaves in the event loop's next round, or with `flush`, which whoever
-    publishes something that came after it calls first. One into a `passing` state, which is left again at once, waits
-    for the next change.
+    `note` is what a `Machine` calls. A change leaves in the event loop's next round, or where nobody watches that
+    closely after `hold_seconds`, or with `flush`, which whoever publishes something that came after it calls first. One
+    into a `passing` state, which is left again at once, waits for the next change.
     """
 
     def __init__(
@@ -35,8 +35,9 @@ class TransitionLog:
         query_id: str,
         respondent_id: str = MAIN_RESPONDENT,
         passing: Collection[StrEnum] = (),
+        hold_seconds: float = 0.0,
     ) -> None:
-        self._post, self._passing = post, passing
+        self._post, self._passing, self._hold_seconds = post, passing, hold_seconds
         self._agent, self._query_id, self._respondent_id = agent, query_id, respondent_id
         self._from: StrEnum | None = None  # the state before the first change that has not left
         self._changes: list[dict[str, str]] = []
@@ -46,7 +47,7 @@ class TransitionLog:
         if not self._changes:
             self._from = before
         if after not in self._passing:
-            asyncio.get_running_loop().call_soon(self.flush)
+            self._leave()
         self._changes.append({"action": action, "to": after})
 
     def flush(self) -> None:
@@ -66,3 +67,10 @@ class TransitionLog:
                 then=tuple(then),
             )
         )
+
+    def _leave(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._hold_seconds:
+            loop.call_later(self._hold_seconds, self.flush)
+        else:
+            loop.call_soon(self.flush)

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 MAX_GROUP = 256
-COMPANY_SECONDS = 0.05
+GROUP_COMMIT_SECONDS = 0.05
 LOCKED_SECONDS = 5.0  # then a commit fails that another process's is in the way of, and an opening says that it waits
 # SQLITE_IOERR_SHMSIZE: the file beside the WAL could not grow, the one way of being full that has another name.
 _FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
@@ -122,6 +122,10 @@ class Database:
         """Do `work(connection)` in a transaction and return its value after the commit."""
         return await self._put(work)
 
+    async def run_with_others(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """As `run`, in one commit with whatever else is done within a twentieth of a second."""
+        return await self._put(work, is_urgent=False)
+
     def note(self, work: Callable[[sqlite3.Connection], object]) -> asyncio.Future[object]:
         """Have `work(connection)` done with the next job, or a twentieth of a second from now; in order all the same.
 
@@ -161,15 +165,15 @@ class Database:
         """What is committed next: all that waits; while none of it is urgent, a little more is waited for."""
         group: list[_Job[Any] | None] = []
         job = self._jobs.get()
-        company_by = time.monotonic() + COMPANY_SECONDS
+        until = time.monotonic() + GROUP_COMMIT_SECONDS
         while True:
             group.append(job)
             if job is None or job.is_urgent:
-                company_by = 0.0
+                until = 0.0
             if len(group) == MAX_GROUP:
                 return group
             try:
-                job = self._jobs.get(timeout=max(0.0, company_by - time.monotonic()))
+                job = self._jobs.get(timeout=max(0.0, until - time.monotonic()))
             except queue.Empty:
                 return group
 

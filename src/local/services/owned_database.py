@@ -26,12 +26,11 @@ class OwnedDatabase(Database):
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return `work(connection)` after its commit."""
+        return await self.run(self._owned(work))
 
-        def owned(db: sqlite3.Connection) -> T:
-            self._check_owner(db)
-            return work(db)
-
-        return await self.run(owned)
+    async def write_with_others(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """As `write`, in the commit of whatever else is done within a twentieth of a second."""
+        return await self.run_with_others(self._owned(work))
 
     async def erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """As `write`, and afterwards what `work` has deleted is in no file, the write-ahead log included."""
@@ -54,6 +53,13 @@ class OwnedDatabase(Database):
         connection.execute("INSERT OR REPLACE INTO ownership VALUES (?, ?)", (self._role, self._token))
         connection.execute("COMMIT")
         self._wipe_log(connection)
+
+    def _owned(self, work: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
+        def owned(db: sqlite3.Connection) -> T:
+            self._check_owner(db)
+            return work(db)
+
+        return owned
 
     def _check_owner(self, db: sqlite3.Connection) -> None:
         sql = "SELECT 1 FROM ownership WHERE role = ? AND token = ?"

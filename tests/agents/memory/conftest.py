@@ -10,11 +10,10 @@ from agent_stage.door import SECONDS
 from agent_stage.served import Served
 from agent_stage.stage import Stage
 
-from local.agents import leases
+from local.agents import leases, quiet_period
 from local.agents.answering.outcomes import response_id
-from local.agents.memory import MemoryAgent
-from local.agents.remembering.config import MemoryConfig
-from local.agents.remembering.embedding import EmbeddingChoice
+from local.agents.memory import MemoryAgent, MemoryConfig
+from local.agents.remembering.embedding_choice import EmbeddingChoice
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.memory_messages import MemoryRequest, MemoryResult
 from local.protocol.message import Message
@@ -74,4 +73,5 @@ class Remembering:
 def remembering(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Remembering:
     monkeypatch.setattr(leases, "ALONE_SECONDS", 0.0)  # there is no arbiter to wait for
     monkeypatch.setattr(leases, "BEAT_SECONDS", 0.001)
+    monkeypatch.setattr(quiet_period, "QUIET_SECONDS", 0.0)
     return Remembering(stage)

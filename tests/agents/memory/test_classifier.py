@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from agent_stage.stage import Stage
 
-from local.agents.memory import MemoryAgent
+from local.agents.memory import MemoryAgent, MemoryConfig
 from local.agents.remembering import classifier
-from local.agents.remembering.config import MemoryConfig
 from local.config_models import Endpoint, ModelsConfig, Routing
 from local.errors import ModelError
 from local.protocol.memory_messages import MemoryClassified, MemoryIngested, UserFacts

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.remembering.exchange import exchange_of
+from local.agents.remembering.records import exchange_of
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolCallRecord
 from local.services.engrams.engram import Origin

@@ -44,11 +44,10 @@ async def test_exchanges_are_classified_oldest_first_and_those_of_other_responde
     for each in (exchange("Zero", respondent_id="B"), first, second):
         await service.ingest(each)
     for expected in (first, second):
-        pending = await service.unclassified()
-        assert pending is not None
+        (pending,) = await service.unclassified(1)
         assert pending.engram_id == expected.engram_id
         await service.classify(pending.engram_id, Classified(expected is first))
-    assert await service.unclassified() is None
+    assert await service.unclassified(1) == []
     status = await service.status()
     assert (status.unclassified, status.unparsed) == (0, 1)
 

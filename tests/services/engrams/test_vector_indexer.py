@@ -57,8 +57,8 @@ async def assert_complete(service: EngramService) -> None:
 async def assert_every_vector_is_indexed(service: EngramService) -> None:
     await service.settled()
     assert (await service.status()).pending == 0
-    assert service._keeper._index is not None
-    assert service._keeper._index.keys() == await service._store.read(vectors.keys)
+    assert service._indexer._index is not None
+    assert service._indexer._index.keys() == await service._store.read(vectors.keys)
 
 
 async def test_an_index_is_used_again_without_embedding_anything(opened: Opened, kept: Path, embedder: Any) -> None:
@@ -83,7 +83,7 @@ async def test_a_broken_index_ends_as_a_complete_one(
     async with opened() as service:
         many = [exchange(f"stone{number % 97} river{number % 89}") for number in range(1100)]
         await service._store.write(lambda db: [record.ingest(db, each) for each in many])
-        service._keeper.wake()  # with so many Chroma writes its graph to the disk
+        service._indexer.wake()  # with so many Chroma writes its graph to the disk
         await service.settled()
     damage_all(files_in(kept, pattern), damage)
     async with opened() as service:
@@ -154,7 +154,7 @@ async def test_an_index_that_breaks_while_it_is_searched_is_rebuilt(
 ) -> None:
     async with opened() as service:
         await service.settled()
-        broken = service._keeper._index
+        broken = service._indexer._index
 
         def fail(user_id: str, vector: Any, limit: int) -> list[str]:
             raise IndexBroken("out of order")
@@ -164,7 +164,7 @@ async def test_an_index_that_breaks_while_it_is_searched_is_rebuilt(
         assert [hit.engram.query for hit in result.hits] == ["My coffee is black"]
         assert result.degraded == ("out of order",)
         await assert_complete(service)
-        assert service._keeper._index is not broken
+        assert service._indexer._index is not broken
 
 
 async def test_the_index_leaves_no_reports_and_reads_no_settings_of_a_directory(
@@ -174,7 +174,7 @@ async def test_the_index_leaves_no_reports_and_reads_no_settings_of_a_directory(
     monkeypatch.chdir(tmp_path)
     async with opened() as service:
         await service.settled()
-        settings = service._keeper._index._client.get_settings()  # type: ignore[union-attr]
+        settings = service._indexer._index._client.get_settings()  # type: ignore[union-attr]
         assert (settings.anonymized_telemetry, settings.allow_reset, settings.is_persistent) == (False, False, True)
 
 

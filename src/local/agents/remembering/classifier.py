@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from enum import StrEnum
 from functools import partial
+from typing import Final
 
 from local.agents.leases import Leases
-from local.agents.remembering.classification_table import TABLE, Action, State
 from local.agents.remembering.records import fact_records
 from local.bus.bus import Bus
 from local.errors import ModelError, NotOnRecord, StoreFailed
 from local.models.chat import ChatModel, ContentDelta
 from local.protocol.envelope import Trace
 from local.protocol.memory_messages import MemoryClassified
-from local.protocol.messages import AgentTransition
-from local.runtime.machine import Machine
+from local.runtime.machine import Machine, Table
+from local.runtime.transition_log import TransitionLog
 from local.services.classifying import prompt
 from local.services.classifying.grounding import decide
 from local.services.classifying.prompt import UnreadableReply, read
@@ -29,15 +30,78 @@ from local.services.engrams.words import own_words
 log = logging.getLogger(__name__)
 
 CALLS = 3  # of the model for one exchange: the first, and two more where the reply cannot be read
+BATCH = 32  # exchanges that are taken from the store together
+STORE_SECONDS = 0.5  # what the model has decided waits so long at most for more to be stored with it
+HOLD_SECONDS = 0.1  # a model that takes longer is seen at work
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 MAX_TOKENS = 1_000  # of a reply; a small model may not find the end by itself
+
+
+class ClassificationState(StrEnum):
+    """What the classification of one exchange is doing."""
+
+    IDLE = "IDLE"
+    CLASSIFYING = "CLASSIFYING"
+    STORING = "STORING"
+
+
+class ClassificationAction(StrEnum):
+    """What can happen to it."""
+
+    BEGIN = "BEGIN"
+    RETRY = "RETRY"  # a reply could not be read
+    DECIDE = "DECIDE"  # one could, or none of them
+    STORED = "STORED"
+    FAIL = "FAIL"  # the exchange stays in line
+
+
+CLASSIFICATION_TABLE: Final[Table[ClassificationState, ClassificationAction]] = {
+    ClassificationState.IDLE: {
+        ClassificationAction.BEGIN: ClassificationState.CLASSIFYING,
+    },
+    ClassificationState.CLASSIFYING: {
+        ClassificationAction.RETRY: ClassificationState.CLASSIFYING,
+        ClassificationAction.DECIDE: ClassificationState.STORING,
+        ClassificationAction.FAIL: ClassificationState.IDLE,
+    },
+    ClassificationState.STORING: {
+        ClassificationAction.STORED: ClassificationState.IDLE,
+        ClassificationAction.FAIL: ClassificationState.IDLE,
+    },
+}
+
+
+class _Classification:
+    """The work on one exchange: its machine, what was decided of it, and what was refused."""
+
+    def __init__(self, engram: Engram, bus: Bus) -> None:
+        # As the answer's own: what is said of it here goes from the record when its query or session does.
+        self.trace = Trace(engram.query_id, None, engram.session_id, engram.user_id)
+        self.engram = engram
+        self.transitions = TransitionLog(
+            lambda transition: bus.post(transition, self.trace), "memory", engram.query_id, hold_seconds=HOLD_SECONDS
+        )
+        self.machine = Machine(CLASSIFICATION_TABLE, ClassificationState.IDLE, self.transitions.note)
+        self.classified = Classified(False)
+        self.refused: tuple[str, ...] = ()
+
+    @contextmanager
+    def stays_in_line_on_error(self) -> Iterator[None]:
+        """Whatever is raised inside is a failure of this classification."""
+        try:
+            yield
+        except BaseException:
+            self.machine.advance(ClassificationAction.FAIL)
+            self.transitions.flush()
+            raise
 
 
 class Classifier:
     """Use `run` as a task. What it has not done when it ends is still in line when the next one begins.
 
     `signs_as` is the model's name for people where that is another. `told(user_id)` is called when facts of a
-    user may have changed. `problem` is the last one there was with the model, empty once it answers.
+    user may have changed, `moment` before it begins with what is new. `problem` is the last one there was with the
+    model, empty once it answers.
     """
 
     def __init__(
@@ -49,16 +113,14 @@ class Classifier:
         num_ctx: int,
         leases: Leases,
         told: Callable[[str], Awaitable[None]],
-        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        moment: Callable[[], Awaitable[object]],
         *,
         signs_as: str | None = None,
     ) -> None:
-        self._bus, self._engrams, self._leases, self._told, self._pause = bus, engrams, leases, told, pause
+        self._bus, self._engrams, self._leases, self._told, self._moment = bus, engrams, leases, told, moment
         self._model, self._model_name, self._signs_as = model, model_name, signs_as or model_name
         self._options = {"num_ctx": num_ctx, "temperature": 0, "num_predict": MAX_TOKENS}
         self._work = asyncio.Event()
-        self._subject: Engram | None = None
-        self._machine = Machine(TABLE, State.IDLE, self._tell_change)
         self.problem = ""
 
     def wake(self) -> None:
@@ -71,15 +133,16 @@ class Classifier:
         while True:
             self._work.clear()
             try:
-                engram = await self._engrams.unclassified()
-                if engram is None:
+                engrams = await self._engrams.unclassified(BATCH)
+                if not engrams:
                     await self._work.wait()
+                    await self._moment()
                     continue
-                await self._classify(engram)
+                await self._classify(engrams)
                 seconds = FIRST_PAUSE
             except (ModelError, StoreFailed) as error:
                 self._note(error)
-                await self._pause(seconds)
+                await asyncio.sleep(seconds)
                 seconds = min(2 * seconds, LONGEST_PAUSE)
 
     def _note(self, error: ModelError | StoreFailed) -> None:
@@ -87,21 +150,39 @@ class Classifier:
             log.warning("exchanges are not classified for now: %s", error)
         self.problem = str(error)
 
-    async def _classify(self, engram: Engram) -> None:
-        self._subject = engram
-        self._machine.advance(Action.BEGIN)
+    async def _classify(self, engrams: Sequence[Engram]) -> None:
+        """What was decided is stored as soon as a fact is in it, which the next prompt may need, or time is up."""
+        decided: list[_Classification] = []
+        store_at = 0.0
         try:
-            classified, refused = await self._decided(engram)
-            self._machine.advance(Action.DECIDE)
-            facts = await self._engrams.classify(engram.engram_id, classified)
-            self._machine.advance(Action.STORED)
-        except NotOnRecord:
-            self._machine.advance(Action.FAIL)  # it was deleted meanwhile
+            for engram in engrams:
+                work = _Classification(engram, self._bus)
+                await self._decide(work)
+                now = asyncio.get_running_loop().time()
+                store_at = store_at if decided else now + STORE_SECONDS
+                decided.append(work)
+                if work.classified.findings or now >= store_at:
+                    await self._store(decided)
+        finally:
+            await self._store(decided)
+
+    async def _store(self, decided: list[_Classification]) -> None:
+        """Store and tell what is in the list, in one commit, and empty it."""
+        works = decided.copy()
+        decided.clear()
+        await asyncio.gather(*map(self._store_one, works))
+        for user_id in {work.engram.user_id for work in works if work.classified.findings}:
+            await self._told(user_id)
+
+    async def _store_one(self, work: _Classification) -> None:
+        engram, classified = work.engram, work.classified
+        try:
+            with work.stays_in_line_on_error():
+                facts = await self._engrams.classify(engram.engram_id, classified)
+        except NotOnRecord:  # it was deleted meanwhile
             return
-        except BaseException:
-            self._machine.advance(Action.FAIL)
-            raise
-        self.problem = ""
+        work.machine.advance(ClassificationAction.STORED)
+        work.transitions.flush()
         message = MemoryClassified(
             engram_id=engram.engram_id,
             query_id=engram.query_id,
@@ -109,28 +190,35 @@ class Classifier:
             intent=classified.intent,
             entities=classified.entities,
             facts=fact_records(facts),
-            refused=refused,
+            refused=work.refused,
             model=self._signs_as,
         )
-        self._bus.post(message, _trace(engram))
-        await self._told(engram.user_id)
+        self._bus.post(message, work.trace)
 
-    async def _decided(self, engram: Engram) -> tuple[Classified, tuple[str, ...]]:
-        """What to note of an exchange, and what not, of that which the model says of the user's own words."""
-        own = own_words(engram.query)[: prompt.MAX_CHARACTERS]
-        if not own:
-            return Classified(True, "other"), ()
-        slots = list(dict.fromkeys(fact.slot for fact in await self._engrams.facts(engram.user_id)))
+    async def _decide(self, work: _Classification) -> None:
+        """Have the model say what to note of an exchange, and what not, by the user's own words."""
+        work.machine.advance(ClassificationAction.BEGIN)
+        with work.stays_in_line_on_error():
+            own = own_words(work.engram.query)[: prompt.MAX_CHARACTERS]
+            if own:
+                await self._ask_until_readable(work, own)
+            else:
+                work.classified = Classified(True, "other")
+        self.problem = ""
+        work.machine.advance(ClassificationAction.DECIDE)
+
+    async def _ask_until_readable(self, work: _Classification, own: str) -> None:
+        slots = list(dict.fromkeys(fact.slot for fact in await self._engrams.facts(work.engram.user_id)))
         unread: list[tuple[str, str]] = []
         while len(unread) < CALLS:
             asked = partial(self._ask, prompt.messages(own, slots, unread))
             reply = await self._leases.in_background(self._model_name, "classifier", asked)
             try:
-                return decide(read(reply), own, slots)
+                work.classified, work.refused = decide(read(reply), own, slots)
+                return
             except UnreadableReply as error:
                 unread.append((reply, str(error)))
-                self._machine.advance(Action.RETRY)
-        return Classified(False), ()
+                work.machine.advance(ClassificationAction.RETRY)
 
     async def _ask(self, messages: list[prompt.Json]) -> str:
         said: list[str] = []
@@ -140,15 +228,3 @@ class Classifier:
                 if isinstance(delta, ContentDelta):
                     said.append(delta.text)
         return "".join(said)
-
-    def _tell_change(self, before: State, action: Action, after: State) -> None:
-        assert self._subject is not None, "nothing changes before there is something to classify"
-        transition = AgentTransition(
-            agent="memory", query_id=self._subject.query_id, from_state=before, action=action, to_state=after
-        )
-        self._bus.post(transition, _trace(self._subject))
-
-
-def _trace(engram: Engram) -> Trace:
-    """As the answer's own: what is said of it here goes from the record when its query or session does."""
-    return Trace(engram.query_id, None, engram.session_id, engram.user_id)

@@ -172,11 +172,10 @@ class Classified:
     findings: tuple[FactFinding, ...] = ()
 
 
-def oldest_pending(db: sqlite3.Connection) -> Engram | None:
-    """The oldest exchange with the users' respondent that no model has looked at."""
-    sql = "SELECT * FROM engrams WHERE classified = 0 AND searchable ORDER BY number LIMIT 1"
-    row = db.execute(sql).fetchone()
-    return None if row is None else stored_engram(row)
+def oldest_pending(db: sqlite3.Connection, limit: int) -> list[Engram]:
+    """The oldest exchanges with the users' respondent that no model has looked at."""
+    sql = "SELECT * FROM engrams WHERE classified = 0 AND searchable ORDER BY number LIMIT ?"
+    return [stored_engram(row) for row in db.execute(sql, (limit,)).fetchall()]
 
 
 def note(db: sqlite3.Connection, engram_id: str, classified: Classified) -> list[StatedFact]:

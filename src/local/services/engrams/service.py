@@ -8,7 +8,7 @@ import logging
 import math
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -52,7 +52,7 @@ class EngramService:
         """`clock` gives seconds since 1970. Without an embedder words alone are searched until `use` brings one."""
         self._directory, self._clock = directory, clock
         self._store = EngramStore(directory)
-        self._keeper = VectorIndexer(self._store, directory / "vectors")
+        self._indexer = VectorIndexer(self._store, directory / "vectors")
         if embedder is not None:
             self.use(embedder)
         self._lexical = LexicalSearch()
@@ -64,21 +64,25 @@ class EngramService:
         except BaseException:
             self._lock.close()
             raise
-        self._keeping = asyncio.create_task(self._keeper.run(), name="vector keeper")
-        self._keeping.add_done_callback(_log_end)
+        self._indexing = asyncio.create_task(self._indexer.run(), name="vector indexer")
+        self._indexing.add_done_callback(_log_end)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._keeping.cancel()
-        await asyncio.wait([self._keeping])
+        self._indexing.cancel()
+        await asyncio.wait([self._indexing])
         await self._store.__aexit__(kind, error, trace)
         self._lock.close()
 
     def use(self, embedder: Embedder) -> None:
         """Search by meaning with this model. Vectors that another one has made are made anew."""
-        self._keeper.use(embedder)
+        self._indexer.use(embedder)
+
+    def embed_when(self, moment: Callable[[], Awaitable[object]]) -> None:
+        """Begin with what is new when the coroutine `moment` returns, instead of at once."""
+        self._indexer.moment = moment
 
     async def embedded_by(self) -> str:
         """The name of the model that has made the vectors there are; empty if there are none."""
@@ -90,7 +94,7 @@ class EngramService:
             return Ingested.NOT_KEPT
         ingested = await self._store.write(lambda db: record.ingest(db, exchange))
         if ingested is Ingested.NEW:
-            self._keeper.wake()
+            self._indexer.wake()
         return ingested
 
     async def search(self, user_id: str, question: str, *, limit: int = 5, not_session: str | None = None) -> Found:
@@ -101,7 +105,7 @@ class EngramService:
             by_meaning = group.create_task(self._by_meaning(user_id, question))
         lexical = by_words.result()
         keys, vector, degraded = by_meaning.result()
-        floor = math.inf if self._keeper.embedder is None else self._keeper.embedder.relevance_floor
+        floor = math.inf if self._indexer.embedder is None else self._indexer.embedder.relevance_floor
         now = self._clock()
 
         def answer(db: sqlite3.Connection) -> tuple[EngramHit, ...]:
@@ -145,7 +149,7 @@ class EngramService:
     async def grade(self, query_id: str, respondent_id: str, score: float | None) -> bool:
         """Note the critic's score, 1 to 5, None if it gave none; False if there is no such engram."""
         graded = engram_id(query_id, respondent_id)
-        return await self._store.write(lambda db: record.grade(db, graded, score, self._clock()))
+        return await self._store.write_with_others(lambda db: record.grade(db, graded, score, self._clock()))
 
     async def rate(self, query_id: str, respondent_id: str, sentiment: int | None, rated_at: float) -> bool:
         """Note the user's rating, 1 or -1, None for one withdrawn; False if a later one or no such engram is known."""
@@ -155,18 +159,18 @@ class EngramService:
     async def compare(self, query_id: str, respondent_id: str, winner: str) -> bool:
         """Note whose answer won when this one was compared, or "tie"; False if there is no such engram."""
         compared = engram_id(query_id, respondent_id)
-        return await self._store.write(lambda db: record.compare(db, compared, winner, self._clock()))
+        return await self._store.write_with_others(lambda db: record.compare(db, compared, winner, self._clock()))
 
-    async def unclassified(self) -> Engram | None:
+    async def unclassified(self, limit: int) -> list[Engram]:
         """The oldest of the users' exchanges that no model has looked at yet."""
-        return await self._store.read(facts.oldest_pending)
+        return await self._store.read(lambda db: facts.oldest_pending(db, limit))
 
     async def classify(self, classified_id: str, classified: Classified) -> list[StatedFact]:
         """Note what a model made of an exchange, once, and the facts in it, which it returns.
 
         Raises `NotOnRecord` for an engram that has been deleted meanwhile.
         """
-        return await self._store.write(lambda db: facts.note(db, classified_id, classified))
+        return await self._store.write_with_others(lambda db: facts.note(db, classified_id, classified))
 
     async def supersede(self, statement: Statement) -> StatedFact:
         """Store a fact in place of what its slot said before. Raises `UntrustedFact` for another's word."""
@@ -208,12 +212,12 @@ class EngramService:
             record.delete(db, record.row_of(db, user_id, engram_id)["query_id"], self._clock())
 
         await self._store.erase(work)
-        self._keeper.wake()
+        self._indexer.wake()
 
     async def delete_session(self, session_id: str) -> int:
         """Remove all exchanges of a session, whoever's, as `delete` does; returns how many engrams that were."""
         count = await self._store.erase(lambda db: record.delete_session(db, session_id, self._clock()))
-        self._keeper.wake()
+        self._indexer.wake()
         return count
 
     async def repeated_in(self, user_id: str, engram_id: str) -> tuple[str, ...]:
@@ -238,29 +242,36 @@ class EngramService:
 
     async def settled(self) -> None:
         """Wait until all that is stored can be found by its meaning and nothing deleted is in any file."""
-        await self._keeper.settled()
+        await self._indexer.settled()
+
+    async def changes_of_status(self) -> AsyncIterator[MemoryStatus]:
+        """How it is, and again whenever that may have changed since."""
+        while True:
+            self._store.changed.clear()
+            yield await self.status()
+            await self._store.changed.wait()
 
     async def status(self) -> MemoryStatus:
         """How it is."""
         pending, unclassified, unparsed, deletions = await self._store.read(counts)
-        keeper = self._keeper
-        model = "" if keeper.embedder is None else keeper.embedder.name
-        return MemoryStatus(keeper.state, keeper.trouble, model, pending, unclassified, unparsed, deletions)
+        indexer = self._indexer
+        model = "" if indexer.embedder is None else indexer.embedder.name
+        return MemoryStatus(indexer.state, indexer.trouble, model, pending, unclassified, unparsed, deletions)
 
     async def _by_words(self, user_id: str, question: str) -> list[LexicalHit]:
         return await self._store.read(lambda db: self._lexical.search(db, user_id, question))
 
     async def _by_meaning(self, user_id: str, question: str) -> tuple[list[str], Vector | None, tuple[str, ...]]:
         """Keys, the question's vector, and what could not be searched."""
-        embedder = self._keeper.embedder
-        if self._keeper.state is IndexerState.EMPTY:
+        embedder = self._indexer.embedder
+        if self._indexer.state is IndexerState.EMPTY:
             return [], None, ()
-        if embedder is None or self._keeper.state is not IndexerState.READY:
-            return [], None, (self._keeper.trouble or "the index of meanings is not ready yet",)
+        if embedder is None or self._indexer.state is not IndexerState.READY:
+            return [], None, (self._indexer.trouble or "the index of meanings is not ready yet",)
         try:
             async with asyncio.timeout(EMBED_SECONDS):
                 vector = (await embedder.embed_queries([question]))[0]
-            return await self._keeper.search(user_id, vector, CANDIDATES), vector, ()
+            return await self._indexer.search(user_id, vector, CANDIDATES), vector, ()
         except TimeoutError:
             return [], None, (f"{embedder.name} did not embed the question within {EMBED_SECONDS:g} s",)
         except (ModelError, IndexBroken) as error:
@@ -282,7 +293,7 @@ def _locked(directory: Path) -> IO[str]:
     return lock
 
 
-def _log_end(keeping: asyncio.Task[None]) -> None:
+def _log_end(indexing: asyncio.Task[None]) -> None:
     with suppress(asyncio.CancelledError):
-        if error := keeping.exception():
+        if error := indexing.exception():
             log.error("the vector index is no longer kept: %s", error)

@@ -173,6 +173,7 @@ class EngramStore:
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE_NAME
         self._database = OwnedDatabase(self._path, MIGRATIONS)
+        self.changed = asyncio.Event()  # set by every write, for one that wants to know
 
     async def __aenter__(self) -> Self:
         await self._database.__aenter__()
@@ -195,8 +196,18 @@ class EngramStore:
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return `work(connection)` after its commit."""
-        return await self._database.write(work)
+        value = await self._database.write(work)
+        self.changed.set()
+        return value
+
+    async def write_with_others(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """As `write`, in the commit of whatever else is written within a twentieth of a second."""
+        value = await self._database.write_with_others(work)
+        self.changed.set()
+        return value
 
     async def erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """As `write`, and afterwards what `work` has deleted is in no file, the write-ahead log included."""
-        return await self._database.erase(work)
+        value = await self._database.erase(work)
+        self.changed.set()
+        return value

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import partial
@@ -35,11 +35,13 @@ class IndexerState(StrEnum):
 
 
 class VectorIndexer:
-    """The one that writes vectors. `run` is its life; `wake` tells it that there may be work."""
+    """The one that writes vectors. `run` is its life; `wake` tells it that there may be work, which begins when the
+    coroutine `moment` returns."""
 
     def __init__(self, store: EngramStore, directory: Path) -> None:
         self._store, self._directory = store, directory
         self.embedder: Embedder | None = None
+        self.moment: Callable[[], Awaitable[object]] = _now
         self._chosen = asyncio.Event()
         self._index: ChromaIndex | None = None
         self._work, self._settled = asyncio.Event(), asyncio.Event()
@@ -92,7 +94,9 @@ class VectorIndexer:
                 except (IndexBroken, ModelError, StoreFailed) as error:
                     self._fail(error)
                     seconds = RETRY_SECONDS
+                self._store.changed.set()  # as its state may have
                 await self._wait_for_work(seconds)
+                await self.moment()
         finally:
             await self._close()
 
@@ -115,7 +119,7 @@ class VectorIndexer:
         state = await self._store.read(vectors.state)
         if state.has_remains:
             await self._rebuild(state.deletions)
-        while await self._embed_some():
+        while await self._embed_some() == _BATCH:
             pass
 
     async def _remove_index(self) -> None:
@@ -217,6 +221,10 @@ class VectorIndexer:
         for path in self._directory.glob("*"):
             if path.name != generation:
                 shutil.rmtree(path, ignore_errors=True)
+
+
+async def _now() -> None:
+    """The moment for work is at once."""
 
 
 def _opened(path: Path) -> tuple[ChromaIndex, set[str]]:

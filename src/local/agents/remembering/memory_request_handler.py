@@ -1,4 +1,4 @@
-"""Answers what others want of the memory."""
+"""Answers requests of others to the memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from local.protocol.messages import ErrorInfo
 from local.services.engrams.service import EngramService
 
 
-class MemoryDesk:
+class MemoryRequestHandler:
     """Everything is asked on behalf of one user, who sees nothing of the others'. `told(user_id)` is called when what a
     user has pinned may have changed."""
 

@@ -12,8 +12,8 @@ import pytest
 from agent_stage.scripted_model import ScriptedModel
 
 from local.agents.leases import Leases
-from local.agents.remembering import embedding
-from local.agents.remembering.embedding import EmbeddingChoice
+from local.agents.remembering import embedding_choice
+from local.agents.remembering.embedding_choice import EmbeddingChoice
 from local.errors import ModelError
 from local.services.engrams.engram import EngramDraft
 from local.services.engrams.service import EngramService
@@ -66,7 +66,7 @@ async def test_a_server_whose_vectors_mean_nothing_is_not_asked(model: Embedding
 async def test_a_server_that_is_late_is_waited_for_if_the_vectors_are_its_own(
     model: EmbeddingModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: Any
 ) -> None:
-    monkeypatch.setattr(embedding, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(embedding_choice, "RETRY_SECONDS", 0.01)
     async with EngramService(tmp_path) as engrams:
         await chosen(model, engrams)
         await engrams.ingest(EngramDraft("q", "s", "ann", "I like zebras", "So do I", 1.0))

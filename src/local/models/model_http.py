@@ -42,7 +42,7 @@ class ModelHttp:
     ) -> None:
         self.errors = errors
         server = self._server = errors.server
-        self._headers = {**_HEADERS, **headers}
+        self._headers = httpx.Headers({**_HEADERS, **headers})
         # Loading certificates takes 25 ms, and plain http has no use for them.
         verify = server.startswith("https:")
         # A larger keep-alive pool costs quadratic work; how many are in use at once is the caller's to bound.
@@ -124,7 +124,9 @@ class StreamedAnswer:
 
     def __init__(self, response: httpx.Response, wait: _Wait) -> None:
         self.content_type: str = response.headers.get("Content-Type", "no content type")
-        self._reads = response.aiter_bytes()
+        # Without httpx's layers for compression, which is not asked for, each piece takes 17 µs less [m].
+        stream = response.stream if "Content-Encoding" not in response.headers else None
+        self._reads = aiter(stream if isinstance(stream, httpx.AsyncByteStream) else response.aiter_bytes())
         self._wait = wait
 
     def allow(self, seconds: float) -> None:

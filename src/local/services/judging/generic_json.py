@@ -28,34 +28,36 @@ _SAID = {
 }
 
 
-def absolute(case: Case, rubric: Rubric) -> JudgePrompt:
-    """Ask for a score of one answer."""
-    data = (("Question", quoted(case.query)), *context(case.evidence), ("Answer", quoted(case.answer)))
-    schema = _schema("score", {"type": "integer", "enum": list(_SCORES)})
-    return _prompt((_ABSOLUTE, *rules(case.evidence)), data, rubric, schema)
+class GenericJson:
+    """Any model that can follow a JSON Schema."""
 
+    def absolute(self, case: Case, rubric: Rubric) -> JudgePrompt:
+        """See `Profile`."""
+        data = (("Question", quoted(case.query)), *context(case.evidence), ("Answer", quoted(case.answer)))
+        schema = _schema("score", {"type": "integer", "enum": list(_SCORES)})
+        return _prompt((_ABSOLUTE, *rules(case.evidence)), data, rubric, schema)
 
-def relative(pair: Pair, rubric: Rubric) -> JudgePrompt:
-    """Ask which of two answers is better."""
-    answers = (("Answer A", quoted(pair.answer_a)), ("Answer B", quoted(pair.answer_b)))
-    data = (("Question", quoted(pair.query)), *context(pair.evidence), *answers)
-    schema = _schema("winner", {"type": "string", "enum": list(_WINNERS)})
-    return _prompt((_RELATIVE, *rules(pair.evidence)), data, rubric, schema)
+    def relative(self, pair: Pair, rubric: Rubric) -> JudgePrompt:
+        """See `Profile`."""
+        answers = (("Answer A", quoted(pair.answer_a)), ("Answer B", quoted(pair.answer_b)))
+        data = (("Question", quoted(pair.query)), *context(pair.evidence), *answers)
+        schema = _schema("winner", {"type": "string", "enum": list(_WINNERS)})
+        return _prompt((_RELATIVE, *rules(pair.evidence)), data, rubric, schema)
 
+    def read_score(self, generated: str) -> Reading[int] | None:
+        """The score in the last object of the reply: a whole number from 1 to 5, or a string that is one."""
+        verdict = _last_object(generated)
+        said = verdict.get("score")
+        meant = [score for score in _SCORES if said == str(score) or (said == score and said is not True)]
+        return _reading(generated, verdict, "score", meant[0]) if meant else None
 
-def read_score(generated: str) -> Reading[int] | None:
-    """The score in the last object of the reply: a whole number from 1 to 5, or a string that is one."""
-    verdict = _last_object(generated)
-    said = verdict.get("score")
-    meant = [score for score in _SCORES if said == str(score) or (said == score and said is not True)]
-    return _reading(generated, verdict, "score", meant[0]) if meant else None
-
-
-def read_winner(generated: str) -> Reading[str] | None:
-    """The winner, `A` or `B`, in the last object of the reply."""
-    verdict = _last_object(generated)
-    winner = verdict.get("winner")
-    return _reading(generated, verdict, "winner", winner) if isinstance(winner, str) and winner in _WINNERS else None
+    def read_winner(self, generated: str) -> Reading[str] | None:
+        """The winner, `A` or `B`, in the last object of the reply."""
+        verdict = _last_object(generated)
+        winner = verdict.get("winner")
+        return (
+            _reading(generated, verdict, "winner", winner) if isinstance(winner, str) and winner in _WINNERS else None
+        )
 
 
 def _reading(generated: str, verdict: Mapping[str, Any], key: str, value: Any) -> Reading[Any]:

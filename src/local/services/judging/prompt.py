@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from local.services.judging.neutral import MARGIN, quoted
 from local.services.judging.rubric import Rubric
@@ -73,14 +73,24 @@ class Reading(Generic[T_co]):
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Protocol):
     """How one kind of judge is asked and understood. A reader gets the generated text alone; None is "unparsed"."""
 
-    absolute: Callable[[Case, Rubric], JudgePrompt]
-    relative: Callable[[Pair, Rubric], JudgePrompt]
-    read_score: Callable[[str], Reading[int] | None]
-    read_winner: Callable[[str], Reading[str] | None]
+    def absolute(self, case: Case, rubric: Rubric) -> JudgePrompt:
+        """Ask for a score of one answer."""
+        ...
+
+    def relative(self, pair: Pair, rubric: Rubric) -> JudgePrompt:
+        """Ask which of two answers is better."""
+        ...
+
+    def read_score(self, generated: str) -> Reading[int] | None:
+        """The score, 1 to 5."""
+        ...
+
+    def read_winner(self, generated: str) -> Reading[str] | None:
+        """`A` or `B`, the response that is better."""
+        ...
 
 
 def rules(evidence: Sequence[Evidence]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ class _Open:
 
 
 def to_openai(messages: Sequence[Json], dialect: Dialect) -> list[Json]:
-    """The same conversation for /v1/chat/completions.
+    """The conversation as /v1/chat/completions takes it.
 
     Strict servers refuse a call without a result, a result without its call, and ids that are long (OpenAI: 40
     characters) or not nine letters and digits (Mistral). So each call gets an id made of its place in the

@@ -108,11 +108,11 @@ class EffectStore:
         return await self._forget("session_id", session_id)
 
     async def forget_query(self, query_id: str) -> int:
-        """The same of one query."""
+        """Remove how the calls of a query ended, for good; that they began stays. Returns how many there were."""
         return await self._forget("query_id", query_id)
 
     async def _forget(self, what: str, key: str) -> int:
-        """Also of calls that are in hand: what they record afterwards is not kept."""
+        """Forget ended and running calls: what the latter record afterwards is not kept."""
         sql = f"UPDATE effects SET outcome = ? WHERE {what} = ?"
         return await self._database.erase(lambda db: db.execute(sql, (FORGOTTEN, key)).rowcount)
 

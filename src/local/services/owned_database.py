@@ -33,7 +33,7 @@ class OwnedDatabase(Database):
         return await self.run_with_others(self._owned(work))
 
     async def erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `write`, and afterwards what `work` has deleted is in no file, the write-ahead log included."""
+        """Return `work(connection)` once what it deletes is in no file any more, the write-ahead log included."""
 
         def wiped(db: sqlite3.Connection) -> T:
             self._is_log_to_be_wiped = True

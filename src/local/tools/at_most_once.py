@@ -19,18 +19,18 @@ DELETED = ToolError("this call was made before; how it ended was deleted, and it
 
 
 def key_of(request: ToolRequest) -> str:
-    """The same for every request of one call, whoever repeats it; two respondents count their calls alike."""
+    """The key of a call, equal in every request that repeats it; two respondents count their calls alike."""
     return f"{request.respondent_id} {request.call_id}"
 
 
 def asked_of(request: ToolRequest) -> str:
-    """The same for requests that ask for the same; a digest, so that the record holds no arguments."""
+    """A digest of what a request asks for; the record holds no arguments."""
     asked = json.dumps([request.tool, request.args], sort_keys=True)
     return hashlib.sha256(asked.encode()).hexdigest()
 
 
 def on_record(request: ToolRequest, known: StoredEffect) -> ToolResult:
-    """The result of a call that has begun before and is not in hand: as it was recorded, or that nobody knows.
+    """The result of a call that has begun before and is not running: as it was recorded, or that nobody knows.
 
     Raises `ToolError` (conflict) if another call was made under its id.
     """
@@ -62,7 +62,7 @@ class AtMostOnce:
 
     def __init__(self, store: EffectStore) -> None:
         self.store = store
-        self._in_hand: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._in_flight: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(
         self,
@@ -78,7 +78,7 @@ class AtMostOnce:
         (store_failed, store_full); `StoreFenced` in a process that another one has replaced.
         """
         key = key_of(request)
-        async with self._in_hand.setdefault(key, asyncio.Lock()):  # a repeat waits, and finds the result on record
+        async with self._in_flight.setdefault(key, asyncio.Lock()):  # a repeat waits, and finds the result on record
             try:
                 known = await self.store.begin(EffectCall(key, asked_of(request), request.query_id, session_id))
             except StoreFailed as error:

@@ -67,7 +67,7 @@ def recollect(query: str, found: MemoryResult, facts: Iterable[FactRecord], now:
 
 
 def _engrams_of(hit: RecalledEngram) -> tuple[str, ...]:
-    """Itself, and those that say what it says that holds no more."""
+    """The engram itself, and those of the facts in it that hold no more."""
     return (hit.engram_id, *(engram_id for fact in hit.outdated for engram_id in fact.engram_ids))
 
 

@@ -140,14 +140,14 @@ class Tool(Participant):
 
     @classmethod
     def handlers(cls) -> Iterator[Handles]:
-        """Also what is deleted, if the tool keeps a record; nothing of that is missed."""
+        """The handlers, with durable ones for deletions if the tool keeps a record."""
         yield from super().handlers()
         if cls.effect == "write":
             yield Handles(SessionDeleted, "forget_session", 1, durable=f"tool_{cls.name}")
             yield Handles(MemoryDeleted, "forget_query", 1, durable=f"tool_{cls.name}")
 
     def subject_of(self, message: type[Message]) -> str:
-        """Requests for this tool alone."""
+        """The subject of a message: of requests, those for this tool alone."""
         return message.subject + self.name if message is ToolRequest else message.subject
 
     async def announce(self) -> None:
@@ -180,7 +180,7 @@ class Tool(Participant):
             await self._effects.store.forget_session(deleted.deleted_session_id)
 
     async def forget_query(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
-        """The same of one query."""
+        """What the calls of one query brought is not on record any more."""
         if self._effects is not None:
             await self._effects.store.forget_query(deleted.query_id)
 

@@ -42,7 +42,7 @@ class ChunkedReply:
         )
 
     def without_thinking(self) -> ChunkedReply:
-        """The same for a request that turned thinking off."""
+        """The reply to a request that turned thinking off."""
         return replace(self, thinking=())
 
     def limited(self, tokens: int) -> ChunkedReply:

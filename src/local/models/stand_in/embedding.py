@@ -46,7 +46,7 @@ def embedded(stand_in: StandIn, body: Json) -> Json:
 
 
 def embeddings(stand_in: StandIn, asked: IncomingRequest) -> Response:
-    """The older form: one `prompt`, one vector."""
+    """The older form of the route: one `prompt`, one vector."""
     _embedder(stand_in, asked.body)
     prompt = asked.body.get("prompt") or ""
     return JSONResponse({"embedding": vector_of(str(prompt)) if prompt else []})

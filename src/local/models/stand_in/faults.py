@@ -69,7 +69,7 @@ class InjectedFault(BaseModel):
     tokens: int = Field(2000, ge=1)
 
     def strikes(self, path: str, body: str) -> bool:
-        """Whether it concerns such a request."""
+        """Whether the fault concerns such a request."""
         return (path == self.path if self.path else path in GENERATING) and bool(re.search(self.match, body))
 
 
@@ -80,11 +80,11 @@ class FaultInjector:
         self._pending: list[InjectedFault] = []
 
     def add(self, fault: InjectedFault) -> None:
-        """Inject this one too."""
+        """Inject one more fault."""
         self._pending.append(fault)
 
     def clear(self) -> None:
-        """Inject nothing more."""
+        """Forget the faults still to be injected."""
         self._pending.clear()
 
     def take(self, path: str, body: str) -> tuple[InjectedFault, ...]:

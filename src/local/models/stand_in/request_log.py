@@ -66,7 +66,7 @@ class RequestLog:
         await self._until(lambda: not self._open)
 
     async def until_begun(self, requests: int) -> None:
-        """Wait until the log holds that many."""
+        """Wait until the log holds so many requests."""
         await self._until(lambda: len(self._records) >= requests)
 
     async def _until(self, reached: Callable[[], bool]) -> None:

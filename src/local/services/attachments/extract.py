@@ -49,7 +49,7 @@ def kind_of(name: str, data: bytes) -> str:
 
 
 def is_picture(media_type: str) -> bool:
-    """Whether it is for a model's eyes."""
+    """Whether a file of this type is for a model's eyes."""
     return media_type.startswith("image/")
 
 

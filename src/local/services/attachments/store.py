@@ -37,7 +37,7 @@ class Attachment:
 
     @property
     def is_picture(self) -> bool:
-        """Whether it is for a model's eyes."""
+        """Whether the file is for a model's eyes."""
         return is_picture(self.media_type)
 
 
@@ -65,7 +65,7 @@ class AttachmentStore:
         return self.read(attachment_id)[0]
 
     def read(self, attachment_id: str) -> tuple[Attachment, bytes]:
-        """The same and the bytes that were sent."""
+        """What is known of a file, and the bytes that were sent. Raises as `get` does."""
         if not _ID.fullmatch(attachment_id):
             raise AttachmentMissing(attachment_id)
         try:
@@ -87,7 +87,7 @@ class AttachmentStore:
             raise AttachmentMissing(attachment_id) from None
 
     def discard(self, attachment_ids: Iterable[str]) -> None:
-        """Remove those of these files that are there."""
+        """Remove these files, as far as they are there."""
         for attachment_id in attachment_ids:
             with suppress(AttachmentMissing):
                 self.delete(attachment_id)

@@ -58,7 +58,7 @@ class ChromaIndex:
             return list(collection.query(query_embeddings=[vector], n_results=limit, include=[])["ids"][0])
 
     def keys(self) -> set[str]:
-        """Everything that is in it."""
+        """The keys of all vectors in the index."""
         with self._guarded():
             return {key for each in self._collections.values() for key in each.get(include=[])["ids"]}
 
@@ -69,7 +69,7 @@ class ChromaIndex:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """One thread at a time, and every failure by its one name."""
+        """Let one thread in at a time, and turn every failure into `IndexBroken`."""
         try:
             with self._free:
                 yield

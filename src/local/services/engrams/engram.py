@@ -121,5 +121,5 @@ def engram_id(query_id: str, respondent_id: str) -> str:
 
 
 def slot_key(slot: str) -> str:
-    """The same for every way to write a slot."""
+    """The key of a slot, equal for every way to write it."""
     return " ".join(slot.casefold().split())

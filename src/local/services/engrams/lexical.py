@@ -168,7 +168,7 @@ def _rare(db: sqlite3.Connection, table: Language, weights: Mapping[str, float])
 
 
 def _idf(frequency: int, documents: int) -> float:
-    """As FTS5's bm25() weighs a word."""
+    """The weight of a word, as in FTS5's bm25()."""
     return max(math.log((documents - frequency + 0.5) / (frequency + 0.5)), 1e-6) if documents > frequency else 1e-6
 
 

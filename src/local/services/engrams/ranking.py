@@ -131,7 +131,7 @@ def _threshold(cosines: Sequence[float], relevance_floor: float) -> float:
 
 
 def _stands_out(candidate: Candidate, threshold: float) -> bool:
-    """Whether it is about what was asked, rather than merely closest; by its words alone while it has no vector."""
+    """Whether an engram is about what was asked, not merely closest; by its words alone while it has no vector."""
     enough = COVERAGE_FLOOR if candidate.cosine is None else CERTAIN_COVERAGE
     return (candidate.cosine or 0.0) >= threshold or (candidate.coverage or 0.0) >= enough
 

@@ -60,7 +60,7 @@ def pinned(db: sqlite3.Connection, user_id: str) -> list[Engram]:
 
 
 def pinning_users(db: sqlite3.Connection) -> list[str]:
-    """Those who have pinned something."""
+    """The users who have pinned something."""
     return [row["user_id"] for row in db.execute("SELECT DISTINCT user_id FROM engrams WHERE pinned").fetchall()]
 
 

@@ -115,7 +115,7 @@ class EngramService:
         return Found(await self._store.read(answer), degraded)
 
     async def get(self, user_id: str, engram_id: str) -> Engram:
-        """One engram."""
+        """One of a user's engrams."""
         return await self._store.read(lambda db: record.engram(db, user_id, engram_id))
 
     async def recent(self, user_id: str, *, limit: int = 50, before: float = EVER, before_id: str = "") -> list[Engram]:
@@ -198,7 +198,7 @@ class EngramService:
         return await self._store.read(lambda db: pinned.of_user(db, user_id))
 
     async def pinning_users(self) -> list[str]:
-        """Those who have pinned something."""
+        """The users who have pinned something."""
         return await self._store.read(record.pinning_users)
 
     async def delete(self, user_id: str, engram_id: str) -> None:
@@ -225,7 +225,7 @@ class EngramService:
         return await self._store.read(lambda db: record.repeated_in(db, user_id, engram_id))
 
     async def session_repeated_in(self, session_id: str) -> tuple[str, ...]:
-        """The same for all engrams of a session that is not deleted yet, without those of that session."""
+        """The engrams in other sessions that had recalled something of this one, which is not deleted yet."""
         return await self._store.read(lambda db: record.session_repeated_in(db, session_id))
 
     async def deletions(self) -> list[Deletion]:
@@ -252,7 +252,7 @@ class EngramService:
             await self._store.changed.wait()
 
     async def status(self) -> MemoryStatus:
-        """How it is."""
+        """How the memory is."""
         pending, unclassified, unparsed, deletions = await self._store.read(counts)
         indexer = self._indexer
         model = "" if indexer.embedder is None else indexer.embedder.name

@@ -207,7 +207,7 @@ class EngramStore:
         return value
 
     async def erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `write`, and afterwards what `work` has deleted is in no file, the write-ahead log included."""
+        """Return `work(connection)` once what it deletes is in no file any more, the write-ahead log included."""
         value = await self._database.erase(work)
         self.changed.set()
         return value

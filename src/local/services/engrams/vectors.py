@@ -81,7 +81,7 @@ def note_opening(db: sqlite3.Connection, value: int) -> None:
 
 
 def use_generation(db: sqlite3.Connection, generation: str, deletions: int) -> None:
-    """These are the index's files from now on; nothing is in them that was gone after `deletions` deletions."""
+    """Note the index's files from now on, in which nothing is that was gone after `deletions` deletions."""
     sql = "UPDATE vector_index SET generation = ?, deletions_built = ?, is_opening = 0"
     db.execute(sql, (generation, deletions))
 

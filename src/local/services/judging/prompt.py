@@ -37,7 +37,7 @@ class Pair:
     evidence: tuple[Evidence, ...] = ()
 
     def swapped(self) -> Pair:
-        """The same two in the other order."""
+        """The two answers in the other order."""
         return Pair(self.query, self.answer_b, self.answer_a, self.evidence)
 
 
@@ -60,7 +60,7 @@ class JudgePrompt:
     schema: Mapping[str, Any] | None = None
 
     def messages(self) -> list[dict[str, str]]:
-        """It as `ChatModel.chat` takes it."""
+        """The prompt as `ChatModel.chat` takes it."""
         return [{"role": "system", "content": self.system}, {"role": "user", "content": self.user}]
 
 

@@ -29,12 +29,12 @@ class Rubric(Settings):
     scores: tuple[Sentence, Sentence, Sentence, Sentence, Sentence]
 
     def text(self) -> str:
-        """It as the judges know it: the question in brackets, then `Score n: …`, each on a line."""
+        """The rubric as judges know it: the question in brackets, then `Score n: …`, each on a line."""
         return "\n".join([f"[{self.criteria}]", *(f"Score {n}: {text}" for n, text in enumerate(self.scores, 1))])
 
 
 class Rubrics(Settings):
-    """Those of `critic.yaml`: one for each kind of turn, and by their names those that tools ask for."""
+    """The rubrics of `critic.yaml`: one for each kind of turn, and by their names those that tools ask for."""
 
     knowledge: Rubric
     tools: Rubric

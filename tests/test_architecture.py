@@ -24,15 +24,35 @@ ARROWS: dict[str, set[str]] = {
     "journal.core": {"journal.core", "protocol"} | SHARED,
     "journal.store": {"journal.store", "journal.core", "services"} | SHARED,
     "journal.server": {"journal.server", "journal.core", "journal.store", "runtime", "bus", "protocol"} | SHARED,
-    "runtime": {"runtime", "journal.client", "bus", "protocol", "services"} | SHARED,
+    "runtime": {"runtime", "bus", "protocol", "services"} | SHARED,
     "models": {"models"} | SHARED,
     "services": {"services"} | SHARED,
     "queries": {"queries", "journal.client", "runtime", "bus", "protocol"} | SHARED,
     "agents": {"agents", "queries", "runtime", "journal.client", "bus", "protocol", "models", "services"} | SHARED,
-    "tools": {"tools", "queries", "runtime", "bus", "protocol", "models", "services"} | SHARED,
+    "tools": {"tools", "queries", "runtime", "protocol", "services"} | SHARED,
     "apps": {"apps", "agents", "tools", "queries", "journal.client", "journal.server", "runtime", "bus", "protocol"}
     | {"models"}
     | SHARED,
+}
+# Inside a part: which of its packages know which others. A package that is not here knows all of its part.
+INSIDE: dict[str, set[str]] = {
+    "agents.answering": {"agents", "agents.answering.context"},
+    "agents.answering.context": {"agents"},
+    "agents.grading": {"agents", "agents.answering.context"},
+    "agents.remembering": {"agents"},
+    "apps.api": {"apps", "apps.api.routes"},
+    "apps.api.routes": {"apps.api"},
+    "apps.doctor": {"apps"},
+    "apps.journal": {"apps", "apps.tap"},
+    "apps.tap": {"apps"},
+    "models.servers": set(),
+    "services.attachments": {"services.pages"},
+    "services.classifying": {"services.engrams"},
+    "services.embeddings": set(),
+    "services.engrams": {"services", "services.embeddings"},
+    "services.judging": set(),
+    "services.pages": set(),
+    "services.search": set(),
 }
 COMPOSITION_ROOT = Path("apps/run.py")
 JOURNAL_READER = (Path("apps/journal"), "local.journal.store.")  # a command that reads the file, whoever owns it
@@ -78,6 +98,33 @@ def wrong_arrows(path: Path, tree: ast.AST) -> Iterator[str]:
             yield f"{path}:{line}: only bus may import {top}"
         elif package == "protocol" and top in NOT_IN_PROTOCOL:
             yield f"{path}:{line}: protocol does no I/O and knows no loop: {top}"
+
+
+def package_of(module: str) -> str:
+    """The package below `local` in which a module lies; nothing for what does not exist."""
+    found = SOURCE.joinpath(*module.split(".")[1:])
+    if found.is_dir():
+        return ".".join(found.relative_to(SOURCE).parts)
+    return ".".join(found.relative_to(SOURCE).parts[:-1]) if found.with_suffix(".py").exists() else ""
+
+
+def wrong_arrows_inside(path: Path, tree: ast.AST) -> Iterator[str]:
+    """Imports of one file from other packages of its own part that are not allowed."""
+    package = ".".join(path.parts[:-1])
+    for module, line in imports(tree):
+        target = package_of(module)
+        is_own = target.partition(".")[0] == path.parts[0] and target != package
+        if package in INSIDE and is_own and target not in INSIDE[package]:
+            yield f"{path}:{line}: {package} must not import {module}"
+
+
+def arrows_in_use() -> Iterator[tuple[str, str]]:
+    """Every arrow that some import needs, between parts and between packages of a part."""
+    for path, tree in trees():
+        for module, _ in imports(tree):
+            if module.startswith("local.") and path != COMPOSITION_ROOT:
+                yield part_of(*path.parts), part_of(*module.split(".")[1:])
+                yield ".".join(path.parts[:-1]), package_of(module)
 
 
 def environment_readers(path: Path, tree: ast.AST) -> Iterator[str]:
@@ -136,6 +183,25 @@ def test_every_package_has_its_arrows() -> None:
 
 def test_arrows_point_one_way() -> None:
     report(fault for path, tree in trees() for fault in wrong_arrows(path, tree))
+
+
+def test_arrows_inside_a_part_are_those_of_the_table() -> None:
+    report(fault for path, tree in trees() for fault in wrong_arrows_inside(path, tree))
+
+
+def test_every_arrow_that_is_allowed_is_there() -> None:
+    used = set(arrows_in_use())
+    may_ask = {("agents", "queries"), ("tools", "queries")}  # so far only tests do
+    allowed = {(package, target) for package, targets in ARROWS.items() for target in targets - SHARED - {package}}
+    allowed |= {(package, target) for package, targets in INSIDE.items() for target in targets}
+    in_vain = sorted(allowed - used - may_ask)
+    report(f"{package} imports nothing of {target}: take the arrow out" for package, target in in_vain)
+
+
+def test_the_reader_of_the_journal_s_file_reads_it() -> None:
+    folder, read = JOURNAL_READER
+    modules = [module for path, tree in trees() if path.parent == folder for module, _ in imports(tree)]
+    assert any(module.startswith(read) for module in modules)
 
 
 def test_only_config_reads_the_environment() -> None:

@@ -25,7 +25,7 @@ from typing import Any
 import httpx
 
 import local
-from local.apps.participant import Part, serve
+from local.apps.participant import ParticipantSpec, serve
 from local.apps.run import API, JOURNAL
 from local.bus.address import BusAddress
 from local.bus.proxy import Proxy
@@ -130,7 +130,7 @@ async def system(folder: Path) -> AsyncIterator[str]:
         async with models, asyncio.TaskGroup() as tasks:
             for target in (JOURNAL, short_names()["generator"], API):
                 ready = asyncio.Event()
-                tasks.create_task(serve(Part(target, bus, resources, ()), stop, ready.set))
+                tasks.create_task(serve(ParticipantSpec(target, bus, resources, ()), stop, ready.set))
                 await asyncio.wait_for(ready.wait(), SECONDS)
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
             stop.set()

@@ -31,7 +31,7 @@ SECRETS = ("api_token", "brave_api_key", "tavily_api_key")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ParticipantSpec:
     """Everything that makes one participant: its class, where its settings come from, what it may use."""
 
     target: str  # "package.module:Class"
@@ -43,19 +43,19 @@ class Part:
     ollama_debug: bool = False
 
 
-def run(lifeline: Lifeline, part: Part) -> None:
+def run(lifeline: Lifeline, part: ParticipantSpec) -> None:
     """The supervisor's child: serve until SIGTERM."""
     asyncio.run(_run(lifeline, part))
 
 
-async def _run(lifeline: Lifeline, part: Part) -> None:
+async def _run(lifeline: Lifeline, part: ParticipantSpec) -> None:
     if part.ollama_debug:
         logging.getLogger("local.models").setLevel(logging.DEBUG)
     async with lifeline.serving() as stop:
         await serve(part, stop, lifeline.ready)
 
 
-async def serve(part: Part, stop: asyncio.Event, on_ready: Callable[[], object]) -> None:
+async def serve(part: ParticipantSpec, stop: asyncio.Event, on_ready: Callable[[], object]) -> None:
     """Make the participant and serve it until `stop` is set."""
     participant = make(part)
     bus = open_bus(participant.name, part.bus, part.resources.data_dir, journaled=participant.journaled)
@@ -89,7 +89,7 @@ def find_class(target: str, python_path: tuple[Path, ...] = ()) -> type[Particip
     return found
 
 
-def make(part: Part) -> Participant:
+def make(part: ParticipantSpec) -> Participant:
     """The participant, with its settings read and its services built. Raises `ConfigError`."""
     kind = find_class(part.target, part.python_path)
     variables = environment()

@@ -18,7 +18,7 @@ from setproctitle import setproctitle
 from local.apps.backend import ollama_url
 from local.apps.command_line import BusOption, ConfigDir, DataDir, LogLevel, exit_status, new_app
 from local.apps.overrides import overrides_for
-from local.apps.participant import Part, find_class, open_bus, serve
+from local.apps.participant import ParticipantSpec, find_class, open_bus, serve
 from local.apps.run_directory import NotRunning, RunDirectory
 from local.bus.address import BusAddress
 from local.config import SystemConfig, environment, layers_for, load_system, short_names
@@ -70,7 +70,7 @@ def participant(
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _part(name: str, addresses: str | None, directory: RunDirectory, layers: Sequence[Path]) -> Part:
+def _part(name: str, addresses: str | None, directory: RunDirectory, layers: Sequence[Path]) -> ParticipantSpec:
     system = load_system(layers, {}, environment())
     bus = _bus(addresses, directory, system)
     try:
@@ -92,7 +92,9 @@ def _part(name: str, addresses: str | None, directory: RunDirectory, layers: Seq
     if ":" not in target:
         known = suggestion(target, [*short_names(), "package.module:Class"])
         raise ConfigError(f"unknown participant {target!r}; {known}")
-    return Part(target, bus, resources, tuple(layers), system.python_path, overrides_for(target, system, {}, {}))
+    return ParticipantSpec(
+        target, bus, resources, tuple(layers), system.python_path, overrides_for(target, system, {}, {})
+    )
 
 
 def _bus(addresses: str | None, directory: RunDirectory, system: SystemConfig) -> BusAddress:
@@ -106,7 +108,7 @@ def _bus(addresses: str | None, directory: RunDirectory, system: SystemConfig) -
     )
 
 
-async def _run(part: Part, name: str) -> None:
+async def _run(part: ParticipantSpec, name: str) -> None:
     stop = asyncio.Event()
 
     def begin() -> None:
@@ -118,7 +120,7 @@ async def _run(part: Part, name: str) -> None:
     await serve(part, stop, begin)
 
 
-async def _refuse_second(part: Part, name: str) -> None:
+async def _refuse_second(part: ParticipantSpec, name: str) -> None:
     """Listen for as long as everybody alive needs to be heard. Raises `NameTaken`."""
     taken: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 

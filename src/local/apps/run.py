@@ -20,7 +20,7 @@ from local.apps.backend import Backend, choose_backend
 from local.apps.bus_port import require_free
 from local.apps.listener import listen, require_token
 from local.apps.overrides import GENERATOR, overrides_for, with_second_respondent
-from local.apps.participant import Part, open_bus
+from local.apps.participant import ParticipantSpec, open_bus
 from local.apps.run_directory import Facts, RunDirectory
 from local.apps.warm_up import PRELOAD
 from local.bus.address import BusAddress
@@ -62,7 +62,7 @@ class Flags:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SystemPlan:
     """Everything decided before the first process starts."""
 
     flags: Flags
@@ -98,7 +98,7 @@ def run(flags: Flags) -> int:
         require_free(bus)
         listener = _listen(system) if flags.api or not flags.headless else None
         shared = overrides_for(GENERATOR, system, flags.generator, {})
-        plan = Plan(
+        plan = SystemPlan(
             flags=flags,
             system=system,
             layers=tuple(layers),
@@ -117,7 +117,7 @@ def _listen(system: SystemConfig) -> socket.socket:
     return listener
 
 
-async def _supervise(plan: Plan, directory: RunDirectory) -> int:
+async def _supervise(plan: SystemPlan, directory: RunDirectory) -> int:
     stop = asyncio.Event()
     _when_asked_to_stop(stop.set)
     async with open_bus("supervisor", plan.bus, plan.data_dir) as bus, asyncio.TaskGroup() as tasks:
@@ -162,7 +162,7 @@ def _when_asked_to_stop(do: Callable[[], object]) -> None:
         asyncio.get_running_loop().add_signal_handler(number, do)
 
 
-def stages(plan: Plan) -> list[ChildSpec | list[ChildSpec]]:
+def stages(plan: SystemPlan) -> list[ChildSpec | list[ChildSpec]]:
     """The children in start order: the proxy first, then the model servers that we run, then everything that only needs
     the bus, side by side.
 
@@ -182,7 +182,7 @@ def stages(plan: Plan) -> list[ChildSpec | list[ChildSpec]]:
     return [proxy, *([servers] if servers else []), beside]
 
 
-def _model_server(plan: Plan, spec: ServerSpec) -> ChildSpec:
+def _model_server(plan: SystemPlan, spec: ServerSpec) -> ChildSpec:
     return ChildSpec(
         spec.name,
         "model",
@@ -194,7 +194,7 @@ def _model_server(plan: Plan, spec: ServerSpec) -> ChildSpec:
     )
 
 
-def _participant(plan: Plan, name: str, target: str) -> ChildSpec:
+def _participant(plan: SystemPlan, name: str, target: str) -> ChildSpec:
     is_api = target == API
     resources = Resources(
         data_dir=plan.data_dir,
@@ -206,7 +206,7 @@ def _participant(plan: Plan, name: str, target: str) -> ChildSpec:
     )
     system, flags = plan.system, plan.flags
     overrides = overrides_for(target, system, flags.generator, flags.respondent_b or {})
-    part = Part(target, plan.bus, resources, plan.layers, system.python_path, overrides, system.ollama_debug)
+    part = ParticipantSpec(target, plan.bus, resources, plan.layers, system.python_path, overrides, system.ollama_debug)
     outlives = target == JOURNAL  # what the others still have to say at their end is to be on record
     return ChildSpec(
         name,
@@ -219,7 +219,7 @@ def _participant(plan: Plan, name: str, target: str) -> ChildSpec:
     )
 
 
-def _facts(plan: Plan) -> Facts:
+def _facts(plan: SystemPlan) -> Facts:
     return Facts(
         pid=os.getpid(),
         publish_to=plan.bus.publish_to,
@@ -234,6 +234,6 @@ def _facts(plan: Plan) -> Facts:
     )
 
 
-def _greet(plan: Plan) -> None:
+def _greet(plan: SystemPlan) -> None:
     where = plan.api_url or "the bus only (no --api)"
     print(f"LoCAL2 is ready: {where}  model server: {plan.backend.name}  (Ctrl-C stops it)", file=sys.stderr)  # noqa: T201

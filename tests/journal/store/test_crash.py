@@ -10,7 +10,7 @@ import pytest
 from local.journal.store.entry import Appended, Entry
 from local.journal.store.high_water_mark import HighWaterMark
 from local.journal.store.recovery import DamageReport
-from local.journal.store.schema import State
+from local.journal.store.schema import JournalState
 from local.journal.store.store import JournalStore
 
 Journal = Any  # the class is in conftest.py, which no test can import
@@ -48,7 +48,7 @@ async def test_a_crash_at_any_commit_loses_nothing_and_is_no_damage(
         shutil.copytree(path.parent, case, ignore=shutil.ignore_patterns("*-shm"))
         instants.append((case / path.name, acknowledged))
 
-    def watched(mark: HighWaterMark, state: State) -> None:
+    def watched(mark: HighWaterMark, state: JournalState) -> None:
         keep_what_a_crash_would_leave()
         advance(mark, state)
         keep_what_a_crash_would_leave()

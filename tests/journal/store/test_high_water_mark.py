@@ -7,11 +7,11 @@ import pytest
 
 from local.errors import StoreDamaged
 from local.journal.store.high_water_mark import SLOT_BYTES, HighWaterMark, create_mark, read_mark
-from local.journal.store.schema import State
+from local.journal.store.schema import JournalState
 
 
-def state(changes: int) -> State:
-    return State(changes, 1, changes, False, bytes([changes]) * 16)
+def state(changes: int) -> JournalState:
+    return JournalState(changes, 1, changes, False, bytes([changes]) * 16)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from local.journal.store.entry import Appended, Entry
 from local.journal.store.high_water_mark import HighWaterMark, create_mark
 from local.journal.store.rebuild import UNKNOWN_TAIL
 from local.journal.store.recovery import DamageReport
+from local.journal.store.situation import TABLE, File, Look, Mark, Salvage, Situation
 from local.journal.store.store import JournalStore
 
 Journal = Any  # the class is in conftest.py, which no test can import
@@ -111,14 +113,34 @@ async def test_a_journal_in_the_place_of_another_is_noticed(journal: Journal, tm
         assert store.damage.reason == "its high-water mark belongs to another journal"
 
 
-async def test_a_newer_schema_is_moved_aside_and_not_a_crash_loop(
-    journal: Journal, tmp_path: Path, judge: Judge
+@pytest.mark.parametrize("sql", ["PRAGMA user_version=7", "CREATE TABLE later (x); PRAGMA user_version=3"])
+async def test_a_newer_schema_is_refused_and_left_alone(
+    journal: Journal, tmp_path: Path, judge: Judge, sql: str
 ) -> None:
     path = journal.put(tmp_path)
-    with_sqlite(path, "PRAGMA user_version=7")
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.executescript(sql)
+    with pytest.raises(StoreFailed, match="newer than this program"):
+        await JournalStore(path).__aenter__()
+    with_sqlite(path, "PRAGMA user_version=1")
+    assert await judge(path, journal.acknowledged) is None
+
+
+@pytest.mark.parametrize("version", [0, 3])
+async def test_a_version_with_a_flipped_bit_is_damage(
+    journal: Journal, tmp_path: Path, judge: Judge, version: int
+) -> None:
+    path = journal.put(tmp_path)
+    with_sqlite(path, f"PRAGMA user_version={version}")
     damage = await judge(path, journal.acknowledged)
     assert damage is not None
-    assert damage.reason == "its schema version is 7; this program knows 1 to 1"
+    assert damage.reason == f"its schema version is {version}; this program knows 1 to 1"
+    assert damage.in_doubt == ()
+
+
+def test_of_every_situation_one_row_of_the_table_holds() -> None:
+    for found in product(Salvage, File, Mark, Look):
+        assert sum(row.holds(Situation(*found)) for row in TABLE) == 1, found
 
 
 async def test_consumers_that_damage_took_get_everything_when_they_register(journal: Journal, tmp_path: Path) -> None:
@@ -181,7 +203,7 @@ async def test_what_is_no_damage_moves_nothing(
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr("local.journal.store.damage.sqlite3.connect", refused)
+        patched.setattr("local.services.database.sqlite3.connect", refused)
         with pytest.raises(StoreFailed, match="unable to open database file"):
             await JournalStore(path).__aenter__()
     assert await judge(path, journal.acknowledged) is None

@@ -13,9 +13,8 @@ import pytest
 from local.errors import StoreDamaged, StoreFull
 from local.journal.core.consumer_state import ConsumerChanges
 from local.journal.store.entry import Appended, Entry
-from local.journal.store.high_water_mark import HighWaterMark, read_mark
-from local.journal.store.recovery import mark_path
-from local.journal.store.schema import State
+from local.journal.store.high_water_mark import HighWaterMark, mark_path, read_mark
+from local.journal.store.schema import JournalState
 from local.journal.store.store import JournalStore
 
 MakeEntry = Callable[..., Entry]
@@ -91,7 +90,7 @@ async def test_a_row_that_changed_since_the_check_is_not_given_out(
 async def test_nothing_is_acknowledged_before_the_mark_is_written(
     path: Path, store: JournalStore, monkeypatch: pytest.MonkeyPatch, entry: MakeEntry
 ) -> None:
-    def fails(mark: HighWaterMark, state: State) -> None:
+    def fails(mark: HighWaterMark, state: JournalState) -> None:
         raise OSError(errno.ENOSPC, "no space")
 
     with monkeypatch.context() as patched:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from local.errors import StoreDamaged
-from local.journal.store.schema import COLUMNS, MIGRATIONS, State, read_state, rows
+from local.journal.store.schema import COLUMNS, MIGRATIONS, JournalState, read_state, rows
 from local.services.database import connect_read_only, naming_damage, store_failure
 
 TAIL = 20_000  # more entries than a WAL holds between two checkpoints
@@ -15,7 +15,7 @@ _MAGIC = b"SQLite format 3\0"
 Ranges = list[tuple[int, int]]
 
 
-def find_damage(path: Path, mark: State | None, *, in_full: bool) -> str | None:
+def find_damage(path: Path, mark: JournalState | None, *, in_full: bool) -> str | None:
     """What is wrong with the journal at `path`, in words; None when it is sound.
 
     `in_full` reads every page and every row (about 50 MB/s), otherwise the state and the last `TAIL` entries. Raises
@@ -58,7 +58,7 @@ def _fault_of_header(path: Path) -> str | None:
     return None
 
 
-def _fault(db: sqlite3.Connection, mark: State, *, in_full: bool) -> str | None:
+def _fault(db: sqlite3.Connection, mark: JournalState, *, in_full: bool) -> str | None:
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if not 1 <= version <= len(MIGRATIONS):
         return f"its schema version is {version}; this program knows 1 to {len(MIGRATIONS)}"

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from local.errors import StoreDamaged
-from local.journal.store.schema import DIGEST_BYTES, State
+from local.journal.store.schema import DIGEST_BYTES, JournalState
 
 SLOT_BYTES = 4096
 _MAGIC = b"L2MARK\0\1"
@@ -36,7 +36,7 @@ class HighWaterMark:
     ) -> None:
         self._file.close()
 
-    def advance(self, state: State) -> None:
+    def advance(self, state: JournalState) -> None:
         """Note that all of `state` may be acknowledged; it is on the disk when this returns. Raises `OSError`."""
         slot = 1 - self._slot  # never over the one that counts
         self._file.seek(slot * SLOT_BYTES)
@@ -45,7 +45,12 @@ class HighWaterMark:
         self._slot, self.state = slot, state
 
 
-def create_mark(path: Path, state: State) -> None:
+def mark_path(path: Path) -> Path:
+    """The high-water mark of the journal at `path`."""
+    return path.with_name(path.name + ".mark")
+
+
+def create_mark(path: Path, state: JournalState) -> None:
     """Write a new mark at `path`, whole or not at all."""
     half_made = path.with_name(path.name + ".new")
     with half_made.open("wb") as file:
@@ -56,7 +61,7 @@ def create_mark(path: Path, state: State) -> None:
     sync_folder(path.parent)
 
 
-def read_mark(path: Path) -> State | None:
+def read_mark(path: Path) -> JournalState | None:
     """What the mark at `path` says; None when there is none or neither slot is valid."""
     try:
         return _newest(path)[1]
@@ -74,7 +79,7 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _newest(path: Path) -> tuple[int, State]:
+def _newest(path: Path) -> tuple[int, JournalState]:
     content = path.read_bytes()
     found = [
         (slot, state)
@@ -86,15 +91,15 @@ def _newest(path: Path) -> tuple[int, State]:
     return max(found, key=lambda pair: pair[1].changes)
 
 
-def _packed(state: State) -> bytes:
+def _packed(state: JournalState) -> bytes:
     body = _FIELDS.pack(_MAGIC, *state)
     return body + hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()
 
 
-def _unpacked(slot: bytes) -> State | None:
+def _unpacked(slot: bytes) -> JournalState | None:
     body = slot[: _FIELDS.size]
     checksum = slot[_FIELDS.size : _FIELDS.size + _CHECKSUM_BYTES]
     if len(body) < _FIELDS.size or hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest() != checksum:
         return None
     magic, *fields = _FIELDS.unpack(body)
-    return State(*fields) if magic == _MAGIC else None
+    return JournalState(*fields) if magic == _MAGIC else None

@@ -13,7 +13,7 @@ from typing import Any
 from local.errors import StoreDamaged
 from local.journal.store.damage import Ranges, missing
 from local.journal.store.entries import bury
-from local.journal.store.schema import COLUMNS, MIGRATIONS, State, is_sound, put, write_state
+from local.journal.store.schema import COLUMNS, MIGRATIONS, JournalState, is_sound, put, write_state
 from local.services.database import connect_read_only, migrate, naming_damage
 
 UNKNOWN_TAIL = 2**20  # numbers skipped where nobody can say how many had been given out
@@ -23,12 +23,12 @@ UNKNOWN_TAIL = 2**20  # numbers skipped where nobody can say how many had been g
 class Built:
     """A new journal: its state, the number of entries in it, and the ranges of numbers that were lost just now."""
 
-    state: State
+    state: JournalState
     salvaged: int
     lost: Ranges
 
 
-def build_journal(path: Path, broken: Path | None, mark: State | None) -> Built:
+def build_journal(path: Path, broken: Path | None, mark: JournalState | None) -> Built:
     """Write a journal at `path`, over a half-made one, from what is sound in `broken`, which may be missing.
 
     `mark` is the broken one's high-water mark, None where it could not be read. The file is on the disk, complete and
@@ -53,15 +53,15 @@ def build_journal(path: Path, broken: Path | None, mark: State | None) -> Built:
     return built
 
 
-def _begin(db: sqlite3.Connection, mark: State | None, *, consumers_in_doubt: bool) -> Built:
+def _begin(db: sqlite3.Connection, mark: JournalState | None, *, consumers_in_doubt: bool) -> Built:
     """A journal without entries; a mark says what it should have held."""
     state = _state_after(mark, None, 0)._replace(consumers_in_doubt=consumers_in_doubt)
     return _finish(db, state, [], [])
 
 
-def _fill(db: sqlite3.Connection, source: sqlite3.Connection, mark: State | None) -> Built:
+def _fill(db: sqlite3.Connection, source: sqlite3.Connection, mark: JournalState | None) -> Built:
     consumers, has_all_consumers = sound_rows(source, "consumers")
-    found = next((State(*row[1:]) for row in sound_rows(source, "state")[0]), None)
+    found = next((JournalState(*row[1:]) for row in sound_rows(source, "state")[0]), None)
     state = _state_after(mark, found, highest_number(source))
     for row in consumers:
         put(db, "consumers", row)
@@ -80,9 +80,9 @@ def _fill(db: sqlite3.Connection, source: sqlite3.Connection, mark: State | None
     return _finish(db, state._replace(consumers_in_doubt=in_doubt), numbers, gaps)
 
 
-def _state_after(mark: State | None, found: State | None, highest: int) -> State:
+def _state_after(mark: JournalState | None, found: JournalState | None, highest: int) -> JournalState:
     """Numbering goes on behind everything that may have been given out."""
-    latest = max(state for state in (mark, found, State()) if state is not None)
+    latest = max(state for state in (mark, found, JournalState()) if state is not None)
     first = max(mark.first_number if mark else 1, found.first_number if found else 1)
     last = max(latest.last_number, 0 if found else highest)
     if mark is None:
@@ -90,7 +90,7 @@ def _state_after(mark: State | None, found: State | None, highest: int) -> State
     return latest._replace(changes=latest.changes + 1, first_number=first, last_number=last)
 
 
-def _finish(db: sqlite3.Connection, state: State, numbers: list[int], known_gaps: Ranges) -> Built:
+def _finish(db: sqlite3.Connection, state: JournalState, numbers: list[int], known_gaps: Ranges) -> Built:
     gaps = missing(numbers, state.first_number, state.last_number)
     for gap in gaps:
         put(db, "gaps", gap)

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from local.errors import StoreFailed
 from local.journal.store.damage import find_damage
-from local.journal.store.high_water_mark import HighWaterMark, create_mark, read_mark, sync_folder
+from local.journal.store.high_water_mark import HighWaterMark, create_mark, mark_path, read_mark, sync_folder
 from local.journal.store.rebuild import build_journal
-from local.journal.store.schema import State
+from local.journal.store.schema import JournalState
+from local.journal.store.situation import OpeningAction, Situation, decide
 from local.services.database import store_failure
 
 _FRESH, _REPORT, _REASON = "salvaged.db", "report.json", "reason.txt"
@@ -47,11 +49,6 @@ class DamageReport:
         )
 
 
-def mark_path(path: Path) -> Path:
-    """The high-water mark of the journal at `path`."""
-    return path.with_name(path.name + ".mark")
-
-
 def salvage(path: Path, reason: str) -> DamageReport:
     """Move the journal at `path` aside and put a fresh one with all that is sound in its place.
 
@@ -65,18 +62,14 @@ def salvage(path: Path, reason: str) -> DamageReport:
     return _proceed(path, folder)
 
 
-def resume_salvage(path: Path) -> DamageReport | None:
-    """Finish what a crash interrupted; None when there is nothing of the kind."""
-    for folder in _folders(path):
+def _interrupted(path: Path) -> Path | None:
+    """The folder of a salvage that a crash has interrupted."""
+    for folder in path.parent.glob(f"{path.name}.damaged-*"):
         is_begun = (folder / _REASON).exists()  # without it nothing has been moved yet
         is_done = (folder / _REPORT).exists() and not (folder / _FRESH).exists()
         if is_begun and not is_done:
-            return _proceed(path, folder)
+            return folder
     return None
-
-
-def _folders(path: Path) -> list[Path]:
-    return list(path.parent.glob(f"{path.name}.damaged-*"))
 
 
 def _proceed(path: Path, folder: Path) -> DamageReport:
@@ -120,35 +113,38 @@ def _write(path: Path, text: str) -> None:
 def open_soundly(path: Path, full_check_bytes: int | None) -> tuple[HighWaterMark, DamageReport | None]:
     """Leave a sound journal at `path`; returns its mark and what had to be done about damage.
 
-    A file of more than `full_check_bytes` is checked at its end only; None is no limit. Raises `StoreFailed` for what
-    is no damage: no permission, no space, another owner.
+    A file of more than `full_check_bytes` that nobody suspects is checked at its end only; None is no limit. Raises
+    `StoreFailed` for what is no damage: no permission, no space, another owner, a newer program's journal.
     """
     try:
-        report = resume_salvage(path)
-        if report is None:
-            report = _examine(path, full_check_bytes)
+        report = _make_sound(path, full_check_bytes)
         return HighWaterMark(mark_path(path)), report
     except (sqlite3.Error, OSError) as error:
         raise store_failure(path, error) from error
 
 
-def _examine(path: Path, full_check_bytes: int | None) -> DamageReport | None:
-    wal = path.with_name(f"{path.name}-wal")
-    mark = read_mark(mark_path(path))
-    is_unused = not mark.changes if mark else not mark_path(path).exists()
-    if is_unused and not path.exists() and not wal.exists():
-        _create(path)
-        return None
-    size = sum(file.stat().st_size for file in (path, wal) if file.exists())
-    fault = find_damage(path, mark, in_full=full_check_bytes is None or size <= full_check_bytes)
-    return salvage(path, fault) if fault else None
+def _make_sound(path: Path, full_check_bytes: int | None) -> DamageReport | None:
+    interrupted = _interrupted(path)
+    action = decide(Situation.of(path, full_check_bytes, is_interrupted=interrupted is not None))
+    match action:
+        case OpeningAction.RESUME:
+            assert interrupted is not None
+            return _proceed(path, interrupted)
+        case OpeningAction.REFUSE:
+            raise StoreFailed(f"{path}: its schema is newer than this program, which leaves it alone; use a newer one")
+        case OpeningAction.CREATE:
+            _create(path)
+            return None
+        case OpeningAction.SALVAGE | OpeningAction.CHECK_ALL | OpeningAction.CHECK_END:
+            fault = find_damage(path, read_mark(mark_path(path)), in_full=action is not OpeningAction.CHECK_END)
+            return salvage(path, fault) if fault else None
 
 
 def _create(path: Path) -> None:
     """The mark first: one that says that nothing was acknowledged makes no file missing after a crash."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    create_mark(mark_path(path), State())
+    create_mark(mark_path(path), JournalState())
     half_made = path.with_name(f"{path.name}.new")
-    build_journal(half_made, None, State())
+    build_journal(half_made, None, JournalState())
     half_made.replace(path)
     sync_folder(path.parent)

@@ -136,7 +136,7 @@ def rows(
 DIGEST_BYTES = 16
 
 
-class State(NamedTuple):
+class JournalState(NamedTuple):
     """`changes` counts all that must not be lost: appends, registrations, redactions, removals.
 
     Numbers from `first_number` to `last_number` are there or known to be lost. `digest` runs over the checksums of all
@@ -160,14 +160,14 @@ class State(NamedTuple):
         return self._replace(changes=self.changes + 1, last_number=self.last_number + 1, digest=digest)
 
 
-def read_state(db: sqlite3.Connection) -> State:
+def read_state(db: sqlite3.Connection) -> JournalState:
     """Raises `StoreDamaged` when the row is missing or does not match its checksum."""
     for _, changes, first_number, last_number, consumers_in_doubt, digest in rows(db, "state"):
-        return State(changes, first_number, last_number, bool(consumers_in_doubt), digest)
+        return JournalState(changes, first_number, last_number, bool(consumers_in_doubt), digest)
     raise StoreDamaged("journal: the row that says how far it has come is missing")
 
 
-def write_state(db: sqlite3.Connection, state: State) -> None:
+def write_state(db: sqlite3.Connection, state: JournalState) -> None:
     """Put `state` in the place of the one before."""
     put(
         db,

@@ -25,7 +25,8 @@ from local.journal.store.damage import find_damage
 from local.journal.store.entries import Filters, of_subjects, where
 from local.journal.store.entry import Appended, Entry, Header, Stored
 from local.journal.store.recovery import DamageReport, open_soundly
-from local.journal.store.schema import MIGRATIONS, State, read_state
+from local.journal.store.schema import MIGRATIONS, JournalState, read_state
+from local.journal.store.situation import suspicion_path
 from local.services.database import Database
 
 FULL_CHECK_BYTES = 16 * 1024 * 1024  # a third of a second
@@ -46,8 +47,8 @@ class JournalStore:
         self, path: Path, *, clock: Callable[[], float] = time.time, full_check_bytes: int | None = FULL_CHECK_BYTES
     ) -> None:
         self._path, self._clock = path, clock
-        self._suspicion = path.with_name(path.name + ".suspect")
-        self._full_check_bytes = None if self._suspicion.exists() else full_check_bytes
+        self._suspicion = suspicion_path(path)
+        self._full_check_bytes = full_check_bytes
         self._stack = AsyncExitStack()
         self._reading = asyncio.Lock()  # a reader of the file keeps the WAL from being emptied
         self._empties_wal = self._wal_is_read = False
@@ -103,7 +104,7 @@ class JournalStore:
 
         return await self._database.run(work)
 
-    async def state(self) -> State:
+    async def state(self) -> JournalState:
         """How far it has come: first and last number, number of changes."""
         return await self._database.run(read_state)
 

@@ -12,7 +12,7 @@ from local.apps.api.guard_middleware import GuardMiddleware, GuardPolicy
 from local.apps.api.json_body import JsonResponse
 from local.apps.api.routes import attachments, bus_events, feedback, health, memory, openai, query, sessions
 
-NOUNS = (health, query, attachments, sessions, bus_events, openai, memory, feedback)
+NOUNS = (query, health, attachments, sessions, bus_events, openai, memory, feedback)
 
 
 def create_app(context: ApiContext, policy: GuardPolicy) -> ASGIApp:
@@ -20,7 +20,7 @@ def create_app(context: ApiContext, policy: GuardPolicy) -> ASGIApp:
     app = FastAPI(title="LoCAL2", version=context.version, docs_url=None, redoc_url=None, redirect_slashes=False)
     handle_errors(app)
     for noun in NOUNS:
-        app.include_router(noun.router(context))
+        noun.add_routes(app.router, context)
 
     @app.get("/")
     async def index() -> Response:

@@ -19,9 +19,8 @@ HINT = f"send the file itself as the body: curl --data-binary @FILE 'http://…{
 ANY_BODY = {"requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}}
 
 
-def router(context: ApiContext) -> APIRouter:
+def add_routes(routes: APIRouter, context: ApiContext) -> None:
     """The routes under /attachments."""
-    routes = APIRouter()
 
     @routes.post(UPLOAD_PATH, openapi_extra=ANY_BODY)
     async def add(request: Request, name: FileName) -> Response:
@@ -40,5 +39,3 @@ def router(context: ApiContext) -> APIRouter:
         """Remove a file for good."""
         await context.attachments.delete(attachment_id)
         return JsonResponse({"id": attachment_id, "deleted": True})
-
-    return routes

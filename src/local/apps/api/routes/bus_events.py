@@ -15,9 +15,8 @@ from local.apps.api.event_stream import EventStream
 MAX_FILTERS = 32
 
 
-def router(context: ApiContext) -> APIRouter:
+def add_routes(routes: APIRouter, context: ApiContext) -> None:
     """GET /events."""
-    routes = APIRouter()
 
     @routes.get("/events")
     async def events(subject: Annotated[list[str] | None, Query()] = None) -> Response:
@@ -33,5 +32,3 @@ def router(context: ApiContext) -> APIRouter:
                 text = f"subject: {one[:200]!r} is neither a subject nor a family, which ends in a dot"
                 raise RequestRefused("invalid", text, "subject")
         return EventStream(context.bus_streams.chunks(filters))
-
-    return routes

@@ -32,9 +32,8 @@ class FeedbackBody(BaseModel):
     respondent_id: Id = MAIN_RESPONDENT
 
 
-def router(context: ApiContext) -> APIRouter:
+def add_routes(routes: APIRouter, context: ApiContext) -> None:
     """POST /feedback."""
-    routes = APIRouter()
 
     @routes.post("/feedback", openapi_extra=takes(FeedbackBody))
     async def rate(request: Request) -> Response:
@@ -42,5 +41,3 @@ def router(context: ApiContext) -> APIRouter:
         given = await read_body(request, FeedbackBody)
         await context.session.rate(given.query_id, given.rating, given.comment, given.respondent_id)
         return JsonResponse(given.model_dump(include={"query_id", "respondent_id", "rating"}), 202)
-
-    return routes

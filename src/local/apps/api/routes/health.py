@@ -9,9 +9,8 @@ from local.apps.api.context import ApiContext
 from local.apps.api.json_body import JsonResponse
 
 
-def router(context: ApiContext) -> APIRouter:
+def add_routes(routes: APIRouter, context: ApiContext) -> None:
     """GET /health and /participants."""
-    routes = APIRouter()
     participants = context.participants
 
     @routes.get("/health")
@@ -33,5 +32,3 @@ def router(context: ApiContext) -> APIRouter:
     async def listing() -> Response:
         """Every participant with its state, process, restarts and counters."""
         return JsonResponse({"participants": participants.listing(context.clock())})
-
-    return routes

@@ -25,9 +25,8 @@ Cursor = Annotated[str, Query(max_length=200)]
 Before = Annotated[float | None, Query(ge=0, le=END_OF_TIME, allow_inf_nan=False)]
 
 
-def router(context: ApiContext) -> APIRouter:
+def add_routes(routes: APIRouter, context: ApiContext) -> None:
     """The routes under /memory. Those of one engram come last: their path matches every name."""
-    routes = APIRouter()
     memory = _Memory(context)
     routes.add_api_route("/memory", memory.listing, methods=["GET"])
     routes.add_api_route("/memory/facts", memory.facts, methods=["GET"])
@@ -36,7 +35,6 @@ def router(context: ApiContext) -> APIRouter:
     routes.add_api_route("/memory/{engram_id}", memory.delete, methods=["DELETE"])
     routes.add_api_route("/memory/{engram_id}/pin", memory.pin, methods=["POST"])
     routes.add_api_route("/memory/{engram_id}/pin", memory.unpin, methods=["DELETE"])
-    return routes
 
 
 class _Memory:

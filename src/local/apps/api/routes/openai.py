@@ -17,9 +17,8 @@ from local.apps.api.openai_request import ChatRequest, as_query, pictures
 from local.protocol.envelope import new_id
 
 
-def router(context: ApiContext) -> APIRouter:
+def add_routes(routes: APIRouter, context: ApiContext) -> None:
     """The routes under /v1."""
-    routes = APIRouter()
 
     @routes.post("/v1/chat/completions", openapi_extra=takes(ChatRequest))
     async def complete(request: Request) -> Response:
@@ -47,8 +46,6 @@ def router(context: ApiContext) -> APIRouter:
         names = [context.participants.model] if context.participants.model else []
         data = [{"id": name, "object": "model", "created": 0, "owned_by": "local2"} for name in names]
         return JsonResponse({"object": "list", "data": data})
-
-    return routes
 
 
 async def _kept(context: ApiContext, data: bytes) -> str:

@@ -9,9 +9,8 @@ from local.apps.api.context import ApiContext, PathId
 from local.apps.api.json_body import JsonResponse
 
 
-def router(context: ApiContext) -> APIRouter:
+def add_routes(routes: APIRouter, context: ApiContext) -> None:
     """The routes under /sessions."""
-    routes = APIRouter()
     session = context.session
 
     @routes.get("/sessions")
@@ -30,5 +29,3 @@ def router(context: ApiContext) -> APIRouter:
         the ids are told, or null where no memory takes part."""
         repeated_in = await context.memories.repeated_in(session_id)  # known for as long as the session is
         return JsonResponse({**await session.delete(session_id), "repeated_in": repeated_in})
-
-    return routes

@@ -21,9 +21,9 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
+from local.queries.call_log import Span
 from local.queries.errors import QueryIdTaken
 from local.queries.query_view import QueryView
-from local.queries.tool_calls import Span
 
 Q = "q1"
 CALL: dict[str, Any] = {"query_id": Q, "call_id": "q1:0:0", "tool": "dice"}

@@ -27,10 +27,10 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
+from local.queries.call_log import CallLog
 from local.queries.errors import QueryIdTaken, QueryRefused
 from local.queries.judgements import PAIRWISE, Judgement, Judgements
 from local.queries.query_events import EVENT_KINDS, SNAPSHOT, LogLine, News
-from local.queries.tool_calls import ToolCalls
 from local.runtime.transition_log import changes
 
 Json = dict[str, Any]
@@ -64,7 +64,7 @@ class QueryView:
         self.judgements = Judgements()
         self.log: list[LogLine] = []
         self.states: list[AgentTransition] = []
-        self.calls = ToolCalls()
+        self.calls = CallLog()
         self._attempt = self._next_index = 0
         self._is_complete = False
         self._thinking: list[str] = []

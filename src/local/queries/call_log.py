@@ -20,7 +20,7 @@ class Span(NamedTuple):
     ended: float | None = None
 
 
-class ToolCalls:
+class CallLog:
     """Calls in the order in which they were made. Where a payload was removed, the headers say what answers what."""
 
     def __init__(self) -> None:

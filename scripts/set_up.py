@@ -32,11 +32,16 @@ def run_command(name: str) -> None:
 
 
 def run_tests() -> None:
-    """Run pytest from the top of the checkout, inside the environment, one worker for each core."""
+    """Run pytest from the top of the checkout, inside the environment, one worker for each core.
+
+    Compiled modules are kept, as an installation has them: tests start hundreds of processes.
+    """
     enter(TEST)
     import pytest
 
     os.chdir(ROOT)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     sys.exit(pytest.main(["-n", "auto", "--dist", "worksteal", *sys.argv[1:]]))
 
 

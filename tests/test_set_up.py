@@ -48,9 +48,10 @@ def main(argv):
     sys.exit(7)
 """
 FAKE_PYTEST = """
+import os, sys
 def main(args):
     print("pytest", *args)
-    return 5
+    return 4 if sys.dont_write_bytecode or "PYTHONDONTWRITEBYTECODE" in os.environ else 5
 """
 # What pip builds with where uv does not work: an editable wheel made by hand.
 BUILD_BACKEND = """
@@ -183,6 +184,10 @@ def test_the_tests_add_their_tools_once_and_end_with_the_status_of_pytest(ready:
     assert (done.returncode, done.stdout) == (5, "pytest -n auto --dist worksteal --flag\n")
     assert ready.calls() == ["requirements-dev.lock", "."]
     assert ready.run("run_tests.py").stderr == ready.run().stderr == ""
+
+
+def test_the_tests_keep_compiled_modules_even_where_nothing_else_does(ready: Checkout) -> None:
+    assert ready.run("run_tests.py", PYTHONDONTWRITEBYTECODE="1").returncode == 5
 
 
 def test_a_changed_lock_is_installed_into_the_same_environment(ready: Checkout) -> None:

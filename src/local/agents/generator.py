@@ -28,6 +28,7 @@ from local.protocol.messages import (
     QueryFailed,
     QueryReceived,
 )
+from local.queries.errors import QueryIdTaken
 from local.runtime.participant import on
 from local.services.conversation import StoredTurn, TurnStatus
 
@@ -68,7 +69,8 @@ class GeneratorAgent(Respondent):
         asked = asked_of(message, envelope, self._offered())
         stored = self._turns.get(message.query_id) or await self._turns.accept(asked)
         if stored.query != message.query:
-            return self._dead(envelope, "conflict", f"query_id {stored.query_id} was used for another query")
+            taken = QueryIdTaken(stored.query_id)
+            return self._dead(envelope, taken.kind, str(taken))
         if stored.outcome is not None:
             await self._outcomes.publish(stored)
             return None

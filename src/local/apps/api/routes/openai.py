@@ -12,8 +12,7 @@ from local.apps.api.context import ApiContext
 from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
-from local.apps.api.openai_chat import Completion, answer_to, completion_chunks
-from local.apps.api.openai_request import ChatRequest, as_query, pictures
+from local.apps.api.openai_chat import ChatRequest, Completion, answer_to, as_query, completion_chunks, pictures
 from local.protocol.envelope import new_id
 
 

@@ -109,7 +109,7 @@ class _Queries:
             await self._session.recall_judgements(query)
         seen = number_after(last_event_id, self._context.instance)
         if query.has_nothing_after(seen):
-            await self._session.recall_judgements(query)  # what this door has not heard is on record
+            await self._session.recall_judgements(query)  # what was not heard here is on record
             if query.has_nothing_after(seen) and self._trail().seconds_left(query) <= 0:
                 return Response(status_code=204)
         return self._stream(query, last_event_id)

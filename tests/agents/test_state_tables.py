@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from local.agents.answering import turn_table
-from local.agents.grading import table as grading_table
+from local.agents.grading.grader import GRADING_TABLE, GradingAction, GradingState
 from local.agents.remembering.classifier import (
     CLASSIFICATION_TABLE,
     ClassificationAction,
@@ -55,9 +55,9 @@ TABLES = {
         },
     ),
     "grading": Written(
-        grading_table.TABLE,
-        grading_table.State,
-        grading_table.Action,
+        GRADING_TABLE,
+        GradingState,
+        GradingAction,
         {
             "IDLE": "GRADE -> GRADING, COMPARE -> COMPARING",
             "GRADING": JUDGED,

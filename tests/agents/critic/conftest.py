@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from local import config
+from local.agents import quiet_period
 from local.agents.arbiter import Arbiter, ArbiterConfig
-from local.agents.critic import CriticAgent
-from local.agents.grading.config import CriticConfig
+from local.agents.critic import CriticAgent, CriticConfig
 from local.agents.grading.judge import Judge
 from local.protocol.envelope import Trace
 from local.protocol.journal_messages import JournalAck
@@ -62,6 +62,7 @@ async def _nothing() -> None:
 
 
 @pytest.fixture
-async def critics(stage: Any) -> Critics:
+async def critics(stage: Any, monkeypatch: pytest.MonkeyPatch) -> Critics:
+    monkeypatch.setattr(quiet_period, "QUIET_SECONDS", 0.0)
     await stage.serve(Arbiter(ArbiterConfig(slots=1)))
     return Critics(stage)

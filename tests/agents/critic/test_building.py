@@ -9,10 +9,9 @@ import pytest
 
 from local import config
 from local.agents import critic
-from local.agents.critic import CriticAgent
-from local.agents.grading.config import CriticConfig, profile_of
+from local.agents.critic import CriticAgent, CriticConfig, profile_of
 from local.agents.grading.judge import tokens_of
-from local.agents.grading.verdicts import judgement_id
+from local.agents.grading.judgements import judgement_id
 from local.config_models import Endpoint, ModelsConfig, Routing
 from local.errors import ConfigError
 from local.models.chat import TokenScore

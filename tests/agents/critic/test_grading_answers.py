@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.grading.verdicts import judgement_id
+from local.agents.grading.judgements import judgement_id
 from local.errors import JournalFull, ModelError
 from local.models.chat import TokenScore, TokenScores
 from local.protocol.envelope import Trace
@@ -74,7 +74,7 @@ async def test_a_tool_can_name_the_rubric_that_its_answers_are_graded_by(critics
     critics.model.will_say("Right. [RESULT] 5")
     critic = await critics.serve(rubrics={"of_tools": {"sums": rubric}})
     await critics.door.bus.publish(ToolSchema(tool="adder", description="", parameters={}, rubric="sums"))
-    await critics.door.until(lambda: "adder" in critic.participant._rubrics_of_tools)
+    await critics.door.until(lambda: "adder" in critic.participant._grader.rubrics_of_tools)
     await critics.answered(tool_calls=(call("adder", "4"),))
     assert (await critics.critique()).rubric == "sums"
     assert "Is the sum right?" in critics.model.asked[0].query

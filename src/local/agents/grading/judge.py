@@ -3,26 +3,74 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from local.agents.grading.case_file import shortened
-from local.agents.grading.patience import Patience
+from local.agents.grading.judgements import shortened
 from local.agents.leases import Leases
-from local.errors import ModelError
+from local.errors import ModelBusy, ModelError
 from local.models.chat import ChatModel, ContentDelta, Done, TokenScore, TokenScores
+from local.models.model_errors import ErrorClass, classify
 from local.services.judging.judgement import Comparison, ComparisonOutcome, Grading, JudgeRequest, Token, Verdict
 from local.services.judging.prompt import Case, Pair, Profile
 from local.services.judging.rubric import Rubric
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 PURPOSE = "critic"
 MOST_CHARACTERS = 16_000  # put before the judge at once; it reads them for each answer, while others wait
 REPLY_TOKENS = 1024  # feedback and verdict; a judge that has not come to it by then never will
+WAITS = (5.0, 30.0)  # seconds before the second and the third time; the router has had its own tries each time
+PAUSE_SECONDS = 300.0  # where only a person can help, such as for a model that is not there
+SHORT_PAUSE_SECONDS = 60.0
+# Failures that lie in what was asked: another answer may be judged all the same.
+_OF_THE_REQUEST = frozenset({"bad_request", "bad_call", "filtered", "context_overflow"})
+
+
+class JudgeAway(ModelError):
+    """The judge's model has failed, and is not asked for a while."""
+
+
+class CircuitBreaker:
+    """Decides after each failure whether the model is asked again, and when it is left alone.
+
+    Times are seconds of one monotonic clock that the caller reads. `problem` is what is wrong now, if anything."""
+
+    def __init__(self) -> None:
+        self.problem = ""
+        self._kind = ""
+        self._until = float("-inf")
+
+    def check(self, now: float) -> None:
+        """Raises `JudgeAway` while the model is to be left alone."""
+        if now < self._until:
+            raise JudgeAway(f"the judge was not asked, as it has just failed: {self.problem}", kind=self._kind)
+
+    def after(self, error: ModelError, failures: int, now: float) -> float | None:
+        """The model has failed so many times in a row at one question: seconds to wait before it is asked again, or
+        None, which is the end of it."""
+        if error.kind in _OF_THE_REQUEST:
+            return None
+        is_permanent = classify(error) is ErrorClass.PERMANENT
+        if not is_permanent and failures <= len(WAITS):
+            wish = error.retry_after if isinstance(error, ModelBusy) else None
+            return max(WAITS[failures - 1], wish or 0.0)
+        seconds = PAUSE_SECONDS if is_permanent else SHORT_PAUSE_SECONDS
+        if self.problem != str(error):  # said once, however many answers are in flight
+            log.error("nothing is judged for now, the next answer in %g s: %s", seconds, error)
+        self.problem, self._kind, self._until = str(error), error.kind, now + seconds
+        return None
+
+    def answered(self) -> None:
+        """The model has answered: whatever was wrong is over."""
+        if self.problem:
+            log.info("the judge answers again")
+        self.problem, self._until = "", float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +102,7 @@ class Judge:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.leases = leases or Leases()
-        self.patience = Patience()
+        self._breaker = CircuitBreaker()
         self._model, self._model_name, self._profile = model, name, profile
         self._signs_as = signs_as
         self._options = {"num_ctx": num_ctx, "num_predict": REPLY_TOKENS}
@@ -66,6 +114,11 @@ class Judge:
     def name(self) -> str:
         """Its name for people."""
         return self._signs_as or self._model_name
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with it now, if anything."""
+        return self._breaker.problem
 
     async def grade(self, case: Case, rubric: Rubric) -> tuple[str, Verdict]:
         """The score of one answer, whenever the model has time for it, after the name of the model that gave it."""
@@ -114,17 +167,17 @@ class Judge:
     async def _in_background(self, ask: JudgeRequest, logprobs: bool) -> _Reply:
         failures = 0
         while True:
-            self.patience.check(self._clock())
+            self._breaker.check(self._clock())
             try:
                 reply = await self.leases.in_background(self._model_name, PURPOSE, lambda: self._call(ask, logprobs))
             except ModelError as error:
                 failures += 1
-                wait = self.patience.after(error, failures, self._clock())
+                wait = self._breaker.after(error, failures, self._clock())
                 if wait is None:
                     raise
                 await self._sleep(wait)
             else:
-                self.patience.answered()
+                self._breaker.answered()
                 return reply
 
     async def _call(self, ask: JudgeRequest, logprobs: bool) -> _Reply:

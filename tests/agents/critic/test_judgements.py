@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.grading.case_file import case_of, pair_of, shortened, used_tools
+from local.agents.grading.judgements import case_of, pair_of, shortened, used_tools
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolCallRecord
 from local.services.judging.prompt import Case, Evidence, Pair
 from local.services.judging.rubric import UsedTool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local.agents.grading.patience import PAUSE_SECONDS, SHORT_PAUSE_SECONDS, WAITS, JudgeAway, Patience
+from local.agents.grading.judge import PAUSE_SECONDS, SHORT_PAUSE_SECONDS, WAITS, CircuitBreaker, JudgeAway
 from local.errors import ModelBusy, ModelError
 
 DOWN = ModelError("it is down", kind="unreachable")
@@ -12,41 +12,41 @@ MISSING = ModelError("model m is not pulled: ollama pull m", kind="model_missing
 
 
 def test_a_failure_that_passes_is_waited_for_longer_each_time_and_then_left_alone() -> None:
-    patience = Patience()
-    assert [patience.after(DOWN, failures, 0.0) for failures in (1, 2, 3)] == [*WAITS, None]
+    breaker = CircuitBreaker()
+    assert [breaker.after(DOWN, failures, 0.0) for failures in (1, 2, 3)] == [*WAITS, None]
     with pytest.raises(JudgeAway, match="it is down") as caught:
-        patience.check(SHORT_PAUSE_SECONDS - 1)
+        breaker.check(SHORT_PAUSE_SECONDS - 1)
     assert caught.value.kind == "unreachable"
-    patience.check(SHORT_PAUSE_SECONDS)
+    breaker.check(SHORT_PAUSE_SECONDS)
 
 
 def test_a_model_that_is_missing_is_not_asked_again_for_a_while_and_that_is_said_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    patience = Patience()
-    assert [patience.after(MISSING, 1, now) for now in (0.0, 1.0, PAUSE_SECONDS + 2)] == [None] * 3
+    breaker = CircuitBreaker()
+    assert [breaker.after(MISSING, 1, now) for now in (0.0, 1.0, PAUSE_SECONDS + 2)] == [None] * 3
     with pytest.raises(JudgeAway):
-        patience.check(2 * PAUSE_SECONDS)
-    assert patience.problem == "model m is not pulled: ollama pull m"
+        breaker.check(2 * PAUSE_SECONDS)
+    assert breaker.problem == "model m is not pulled: ollama pull m"
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
 def test_an_answer_ends_the_pause_and_the_problem() -> None:
-    patience = Patience()
-    patience.after(MISSING, 1, 0.0)
-    patience.answered()
-    patience.check(1.0)
-    assert patience.problem == ""
+    breaker = CircuitBreaker()
+    breaker.after(MISSING, 1, 0.0)
+    breaker.answered()
+    breaker.check(1.0)
+    assert breaker.problem == ""
 
 
 def test_a_server_that_wants_to_be_asked_later_gets_its_wish() -> None:
     busy = ModelBusy("slow down", kind="rate_limit", status=429, retry_after=60.0)
-    assert Patience().after(busy, 1, 0.0) == 60.0
+    assert CircuitBreaker().after(busy, 1, 0.0) == 60.0
 
 
 @pytest.mark.parametrize("kind", ["context_overflow", "bad_request", "filtered"])
 def test_what_lies_in_one_answer_keeps_no_other_from_being_judged(kind: str) -> None:
-    patience = Patience()
-    assert patience.after(ModelError("no", kind=kind), 1, 0.0) is None
-    patience.check(0.0)
-    assert patience.problem == ""
+    breaker = CircuitBreaker()
+    assert breaker.after(ModelError("no", kind=kind), 1, 0.0) is None
+    breaker.check(0.0)
+    assert breaker.problem == ""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from local.services.owned_database import OwnedDatabase
@@ -56,7 +55,7 @@ class StoredEffect:
     outcome: str | None
 
 
-class EffectStore:
+class EffectStore(OwnedDatabase):
     """Use as `async with`. Whoever opened the file last is its owner; what began 30 days before that is forgotten.
 
     Every coroutine returns after its commit; raises `StoreFailed`, `StoreFull` where the disk is full.
@@ -64,18 +63,13 @@ class EffectStore:
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         """`clock` gives seconds since 1970."""
+        super().__init__(path, _MIGRATIONS)
         self._clock = clock
-        self._database = OwnedDatabase(path, _MIGRATIONS)
 
     async def __aenter__(self) -> Self:
-        await self._database.__aenter__()
-        self._database.note(self._drop_old)
+        await super().__aenter__()
+        self.note(self._drop_old)
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._database.__aexit__(kind, error, trace)
 
     async def begin(self, call: EffectCall) -> StoredEffect | None:
         """Note that a call begins, unless it is on record: then return what is. Raises `StoreFenced` for a process that
@@ -89,7 +83,7 @@ class EffectStore:
             db.execute(sql, (call.key, call.asked, self._clock(), call.query_id, call.session_id))
             return None
 
-        return await self._database.write(work)
+        return await self.write(work)
 
     async def end(self, key: str, outcome: str) -> str:
         """Note how a call ended, unless that is on record; returns what is. Of one that was forgotten nothing is kept.
@@ -101,7 +95,7 @@ class EffectStore:
             kept = rows[0]["outcome"] if rows else None
             return str(kept or outcome)
 
-        return await self._database.run(work)
+        return await self.run(work)
 
     async def forget_session(self, session_id: str) -> int:
         """Remove how the calls of a session ended, for good; that they began stays. Returns how many there were."""
@@ -114,7 +108,7 @@ class EffectStore:
     async def _forget(self, what: str, key: str) -> int:
         """Forget ended and running calls: what the latter record afterwards is not kept."""
         sql = f"UPDATE effects SET outcome = ? WHERE {what} = ?"
-        return await self._database.erase(lambda db: db.execute(sql, (FORGOTTEN, key)).rowcount)
+        return await self.erase(lambda db: db.execute(sql, (FORGOTTEN, key)).rowcount)
 
     def _drop_old(self, db: sqlite3.Connection) -> None:
         db.execute("DELETE FROM effects WHERE begun_at < ?", (self._clock() - KEPT_SECONDS,))

@@ -6,8 +6,6 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from local.services.database import Database
 
@@ -104,7 +102,7 @@ class Rating:
     rated_at: float
 
 
-class RatingStore:
+class RatingStore(Database):
     """Use as `async with`. Every coroutine returns after its commit; raises `StoreFailed`.
 
     The rating of an answer is the one with the latest `rated_at`, in whatever order they come. One that changes it is
@@ -112,16 +110,7 @@ class RatingStore:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path, _MIGRATIONS)
-
-    async def __aenter__(self) -> Self:
-        await self._database.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._database.__aexit__(kind, error, trace)
+        super().__init__(path, _MIGRATIONS)
 
     async def rate(self, rating: Rating) -> Rating | None:
         """Note a rating; returns the answer's rating if it is due."""
@@ -141,7 +130,7 @@ class RatingStore:
             db.execute(sql, values)
             return next(iter(_due(db, "query_id = ? AND respondent_id = ?", *key)), None)
 
-        return await self._database.run(work)
+        return await self.run(work)
 
     async def grade(self, query_id: str, respondent_id: str, session_id: str, score: int | None) -> None:
         """Note the critic's score of an answer; None where it has none."""
@@ -149,27 +138,27 @@ class RatingStore:
             "INSERT INTO answers (query_id, respondent_id, session_id, score) VALUES (?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET score = excluded.score"
         )
-        await self._database.run(lambda db: db.execute(sql, (query_id, respondent_id, session_id, score)))
+        await self.run(lambda db: db.execute(sql, (query_id, respondent_id, session_id, score)))
 
     async def due(self) -> list[Rating]:
         """Every rating that its respondent has not been told of."""
-        return await self._database.run(lambda db: _due(db, "true"))
+        return await self.run(lambda db: _due(db, "true"))
 
     async def told(self, rating: Rating) -> None:
         """A rating is not due any more, unless there is a later one."""
         sql = "UPDATE answers SET is_due = 0 WHERE query_id = ? AND respondent_id = ? AND rated_at = ?"
         key = (rating.query_id, rating.respondent_id, rating.rated_at)
-        await self._database.run(lambda db: db.execute(sql, key))
+        await self.run(lambda db: db.execute(sql, key))
 
     async def forget_session(self, session_id: str) -> None:
         """Remove all answers of a session."""
         sql = "DELETE FROM answers WHERE session_id = ?"
-        await self._database.run(lambda db: db.execute(sql, (session_id,)))
+        await self.run(lambda db: db.execute(sql, (session_id,)))
 
     async def forget_answer(self, query_id: str, respondent_id: str) -> None:
         """Remove one answer."""
         sql = "DELETE FROM answers WHERE query_id = ? AND respondent_id = ?"
-        await self._database.run(lambda db: db.execute(sql, (query_id, respondent_id)))
+        await self.run(lambda db: db.execute(sql, (query_id, respondent_id)))
 
     async def agreement(self) -> Agreement:
         """Between the critic and the users, over the answers that have a score and a rating."""
@@ -179,7 +168,7 @@ class RatingStore:
             liked, disliked = (dict(map(tuple, db.execute(sql, (rating,)))) for rating in (1, -1))
             return agreement(liked, disliked)
 
-        return await self._database.run(work)
+        return await self.run(work)
 
 
 def _due(db: sqlite3.Connection, condition: str, *values: str) -> list[Rating]:

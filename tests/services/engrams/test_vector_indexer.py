@@ -12,7 +12,7 @@ import pytest
 
 from local.errors import IndexBroken, ModelError
 from local.services.engrams import record, vectors
-from local.services.engrams import vector_indexer as keeper_module
+from local.services.engrams import vector_indexer
 from local.services.engrams.chroma_index import ChromaIndex
 from local.services.engrams.engram import EngramDraft
 from local.services.engrams.search import Found
@@ -118,7 +118,7 @@ async def test_an_index_whose_opening_killed_the_process_is_not_opened_again(
         db.execute("UPDATE vector_index SET is_opening = 1")
     db.close()
     tried: list[Path] = []
-    monkeypatch.setattr(keeper_module, "ChromaIndex", lambda path: tried.append(path) or ChromaIndex(path))
+    monkeypatch.setattr(vector_indexer, "ChromaIndex", lambda path: tried.append(path) or ChromaIndex(path))
     async with opened() as service:
         await assert_complete(service)
     assert kept not in tried

@@ -67,7 +67,7 @@ class ProviderClient:
 
     def __init__(self, provider: str, base_url: str, hints: Mapping[int, str]) -> None:
         """`hints` says for an HTTP status what a person can do about it."""
-        self._provider, self._hints = provider, hints
+        self.name, self._hints = provider, hints
         self._address = str(httpx.URL(base_url).copy_with(userinfo=b"")).rstrip("/")
         # The chain bounds the time of a whole search; httpx bounds each read, which one byte a second satisfies.
         self._client = httpx.AsyncClient(
@@ -129,7 +129,7 @@ class ProviderClient:
         return self._unavailable("; ".join(part for part in parts if part), pause)
 
     def _unavailable(self, reason: str, retry_after: float | None = None) -> SearchUnavailable:
-        return SearchUnavailable(self._provider, reason, retry_after)
+        return SearchUnavailable(self.name, reason, retry_after)
 
 
 def _parsed(body: bytes) -> object:

@@ -50,26 +50,20 @@ _SEARXNG_HINTS = {
 }
 
 
-class SearxngProvider:
+class SearxngProvider(ProviderClient):
     """Asks one SearXNG instance."""
 
-    name = "searxng"
-
     def __init__(self, base_url: str) -> None:
-        self._client = ProviderClient(self.name, base_url, _SEARXNG_HINTS)
+        super().__init__("searxng", base_url, _SEARXNG_HINTS)
 
     async def search(self, query: str, max_results: int) -> list[SearchHit]:
         """At most `max_results` hits. Raises SearchUnavailable, also when none of its engines answered."""
-        answer = await self._client.get("search", {"q": query, "format": "json"})
+        answer = await self.get("search", {"q": query, "format": "json"})
         results, silent = answer.get("results"), answer.get("unresponsive_engines")
         if not results and silent:
             # HTTP 200 with nothing in it is how SearXNG reports that its own sources refused it.
             raise SearchUnavailable(self.name, f"its engines did not answer: {_named(silent)}")
         return hits_of(self.name, results, max_results, snippet="content")
-
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._client.close()
 
 
 def _named(engines: object) -> str:
@@ -83,19 +77,17 @@ BRAVE_KEY = "BRAVE_API_KEY"
 _BRAVE_HINTS = dict.fromkeys((401, 403), f"check {BRAVE_KEY}") | {422: f"if it means the token, check {BRAVE_KEY}"}
 
 
-class BraveProvider:
+class BraveProvider(ProviderClient):
     """Asks the Brave Search API."""
-
-    name = "brave"
 
     def __init__(self, api_key: str | None, *, base_url: str = "https://api.search.brave.com/res/v1") -> None:
         self._key = api_key
-        self._client = ProviderClient(self.name, base_url, _BRAVE_HINTS)
+        super().__init__("brave", base_url, _BRAVE_HINTS)
 
     async def search(self, query: str, max_results: int) -> list[SearchHit]:
         """At most `max_results` hits (Brave gives up to 20). Raises SearchUnavailable, also for a missing key."""
         token = usable_key(self.name, BRAVE_KEY, self._key)
-        answer = await self._client.get(
+        answer = await self.get(
             "web/search", {"q": query, "count": max_results}, headers={"X-Subscription-Token": token}
         )
         web = answer.get("web")
@@ -105,10 +97,6 @@ class BraveProvider:
             self.name, web.get("results") if isinstance(web, dict) else None, max_results, snippet="description"
         )
 
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._client.close()
-
 
 TAVILY_KEY = "TAVILY_API_KEY"
 _TAVILY_HINTS = dict.fromkeys((401, 403), f"check {TAVILY_KEY}") | dict.fromkeys(
@@ -116,26 +104,20 @@ _TAVILY_HINTS = dict.fromkeys((401, 403), f"check {TAVILY_KEY}") | dict.fromkeys
 )
 
 
-class TavilyProvider:
+class TavilyProvider(ProviderClient):
     """Asks the Tavily search API."""
-
-    name = "tavily"
 
     def __init__(self, api_key: str | None, *, base_url: str = "https://api.tavily.com") -> None:
         self._key = api_key
-        self._client = ProviderClient(self.name, base_url, _TAVILY_HINTS)
+        super().__init__("tavily", base_url, _TAVILY_HINTS)
 
     async def search(self, query: str, max_results: int) -> list[SearchHit]:
         """At most `max_results` hits (Tavily gives up to 20). Raises SearchUnavailable, also for a missing key."""
         token = usable_key(self.name, TAVILY_KEY, self._key)
-        answer = await self._client.post(
+        answer = await self.post(
             "search", {"query": query, "max_results": max_results}, headers={"Authorization": f"Bearer {token}"}
         )
         return hits_of(self.name, answer.get("results"), max_results, snippet="content")
-
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._client.close()
 
 
 class DdgsProvider:

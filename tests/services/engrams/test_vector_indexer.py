@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from local.errors import IndexBroken, ModelError
-from local.services.engrams import record, vectors
-from local.services.engrams import vector_indexer
+from local.services.engrams import record, vector_indexer, vectors
 from local.services.engrams.chroma_index import ChromaIndex
 from local.services.engrams.engram import EngramDraft
 from local.services.engrams.search import Found

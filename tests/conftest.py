@@ -21,7 +21,7 @@ from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
 from local.bus.proxy import Proxy
-from local.bus.rejects import RejectLog
+from local.bus.reject_log import RejectLog
 from local.bus.transport import Transport
 from local.bus.zeromq import ZeroMQTransport
 from local.journal.client.journal_client import JournalClient

@@ -21,9 +21,9 @@ NAMED_OTHERWISE = {
     "journal/server/admission.py", "journal/server/deliveries.py", "journal/server/redaction.py", "models/openai.py",
     "agents/critic.py", "agents/generator.py", "agents/generator_b.py", "agents/grading/config.py", "agents/memory.py",
     "agents/remembering/config.py", "agents/remembering/desk.py", "agents/remembering/embedding.py",
-    "apps/api/context.py", "apps/tap/connection.py", "bus/blobs.py", "bus/rejects.py", "bus/zeromq.py",
+    "apps/api/context.py", "apps/tap/connection.py", "bus/blobs.py", "bus/zeromq.py",
     "journal/store/recovery.py", "journal/store/schema.py", "journal/store/store.py", "models/servers/spec.py",
-    "models/think_tags.py", "runtime/process.py", "runtime/replies.py", "runtime/restarts.py",
+    "models/think_tags.py",
     "services/conversation.py", "services/embeddings/minilm.py", "services/engrams/service.py",
     "services/search/client.py", "tools/compare_answers.py", "tools/search_memory.py", "apps/session.py",
 }  # fmt: skip

@@ -16,7 +16,7 @@ from local.bus import requests as requests_module
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
 from local.bus.inbox import Inbox
-from local.bus.rejects import RejectLog
+from local.bus.reject_log import RejectLog
 from local.errors import (
     BusClosed,
     BusNotReady,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.runtime.watchdog import Watchdog
+from local.runtime.child_monitor import Watchdog
 
 TICK, HANG = 0.5, 5.0
 

@@ -17,8 +17,8 @@ from typing import Any
 from local.bus.address import BusAddress
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
-from local.bus.rejects import FILE_NAME as REJECTED
-from local.bus.rejects import RejectLog
+from local.bus.reject_log import FILE_NAME as REJECTED
+from local.bus.reject_log import RejectLog
 from local.bus.transport import open_transport
 from local.config import environment, load
 from local.errors import ConfigError

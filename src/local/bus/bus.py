@@ -12,7 +12,7 @@ from local.bus.dispatcher import Dispatcher, Receive
 from local.bus.durability import Consumer, Delivered, Durability
 from local.bus.envelope_factory import EnvelopeFactory
 from local.bus.handshake import Handshake
-from local.bus.rejects import RejectLog
+from local.bus.reject_log import RejectLog
 from local.bus.requests import Requests
 from local.bus.send_queue import SendQueue
 from local.bus.transport import Transport

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from local.bus.losses import Losses
-from local.bus.rejects import RejectLog
+from local.bus.reject_log import RejectLog
 from local.errors import MalformedFrame
 from local.protocol.envelope import Envelope, decode
 from local.protocol.messages import BusProbe, ParticipantStatus

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 READY, BEAT, TERMINATED = b"r", b"b", b"t"  # what a child says
 STOP = b"s"  # what it is told
-BEATS_PER_HANG = 5
+BEATS_PER_HANG = 3
 EXIT_FAILED, EXIT_CONFIG = 1, 2
 
 

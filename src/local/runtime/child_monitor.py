@@ -1,4 +1,4 @@
-"""Keeps one child alive: starts it, waits for its end, starts it again or gives up."""
+"""Keeps one child alive: starts it, waits for its end or for too long a silence, starts it again or gives up."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from enum import StrEnum
 from typing import Any
 
 from local.runtime.child import EXIT_CONFIG, ChildSpec
-from local.runtime.process import ChildProcess, describe_end
-from local.runtime.restarts import RestartPolicy
+from local.runtime.child_process import ChildProcess, describe_end
 from local.runtime.template import Template
-from local.runtime.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
 
+FIRST_WAIT = 0.1
+LONGEST_WAIT = 5.0
+EARLY_SECONDS = 3.0
+MOST_EARLY_DEATHS = 5
+LATE_TICKS = 2.0
 GROUP_SIGNAL_SECONDS = 0.25  # within it a signal to everybody has reached everybody
 
 
@@ -51,6 +54,71 @@ class _Death:
     detail: str
     lived: float | None = None
     hopeless: bool = False  # starting it again cannot help
+
+
+class RestartPolicy:
+    """Counts the early deaths of one child in a row: those before it was ready, or within `EARLY_SECONDS` of it.
+
+    A child that lived longer starts with a clean record. The restart intensity of OTP supervisors, for one child.
+    """
+
+    def __init__(self, most_early_deaths: int = MOST_EARLY_DEATHS) -> None:
+        self._most = most_early_deaths
+        self._early_deaths = 0
+
+    def died(self, lived: float | None) -> float | None:
+        """Seconds to wait before the next start: none at first, then 0.1 s doubling up to 5 s; None means give up.
+
+        `lived` is the time from ready to death in seconds, None for a child that never became ready.
+        """
+        if lived is not None and lived > EARLY_SECONDS:
+            self._early_deaths = 0
+            return 0.0
+        self._early_deaths += 1
+        if self._early_deaths >= self._most:
+            return None
+        if self._early_deaths == 1:
+            return 0.0
+        return float(min(LONGEST_WAIT, FIRST_WAIT * 2 ** (self._early_deaths - 2)))
+
+
+class Watchdog:
+    """Holds a deadline for each watched name. All times are seconds of one monotonic clock that the caller reads.
+
+    `overdue` is to be called every `tick_seconds`. When it is called much later than that, the watcher itself was held
+    up (a suspended laptop, a stopped or starved process): it heard nobody, so nobody is blamed and all deadlines start
+    again.
+    """
+
+    def __init__(self, tick_seconds: float, now: float) -> None:
+        self._tick = tick_seconds
+        self._last_tick = now
+        self._allowed: dict[str, float] = {}
+        self._deadlines: dict[str, float] = {}
+
+    def watch(self, name: str, seconds: float, now: float) -> None:
+        """Expect a sign of life of `name` within `seconds`, and again after each one. Replaces an earlier watch."""
+        self._allowed[name] = seconds
+        self._deadlines[name] = now + seconds
+
+    def heard(self, name: str, now: float) -> None:
+        """A sign of life of a watched name; of any other it means nothing."""
+        if name in self._allowed:
+            self._deadlines[name] = now + self._allowed[name]
+
+    def forget(self, name: str) -> None:
+        """Expect nothing more of `name`."""
+        self._allowed.pop(name, None)
+        self._deadlines.pop(name, None)
+
+    def overdue(self, now: float) -> tuple[str, ...]:
+        """The names whose deadline has passed; none if this call comes late."""
+        late = now - self._last_tick > LATE_TICKS * self._tick
+        self._last_tick = now
+        if late:
+            for name in self._allowed:
+                self.heard(name, now)
+        return tuple(name for name, deadline in self._deadlines.items() if now >= deadline)
 
 
 class ChildMonitor:

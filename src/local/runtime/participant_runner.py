@@ -29,7 +29,7 @@ from local.protocol.subjects import is_said_again
 from local.runtime.logs import query_id_var
 from local.runtime.participant import Kind, Participant
 from local.runtime.presence import LOOK_SECONDS, StatusBeat
-from local.runtime.replies import RecentReplies
+from local.runtime.recent_replies import RecentReplies
 from local.runtime.subscription import DurableSubscriptions, LiveSubscription, Subscription
 
 log = logging.getLogger(__name__)

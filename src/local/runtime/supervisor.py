@@ -10,15 +10,14 @@ from typing import Self
 
 from local.errors import ConfigError, StartFailed, UnknownParticipant
 from local.runtime.child import ChildSpec, Lifeline
-from local.runtime.child_monitor import ChildMonitor, ChildPhase, ChildState
+from local.runtime.child_monitor import ChildMonitor, ChildPhase, ChildState, Watchdog
 from local.runtime.template import Template, prepare_template
-from local.runtime.watchdog import Watchdog
 
 __all__ = ["ChildPhase", "ChildSpec", "ChildState", "Lifeline", "Supervisor", "prepare_template"]
 
 log = logging.getLogger(__name__)
 
-TICKS_PER_HANG = 10
+TICKS_PER_HANG = 5
 
 
 class Supervisor:

@@ -21,7 +21,7 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 
 from local.runtime.child import ChildSpec, main
-from local.runtime.process import ChildProcess
+from local.runtime.child_process import ChildProcess
 
 
 def prepare_template(preload: Sequence[str]) -> ForkServerContext | SpawnContext:

@@ -13,7 +13,7 @@ import pytest
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
-from local.bus.rejects import RejectLog
+from local.bus.reject_log import RejectLog
 from local.journal.client.journal_client import JournalClient
 from local.journal.server import journal as journal_module
 from local.journal.server.journal import Journal, JournalConfig

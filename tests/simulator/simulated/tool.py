@@ -10,7 +10,7 @@ from simulated.world import Process
 from local.errors import ToolError
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
-from local.runtime.replies import RecentReplies
+from local.runtime.recent_replies import RecentReplies
 from local.services.effect_store import StoredEffect
 from local.tools.at_most_once import asked_of, key_of, on_record, outcome_unknown
 

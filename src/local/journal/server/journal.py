@@ -11,8 +11,8 @@ from typing import ClassVar, Self
 from pydantic import Field
 
 from local.bus.blobs import BlobStore
-from local.bus.rejects import FILE_NAME as REJECTED
-from local.bus.rejects import RejectLog
+from local.bus.reject_log import FILE_NAME as REJECTED
+from local.bus.reject_log import RejectLog
 from local.config import Settings
 from local.errors import LocalError, StoreDamaged
 from local.journal.server.journal_writer import JournalWriter

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing
 
 from local.bus.blobs import MARK, BlobStore, references
-from local.bus.rejects import RejectLog
+from local.bus.reject_log import RejectLog
 from local.journal.store.entry import Stored
 from local.journal.store.store import JournalStore
 from local.protocol.envelope import decode

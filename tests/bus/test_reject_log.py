@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from local.bus import rejects
-from local.bus.rejects import FREE_SAMPLES, RejectLog
+from local.bus import reject_log
+from local.bus.reject_log import FREE_SAMPLES, RejectLog
 
 
 class Clock:
@@ -39,13 +39,13 @@ def test_the_first_twenty_are_kept_and_then_one_a_second(tmp_path: Path) -> None
 
 
 def test_the_file_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rejects, "MAX_BYTES", 20_000)
+    monkeypatch.setattr(reject_log, "MAX_BYTES", 20_000)
     clock = Clock()
     log = RejectLog(tmp_path / "rejects", clock=clock)
     for _ in range(200):
         clock.now += 1
         log.add("critic", "r" * 10_000, b"\xff" * 10_000)
-    assert rejects.MAX_BYTES <= (tmp_path / "rejects").stat().st_size < rejects.MAX_BYTES + 4096
+    assert reject_log.MAX_BYTES <= (tmp_path / "rejects").stat().st_size < reject_log.MAX_BYTES + 4096
     assert log.count == 200
 
 

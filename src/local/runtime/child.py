@@ -82,7 +82,7 @@ class Lifeline:
     async def serving(self) -> AsyncIterator[asyncio.Event]:
         """Beat for as long as the block lasts; the event given is set when this process is asked to stop (SIGTERM).
 
-        Finish what is in hand inside the block: outside it SIGTERM ends the process at once.
+        Finish what is in flight inside the block: outside it SIGTERM ends the process at once.
         """
         with self.stoppable() as stop:
             beating = asyncio.create_task(self.keep_beating(), name="lifeline")

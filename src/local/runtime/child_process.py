@@ -50,7 +50,7 @@ class ChildProcess:
                 os.kill(self.pid, number)
 
     def ask_to_stop(self) -> None:
-        """Have the child finish what is in hand and end."""
+        """Have the child finish what is in flight and end."""
         with suppress(BlockingIOError, BrokenPipeError):  # it has been told often, or has gone
             if not self.gone.is_set():
                 self._sock.send(STOP)

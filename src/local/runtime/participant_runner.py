@@ -56,7 +56,7 @@ class ParticipantRunner:
         self._status_beat = StatusBeat()
 
     async def run(self, stop: asyncio.Event, on_ready: Callable[[], object] = lambda: None) -> None:
-        """The whole life of the participant, in order; returns after `stop` is set and the work in hand is done."""
+        """The whole life of the participant, in order; returns after `stop` is set and the work in flight is done."""
         async with self._bus:
             self._stop = stop
             self._make_subscriptions()
@@ -122,7 +122,7 @@ class ParticipantRunner:
     async def _handle(self, subscription: Subscription, envelope: Envelope) -> None:
         self._inflight += 1
         try:
-            await self._deal_with(subscription, envelope)
+            await self._process(subscription, envelope)
             if self._participant.kind is Kind.OBSERVER and subscription.handles.durable is not None:
                 failpoints.reach("observer.handled")
             subscription.done(envelope)
@@ -142,7 +142,7 @@ class ParticipantRunner:
         finally:
             self._inflight -= 1
 
-    async def _deal_with(self, subscription: Subscription, envelope: Envelope) -> None:
+    async def _process(self, subscription: Subscription, envelope: Envelope) -> None:
         handles = subscription.handles
         message = handles.message.decode(await self._bus.unpack(envelope))
         query_id_var.set(getattr(message, "query_id", "-"))
@@ -199,14 +199,14 @@ class ParticipantRunner:
         log.error("%s: %s: %s", what, type(error).__name__, error, exc_info=log.isEnabledFor(logging.DEBUG))
 
     async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
-        """Take no more work; give what is in hand ten seconds."""
+        """Take no more work; give what is in flight ten seconds."""
         for subscription in self._subscriptions:
             subscription.close()
         if not workers:
             return
         _, unfinished = await asyncio.wait(workers, timeout=STOP_SECONDS)
         if unfinished:
-            log.warning("%d messages in hand after %g s are left undone", self._inflight, STOP_SECONDS)
+            log.warning("%d messages in flight after %g s are left undone", self._inflight, STOP_SECONDS)
         for worker in unfinished:
             worker.cancel()
 

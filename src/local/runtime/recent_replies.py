@@ -10,13 +10,13 @@ MAX_REPLIES = 512
 
 
 class RecentReplies:
-    """Remembers request ids: in hand, or answered with what. Beyond 512 the oldest answered one is forgotten."""
+    """Remembers request ids: in flight, or answered with what. Beyond 512 the oldest answered one is forgotten."""
 
     def __init__(self) -> None:
         self._replies: OrderedDict[str, Message | None] = OrderedDict()
 
     def begin(self, request_id: str) -> bool:
-        """Take a request in hand; False if it is known already."""
+        """Begin a request; False if it is known already."""
         if request_id in self._replies:
             return False
         self._replies[request_id] = None
@@ -31,5 +31,5 @@ class RecentReplies:
         self._replies[request_id] = reply
 
     def answer(self, request_id: str) -> Message | None:
-        """The answer to a known request; None while it is in hand."""
+        """The answer to a known request; None while it is in flight."""
         return self._replies.get(request_id)

@@ -24,10 +24,10 @@ class Subscription(Protocol):
     inbox: Inbox
 
     def done(self, envelope: Envelope) -> None:
-        """The handler has dealt with this one."""
+        """The handler is done with an envelope, for good."""
 
     def not_done(self, envelope: Envelope) -> None:
-        """The handler could not deal with this one now."""
+        """The handler could not do its work on an envelope now."""
 
     def close(self) -> None:
         """Take nothing more; what has arrived can still be handled."""
@@ -42,10 +42,10 @@ class LiveSubscription:
         self._end = bus.subscribe(subject, self.inbox.offer, repeats=handles.message.is_request)
 
     def done(self, envelope: Envelope) -> None:
-        """Nothing."""
+        """A live message is nobody else's business."""
 
     def not_done(self, envelope: Envelope) -> None:
-        """Nothing."""
+        """A live message is nobody else's business."""
 
     def close(self) -> None:
         """As in `Subscription`."""

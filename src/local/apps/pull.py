@@ -26,7 +26,7 @@ def pull(model: str, show: Callable[[str], object], *, config_dir: Path | None =
 
 
 async def pull_at(url: str, model: str, show: Callable[[str], object]) -> None:
-    """The same, at the Ollama server of that address."""
+    """Fetch a model with the Ollama server at an address; `show` is given each step and each full percent."""
     server = OllamaModel(
         url,
         first_token_seconds=_ANSWER_SECONDS,

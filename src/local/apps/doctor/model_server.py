@@ -195,5 +195,5 @@ def _check_observer(who: str, model: str, there: Sequence[str]) -> DoctorFinding
 
 
 def _is_among(model: str, there: Sequence[str]) -> bool:
-    """As a server finds it: a name without a tag is that of the latest."""
+    """Whether a server has a model: to a server, a name without a tag is that of the latest."""
     return model in there or f"{model}:latest" in there

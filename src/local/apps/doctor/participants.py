@@ -46,7 +46,7 @@ async def check_health(running: Facts | None) -> DoctorFinding:
 
 
 def problems(health: Mapping[str, Any]) -> list[str]:
-    """What each participant says is wrong with it, such as the second respondent with its model."""
+    """What participants say of their own troubles, such as the second respondent of its model."""
     return [
         f"{participant['name']}: {text}"
         for participant in health.get("participants", ())
@@ -105,7 +105,7 @@ async def check_search(config: WebSearchConfig | None) -> list[DoctorFinding]:
 
 
 def soften(findings: Sequence[DoctorFinding]) -> list[DoctorFinding]:
-    """The same findings, with failures as warnings if one provider works."""
+    """The findings, with failures as warnings if one provider works."""
     if all(finding.status is FindingStatus.FAIL for finding in findings):
         return list(findings)
     return [replace(f, status=FindingStatus.WARN) if f.status is FindingStatus.FAIL else f for f in findings]

@@ -123,7 +123,7 @@ async def until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
 
 
 def at_once() -> Pace:
-    """As fast as the bus takes it."""
+    """Each message as soon as the bus takes it."""
 
     async def due(seconds: float) -> bool:
         await asyncio.sleep(0)  # let Ctrl-C in

@@ -6,35 +6,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
 
 from local.apps.story import Awaited, Remembered, Story, StoryTurn
 from local.apps.story_checks import Check, check_answer, check_bus, check_came, check_memory, says
-from local.apps.system_client import NoAnswer
+from local.apps.system_client import NoAnswer, SystemClient
 from local.protocol.envelope import new_id
 
 WAIT_SECONDS = 30.0
 REAL_MODEL_WAIT_SECONDS = 600.0  # for a second answer and its judgement, where one model does all of it
 
 Json = dict[str, Any]
-
-
-class Client(Protocol):
-    """What the player needs of a system; `SystemClient` has it."""
-
-    def ask(self, query: str, session_id: str) -> Json:
-        """The whole answer. Raises `NoAnswer`."""
-
-    def rate(self, query_id: str, rating: int) -> None:
-        """Rate an answer, 1 or -1. Raises `NoAnswer`."""
-
-    def recall(self, query: str) -> list[Json]:
-        """What a search of the memory finds. Raises `NoAnswer`."""
-
-    def follow(self, subjects: Sequence[str], seconds: float) -> AbstractContextManager[Iterator[Json]]:
-        """The envelopes on these subjects, for `seconds` from when the first is asked for."""
 
 
 @dataclass(slots=True)
@@ -57,7 +41,7 @@ class StoryPlayer:
     story waits for has `wait_seconds` to come."""
 
     def __init__(
-        self, client: Client, stand_in_url: str | None, *, own_web: bool, wait_seconds: float = WAIT_SECONDS
+        self, client: SystemClient, stand_in_url: str | None, *, own_web: bool, wait_seconds: float = WAIT_SECONDS
     ) -> None:
         self._client, self._stand_in_url, self._own_web = client, stand_in_url, own_web
         self._wait_seconds = wait_seconds

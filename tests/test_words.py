@@ -1,8 +1,8 @@
 """The glossary in docs/architecture.md has every word of ours that a reader meets as the name of a concept.
 
 Such a word is the last one of a public class's name (`SendQueue`: queue), if another package below `local` imports the
-class, or if two classes share the word. Left out are exceptions and messages, which docs/protocol.md explains, settings,
-which their YAML files explain, and the insides of the apps and of the stand-in.
+class, or if two classes share the word. Left out are exceptions, messages and their parts, which docs/protocol.md
+explains, settings, which their YAML files explain, and the insides of the apps and of the stand-in.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.test_docs import ARCHITECTURE, table
 
 SOURCE = Path(__file__).parents[1] / "src" / "local"
-LEFT_OUT = {"Message", "Settings"}
+LEFT_OUT = {"Data", "Message", "Settings"}
 INSIDES = ("apps", "models/stand_in")
 TREES = {
     file.relative_to(SOURCE).as_posix(): ast.parse(file.read_text(encoding="utf-8"))
@@ -34,7 +34,12 @@ BASES = {
 def is_left_out(name: str) -> bool:
     builtin = getattr(builtins, name, None)
     is_exception = isinstance(builtin, type) and issubclass(builtin, BaseException)
-    return is_exception or name in LEFT_OUT or name.endswith(("Config", "Settings")) or any(map(is_left_out, BASES.get(name, ())))
+    return (
+        is_exception
+        or name in LEFT_OUT
+        or name.endswith(("Config", "Settings"))
+        or any(map(is_left_out, BASES.get(name, ())))
+    )
 
 
 def concepts() -> Iterator[tuple[str, str]]:
@@ -66,8 +71,9 @@ def word_of(name: str) -> str:
 SINGULAR = {"queries": "query", "replies": "reply"} | {
     f"{word}s": word
     for word in (
-        "attachment", "attempt", "call", "change", "consumer", "deletion", "event", "exchange", "fact", "file",
-        "judgement", "lease", "log", "offer", "output", "part", "request", "retry", "score", "session", "subscription",
+        "attachment", "attempt", "call", "change", "consumer", "deletion", "event", "exchange", "fact", "figure",
+        "file", "judgement", "lease", "limit", "log", "offer", "output", "part", "request", "resource", "retry",
+        "score", "session", "subscription", "timeout",
     )
 }  # fmt: skip
 

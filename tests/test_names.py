@@ -21,7 +21,7 @@ NAMED_OTHERWISE = {
     "journal/server/admission.py", "journal/server/deliveries.py", "journal/server/redaction.py", "models/openai.py",
     "agents/critic.py", "agents/generator.py", "agents/generator_b.py", "agents/grading/config.py", "agents/memory.py",
     "agents/remembering/config.py", "agents/remembering/desk.py", "agents/remembering/embedding.py",
-    "apps/api/context.py", "apps/tap/connection.py", "bus/blobs.py", "bus/zeromq.py",
+    "apps/api/context.py", "bus/blobs.py", "bus/zeromq.py",
     "journal/store/recovery.py", "journal/store/schema.py", "journal/store/store.py", "models/servers/spec.py",
     "models/think_tags.py",
     "services/conversation.py", "services/embeddings/minilm.py", "services/engrams/service.py",
@@ -106,6 +106,11 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None
     used = {home.lower().replace("_", "-") for name in found for home in homes.get(name, [name])}
     assert declared - used == NOT_IMPORTED.keys()
     assert used - declared == NOT_DECLARED.keys()
+
+
+def test_one_framework_reads_command_lines() -> None:
+    others = {"argparse", "optparse", "getopt", "click"}
+    assert {path for path, tree in trees(SOURCE) if others & set(imported(tree))} == set()
 
 
 @pytest.mark.parametrize(

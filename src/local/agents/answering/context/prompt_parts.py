@@ -59,8 +59,8 @@ class Summary:
 
     def told(self, question: str, characters: int, left_out: int = 0) -> tuple[Json, ...]:
         """The summary for the model, in so many characters: an exchange, because what the web said may be in it, and
-        that has no place in a system message. Facts that find no room are those that have least to do with the question.
-        `left_out` turns are neither in it nor in the prompt."""
+        that has no place in a system message. Facts that find no room are those that have least to do with the
+        question. `left_out` turns are neither in it nor in the prompt."""
         gap = f"\n({left_out} later turns are left out here.)" if left_out else ""
         if not self and not gap:
             return ()

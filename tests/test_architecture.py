@@ -24,7 +24,7 @@ ARROWS: dict[str, set[str]] = {
     "journal.core": {"journal.core", "protocol"} | SHARED,
     "journal.store": {"journal.store", "journal.core", "services"} | SHARED,
     "journal.server": {"journal.server", "journal.core", "journal.store", "runtime", "bus", "protocol"} | SHARED,
-    "runtime": {"runtime", "bus", "protocol", "services"} | SHARED,
+    "runtime": {"runtime", "bus", "protocol"} | SHARED,
     "models": {"models"} | SHARED,
     "services": {"services"} | SHARED,
     "queries": {"queries", "journal.client", "runtime", "bus", "protocol"} | SHARED,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
+from local.backoff import Backoff
 from local.errors import BusClosed, BusNotReady
 
 FIRST_PAUSE_SECONDS = 0.004
@@ -81,7 +83,7 @@ class Handshake:
 
     async def _probe_until_back(self) -> None:
         before = self._sent
-        pause = FIRST_PAUSE_SECONDS
+        backoff = Backoff(FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS)
         while self._seen <= max(before, self._sent_when_lost):
             await self._linked.wait()
             if self._closed:
@@ -89,8 +91,6 @@ class Handshake:
             self._sent += 1
             self._returned.clear()
             self._send_probe(self._sent)
-            try:
-                async with asyncio.timeout(pause):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(backoff.next()):
                     await self._returned.wait()
-            except TimeoutError:
-                pause = min(pause * 2, LAST_PAUSE_SECONDS)

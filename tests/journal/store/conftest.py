@@ -116,7 +116,7 @@ async def make_journal(path: Path) -> Journal:
         await store.register("critic", ["query."], floor=0)
         await store.commit([entries[number] for number in range(1, COUNT // 2)])
     async with JournalStore(path) as store:
-        await store.note({"critic": ConsumerChanges(settled={1, 2, 5})})
+        await store.commit([], {"critic": ConsumerChanges(settled={1, 2, 5})})
         await store.commit([], {"critic": ConsumerChanges(deaths={4: Deaths(2, 0)}, served_by=["one", "two"])})
         for number in range(COUNT // 2, COUNT + 1):
             await store.commit([entries[number]])

@@ -34,10 +34,10 @@ async def test_the_floor_rises_over_what_is_acknowledged_and_what_is_not_the_con
 ) -> None:
     await store.register("critic", ["query."])
     await store.commit([entry(1), entry(2), entry(3, subject="other"), entry(4), entry(5, subject="other")])
-    await store.note({"critic": ConsumerChanges(settled={2, 4})})
+    await store.commit([], {"critic": ConsumerChanges(settled={2, 4})})
     known = await store.consumer("critic")
     assert (known.floor, known.acknowledged) == (0, {2, 4})
-    await store.note({"critic": ConsumerChanges(settled={1})})
+    await store.commit([], {"critic": ConsumerChanges(settled={1})})
     known = await store.consumer("critic")
     assert (known.floor, known.acknowledged) == (5, frozenset())
 
@@ -46,7 +46,7 @@ async def test_an_acknowledgement_of_what_is_still_to_come_settles_nothing(
     store: JournalStore, entry: MakeEntry
 ) -> None:
     await store.register("critic", ())
-    await store.note({"critic": ConsumerChanges(settled={1, 2, -3})})
+    await store.commit([], {"critic": ConsumerChanges(settled={1, 2, -3})})
     await store.commit([entry(1)])
     known = await store.consumer("critic")
     assert (known.floor, known.acknowledged) == (0, frozenset())
@@ -58,12 +58,12 @@ async def test_deaths_and_dead_letters_are_remembered(path: Path, entry: MakeEnt
         await store.commit([entry(1), entry(2), entry(3)])
         await store.commit([], {"critic": ConsumerChanges(deaths={1: Deaths(2, 0), 2: Deaths(4, 3)})})
         await store.commit([], {"critic": ConsumerChanges(dead_letters={2: "died three times alone"})})
-        await store.note({"critic": ConsumerChanges(settled={3})})
+        await store.commit([], {"critic": ConsumerChanges(settled={3})})
     async with JournalStore(path) as store:
         known = await store.consumer("critic")
         assert known.deaths == {1: (2, 0), 2: (4, 3)}
         assert (known.floor, known.acknowledged, known.dead_letters) == (0, {3}, {2: "died three times alone"})
-        await store.note({"critic": ConsumerChanges(settled={1})})
+        await store.commit([], {"critic": ConsumerChanges(settled={1})})
         known = await store.consumer("critic")
         assert (known.floor, known.dead_letters) == (3, {2: "died three times alone"})
 
@@ -73,7 +73,7 @@ async def test_a_consumer_that_is_forgotten_is_unknown(store: JournalStore) -> N
     await store.forget("critic")
     assert await store.consumer_names() == []
     nothing = {"critic": ConsumerChanges()}
-    for call in (store.consumer("critic"), store.note(nothing), store.commit([], nothing), store.forget("critic")):
+    for call in (store.consumer("critic"), store.commit([], nothing), store.forget("critic")):
         with pytest.raises(NotOnRecord, match="no durable consumer 'critic' is registered"):
             await call
 
@@ -115,7 +115,7 @@ async def test_only_settling_may_be_lost_with_the_end_of_the_file(store: Journal
         ConsumerChanges(settled={1}), ConsumerChanges(deaths={2: Deaths(1, 0)}), ConsumerChanges(served_by=["a"]),
         ConsumerChanges(dead_letters={2: "why"}),
     ):  # fmt: skip
-        await store.note({"critic": change})
+        await store.commit([], {"critic": change})
         counts.append((await store.state()).changes - counts[0])
     assert counts[1:] == [0, 1, 2, 3]
 

@@ -48,7 +48,7 @@ async def test_retention_never_removes_what_a_consumer_has_not_settled(
     await store.commit([entry(1, subject="other"), entry(2), entry(3), entry(4, subject="other"), entry(5)])
     clock.now += 100
     assert await store.retain(0, 0) == 1
-    await store.note({"critic": ConsumerChanges(settled={2, 5})})
+    await store.commit([], {"critic": ConsumerChanges(settled={2, 5})})
     await store.commit([], {"critic": ConsumerChanges(dead_letters={3: "why"})})
     assert await store.retain(0, 0) == 4
     await store.commit([entry(6)])

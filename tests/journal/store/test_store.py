@@ -134,7 +134,7 @@ async def test_whatever_is_done_to_it_a_store_agrees_with_a_plain_dictionary(
                     del plain[number]
             case "acknowledge":
                 unsettled = chance.randint(unsettled, last)
-                await store.note({"critic": ConsumerChanges(settled=set(range(1, unsettled + 1)))})
+                await store.commit([], {"critic": ConsumerChanges(settled=set(range(1, unsettled + 1)))})
                 assert (await store.consumer("critic")).floor == unsettled
             case "reopen":
                 await store.__aexit__(None, None, None)

@@ -9,11 +9,11 @@ from typing import Annotated
 from fastapi import Path
 from pydantic import StringConstraints
 
+from local.agents.attachments import Attachments
 from local.apps.api.bus_stream import BusStreams
 from local.apps.api.participant_table import ParticipantTable
 from local.apps.memories import Memories
 from local.apps.session import LoCALSession
-from local.runtime.attachments import Attachments
 
 ID_PATTERN = r"^[A-Za-z0-9._:~-]{1,128}$"
 

@@ -12,6 +12,7 @@ from typing import Self
 
 from pydantic import Field
 
+from local.agents.attachments import Attachments
 from local.apps.api.app import create_app
 from local.apps.api.bus_stream import BusStreams
 from local.apps.api.context import ApiContext
@@ -25,7 +26,6 @@ from local.config import Settings
 from local.errors import ConfigError
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ParticipantStatus
-from local.runtime.attachments import Attachments
 from local.runtime.participant import Kind, Participant, Resources, on
 
 MEMORY = "memory"

@@ -81,14 +81,6 @@ class JournalStore:
 
         return await self._database.run(work)
 
-    def note(self, changes: Mapping[str, ConsumerChanges]) -> asyncio.Future[object]:
-        """Store what happened to consumers, in the order of calls, without a commit of its own: for what a crash may
-        undo, such as settling, which costs one more delivery then.
-
-        Nobody need wait for what this returns; a failure is logged. `changes` belong to the store from now on.
-        """
-        return self._database.note(lambda db: apply(db, changes))
-
     async def read(self, *, limit: int, **filters: Unpack[Filters]) -> list[Stored]:
         """At most `limit` entries, in order, that match everything given."""
         sql, parameters = where(filters, limit)
@@ -137,7 +129,7 @@ class JournalStore:
         return await self._redact(entries.SESSION, [session_id])
 
     async def redact_query(self, query_id: str) -> int:
-        """The same for all that a query has caused, and may cause yet."""
+        """Remove the payloads of all that a query has caused, and may cause yet; returns how many there were."""
         return await self._redact(entries.QUERY, [query_id])
 
     async def mentioning(self, text: str) -> AsyncGenerator[list[Stored], None]:
@@ -151,7 +143,7 @@ class JournalStore:
             after += SLICE
 
     async def redact_envelopes(self, envelope_ids: Sequence[str]) -> int:
-        """The same for single messages. One that comes only later is stored without its payload."""
+        """Remove the payloads of single messages. One that comes only later is stored without its payload."""
         return await self._redact(entries.ENVELOPE, envelope_ids)
 
     async def retain(self, max_age_seconds: float, max_bytes: int) -> int:

@@ -12,6 +12,7 @@ from typing import Final
 
 from local.agents.leases import Leases
 from local.agents.remembering.records import fact_records
+from local.backoff import Backoff
 from local.bus.bus import Bus
 from local.errors import ModelError, NotOnRecord, StoreFailed
 from local.models.chat import ChatModel, ContentDelta
@@ -129,7 +130,7 @@ class Classifier:
 
     async def run(self) -> None:
         """Work until cancelled. A model or a store that fails is tried again later, with longer and longer pauses."""
-        seconds = FIRST_PAUSE
+        pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         while True:
             self._work.clear()
             try:
@@ -139,11 +140,10 @@ class Classifier:
                     await self._moment()
                     continue
                 await self._classify(engrams)
-                seconds = FIRST_PAUSE
+                pauses.reset()
             except (ModelError, StoreFailed) as error:
                 self._note(error)
-                await asyncio.sleep(seconds)
-                seconds = min(2 * seconds, LONGEST_PAUSE)
+                await asyncio.sleep(pauses.next())
 
     def _note(self, error: ModelError | StoreFailed) -> None:
         if str(error) != self.problem:

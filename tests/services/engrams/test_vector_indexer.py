@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from local.errors import IndexBroken, ModelError
-from local.services.engrams import record, vector_indexer, vectors
+from local.services.engrams import vector_indexer, vectors
 from local.services.engrams.chroma_index import ChromaIndex
 from local.services.engrams.engram import EngramDraft
 from local.services.engrams.search import Found
@@ -77,14 +77,10 @@ async def test_a_missing_index_is_rebuilt_without_embedding_anything(opened: Ope
 @pytest.mark.parametrize("pattern", ["chroma.sqlite3", "*.bin", "*.pickle"])
 @pytest.mark.parametrize("damage", [lambda path: path.write_bytes(b"not what it was"), Path.unlink])
 async def test_a_broken_index_ends_as_a_complete_one(
-    opened: Opened, kept: Path, exchange: Make, pattern: str, damage: Callable[[Path], object]
+    opened: Opened, large: Path, directory: Path, pattern: str, damage: Callable[[Path], object]
 ) -> None:
-    async with opened() as service:
-        many = [exchange(f"stone{number % 97} river{number % 89}") for number in range(1100)]
-        await service._store.write(lambda db: [record.ingest(db, each) for each in many])
-        service._indexer.wake()  # with so many Chroma writes its graph to the disk
-        await service.settled()
-    damage_all(files_in(kept, pattern), damage)
+    shutil.copytree(large, directory)
+    damage_all(files_in(directory / "vectors", pattern), damage)
     async with opened() as service:
         await assert_every_vector_is_indexed(service)
         (hit, *_) = (await service.search("ann", "stone7 river7")).hits

@@ -26,6 +26,9 @@ NAMES = frozenset(
         "api.answer_heard",  # before it is written to the client
         "critic.judged",  # nobody is told yet
         "critic.told",  # the judgement is confirmed, before the answer is acknowledged
+        "generator.heard_live",  # a live copy, nothing is computed
+        "generator.speculated",  # the model is asked ahead of the record
+        "generator.adopted",  # the journal has delivered what was computed, nothing is released
         "generator.delivered",  # the query is delivered, nothing is stored
         "generator_b.delivered",  # the first answer is delivered, nothing is stored
         "generator_b.answered",  # the second answer is confirmed, before the first is acknowledged
@@ -41,7 +44,7 @@ NAMES = frozenset(
         "tool.before_run",
         "tool.after_run",  # the effect is done, before its record
         "tool.recorded",  # before the reply
-        "turn.accepted",  # the query is stored, before the model
+        "turn.accepted",  # the query is being stored, before the turn
         "turn.step_stored",  # before the tool request
         "turn.results_in",  # before the step is stored
         "turn.end_stored",  # before the outcome is published

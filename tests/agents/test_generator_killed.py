@@ -22,6 +22,12 @@ POINTS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def every_turn_is_on_record_first(stage: Any) -> None:
+    """What was only computed ahead is asked again after a death: test_speculations.py has that."""
+    stage.loses_live_queries = True
+
+
 @pytest.mark.parametrize(("point", "passes"), POINTS)
 async def test_killed_once_at_any_point_it_gives_one_answer_and_asks_neither_model_nor_tool_again(
     stage: Any, dice: Any, point: str, passes: int

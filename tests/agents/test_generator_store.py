@@ -46,6 +46,7 @@ def breaks(monkeypatch: pytest.MonkeyPatch) -> Break:
 async def test_a_query_waits_until_it_can_be_stored_and_so_does_what_comes_after_it_in_its_session(
     stage: Any, breaks: Break, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    stage.loses_live_queries = True
     served = await stage.generator()
     works = served.participant._conversation.accept
     was_full = breaks(served, "accept")

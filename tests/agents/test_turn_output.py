@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from local.agents.answering import turn_output
 from local.agents.answering.turn_output import TurnOutput
 from local.models.chat import ContentDelta, Done, ThinkingDelta, ToolCall, Usage
 from local.protocol.envelope import Trace
@@ -35,9 +36,16 @@ def posted() -> Posted:
     return Posted()
 
 
+def output(posted: Any) -> TurnOutput:
+    no_record: Any = None
+    return TurnOutput(posted, no_record, TRACE, "agent", "q1", "A", attempt=2)
+
+
 @pytest.fixture
-def stream(posted: Any) -> TurnOutput:
-    return TurnOutput(posted, TRACE, "agent", "q1", "A", attempt=2)
+def stream(posted: Posted) -> TurnOutput:
+    made = output(posted)
+    made.release()
+    return made
 
 
 async def test_a_lone_fragment_leaves_in_the_next_round_of_the_loop(posted: Posted, stream: TurnOutput) -> None:
@@ -79,3 +87,37 @@ async def test_flush_publishes_at_once_and_nothing_twice(posted: Posted, stream:
     await asyncio.sleep(0)
     stream.flush()
     assert posted.texts == [("token", "Hi")]
+
+
+async def test_what_is_held_leaves_in_order_when_it_is_released_and_the_rest_at_once(posted: Posted) -> None:
+    held = output(posted)
+    for delta in (ThinkingDelta("a"), ContentDelta("b"), ContentDelta("c")):
+        held.hear(delta)
+        await asyncio.sleep(0)
+    assert posted.texts == []
+    held.release()
+    assert posted.texts == [("thinking", "a"), ("token", "bc")]
+    held.hear(ContentDelta("d"))
+    await asyncio.sleep(0)
+    assert posted.texts[2:] == [("token", "d")]
+
+
+async def test_what_is_held_is_bounded_by_pausing_the_model(posted: Posted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn_output, "MOST_HELD", 3)
+    held = output(posted)
+    held.hear(ContentDelta("abc"))
+    await asyncio.wait_for(held.room(), 1)
+    held.hear(ContentDelta("d"))
+    waiting = asyncio.create_task(held.room())
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    held.release()
+    await asyncio.wait_for(waiting, 1)
+
+
+async def test_nothing_is_stored_before_the_release(posted: Posted) -> None:
+    held = output(posted)
+    storing = asyncio.create_task(held.store_steps(0, []))
+    await asyncio.sleep(0.01)
+    assert not storing.done()
+    storing.cancel()

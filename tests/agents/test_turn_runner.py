@@ -14,6 +14,7 @@ from local.agents.answering.tool_calls import request_id
 from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.answering.turn import Question, Turn
 from local.agents.answering.turn_context import TurnContext
+from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_runner import TurnRunner
 from local.bus.bus import Bus
 from local.errors import StoreFenced, StoreFull
@@ -55,9 +56,7 @@ class Process:
         context = PromptFitter(model, "gemma", 32_000, record)
         tools = ToolRegistry()
         tools.announce(ROLL, "roll", "i", 0.0)
-        self._means = TurnContext(
-            bus, model, record, context, tools, "generator", "gemma", {}, SECONDS, clock=lambda: 0.0
-        )
+        self._context = TurnContext(model, context, tools, "gemma", {}, SECONDS, clock=lambda: 0.0)
         self._task: asyncio.Task[ResponseGeneration] | None = None
 
     async def run(self) -> ResponseGeneration:
@@ -65,7 +64,8 @@ class Process:
         await self.record.accept(Asked("q1", "s", None, "e", "Roll!", "{}"))
         steps = [parse_step(body) for body in await self.record.steps("q1")]
         turn = Turn(Question("q1", "A", "Roll!", (), False, 5), steps)
-        return await TurnRunner(turn, self._means, Trace("q1"), 1).run()
+        output = TurnOutput(self.bus, self.record, Trace("q1"), "generator", "q1", "A", 1)
+        return await TurnRunner(turn, self._context, output, None).run()
 
     def start(self) -> asyncio.Task[ResponseGeneration]:
         self._task = asyncio.create_task(self.run())

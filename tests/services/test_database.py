@@ -257,3 +257,43 @@ async def test_a_note_that_fails_is_logged(tmp_path: Path, caplog: pytest.LogCap
         noted = database.note(lambda db: db.execute("INSERT INTO nowhere VALUES (1)"))
         await asyncio.wait([noted])
     assert "no such table: nowhere" in caplog.text
+
+
+def told_before_its_commit(db: sqlite3.Connection) -> int:
+    """Comes to the same when it is done twice."""
+    db.execute("INSERT OR IGNORE INTO notes VALUES ('early')")
+    return len(all_notes(db))
+
+
+async def test_what_is_told_before_its_commit_is_on_the_disk_before_anything_that_is_stored_later(path: Path) -> None:
+    commits = 0
+
+    def full_once(db: sqlite3.Connection) -> None:
+        nonlocal commits
+        commits += 1
+
+    def is_full(db: sqlite3.Connection) -> None:
+        db.execute("INSERT INTO notes VALUES ('late')")
+        db.execute("ROLLBACK")  # as SQLite does when the disk is full
+        raise sqlite3.OperationalError("database or disk is full")
+
+    async with Database(path, MIGRATIONS, full_once) as database:
+        early, late = await asyncio.gather(
+            database.run_early(told_before_its_commit), database.run(is_full), return_exceptions=True
+        )
+        assert early == 1
+        assert isinstance(late, StoreFailed)
+        assert await database.run(insert("late")) == "late"
+        assert await database.run(all_notes) == ["early", "late"]
+        before = commits
+        assert await database.run_early(told_before_its_commit) == 2
+        await database.run(all_notes)
+        assert commits == before + 2  # by itself, at once
+
+
+async def test_what_raises_is_told_early_too_and_is_not_owed(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        await database.run(insert("one"))
+        with pytest.raises(StoreFailed, match="UNIQUE"):
+            await database.run_early(insert("one"))
+        assert await database.run(all_notes) == ["one"]

@@ -62,11 +62,19 @@ class GeneratorAgent(Respondent):
                 finally:
                     handing_in.cancel()
 
+    @on(QueryReceived)
+    async def compute(self, message: QueryReceived, envelope: Envelope) -> None:
+        """The live copy of what `receive` gets: its turn is computed ahead, in memory, and nobody hears of it yet."""
+        failpoints.reach("generator.heard_live")
+        asked = asked_of(message, envelope, self._offered())
+        if self._turns.may_begin(asked.session_id) and self._facts.are_current(asked.user_id):
+            self._speculations.begin(asked)
+
     @on(QueryReceived, durable=CONSUMER, concurrency=QUERIES_AT_ONCE, lane_width=LANE_WIDTH)
     async def receive(self, message: QueryReceived, envelope: Envelope) -> BusDead | None:
         """A query, until it has ended: answered, refused, known already; it is never ignored."""
         failpoints.reach("generator.delivered")
-        asked = asked_of(message, envelope, self._offered())
+        asked = asked_of(message, envelope, self._offered(), self.attempts.get(envelope.id, 1))
         stored = self._turns.get(message.query_id) or await self._turns.accept(asked)
         if stored.query != message.query:
             taken = QueryIdTaken(stored.query_id)
@@ -86,11 +94,13 @@ class GeneratorAgent(Respondent):
     @on(QueryCancel)
     async def stop(self, message: QueryCancel, envelope: Envelope) -> None:
         """The live copy of what `cancel` gets: a running turn stops as soon as its tools do."""
+        self._speculations.drop(message.query_id)
         self._turns.stop(message.query_id)
 
     @on(QueryCancel, durable=CANCELS, concurrency=QUERIES_AT_ONCE)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
         """End a query early: with what was said so far, or as failed if it has not begun."""
+        self._speculations.drop(message.query_id)
         await self._turns.cancel(message.query_id)
 
     @on(BusDead, durable=CONSUMER)
@@ -112,6 +122,7 @@ class GeneratorAgent(Respondent):
     @on(MemoryDeleted, durable=CONSUMER)
     async def forget(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
         """A user wants nobody to keep anything of an exchange."""
+        self._speculations.drop_all()
         await self._deletion.forget(deleted)
 
     @on(ConversationRequest, concurrency=LOOK_UPS_AT_ONCE)

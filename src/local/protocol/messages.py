@@ -30,7 +30,7 @@ class QueryReceived(Message):
 
 
 class QueryAccepted(Message):
-    """The generator, as soon as it has the query safely in its store; again for each repeat of a running query."""
+    """The generator, as soon as the journal has given it the query; again for each repeat of a running query."""
 
     subject = "query.accepted"
     delivery = Delivery.CONFIRMED

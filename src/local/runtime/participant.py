@@ -110,6 +110,7 @@ class Participant:
 
     def __init__(self, config: Settings) -> None:
         self.config = config
+        self.attempts: dict[str, int] = {}  # of what the journal has given and is not done: how often, by envelope id
 
     @classmethod
     def build(cls, config: Any, resources: Resources) -> Self:

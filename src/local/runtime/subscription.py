@@ -58,7 +58,7 @@ class DurableSubscription:
 
     def __init__(self, participant: Participant, handles: Handles) -> None:
         self.handles, self.method, self.inbox = handles, getattr(participant, handles.method), Inbox()
-        self.subject = participant.subject_of(handles.message)
+        self.subject, self._attempts = participant.subject_of(handles.message), participant.attempts
         self.consumer: Consumer
         self._numbers: dict[str, int] = {}  # by envelope id
         self._closed = False
@@ -66,16 +66,18 @@ class DurableSubscription:
     def take(self, delivered: Delivered) -> None:
         """A message from the journal; what is on record does not expire."""
         envelope = delivered.envelope._replace(ttl_ms=None)
-        self._numbers[envelope.id] = delivered.number
+        self._numbers[envelope.id], self._attempts[envelope.id] = delivered.number, delivered.attempt
         if self._closed or not self.inbox.offer(envelope):
             self.not_done(envelope)
 
     def done(self, envelope: Envelope) -> None:
         """As in `Subscription`."""
+        self._attempts.pop(envelope.id, None)
         self.consumer.acknowledge(self._numbers.pop(envelope.id))
 
     def not_done(self, envelope: Envelope) -> None:
         """As in `Subscription`."""
+        self._attempts.pop(envelope.id, None)
         self.consumer.release(self._numbers.pop(envelope.id))
 
     def close(self) -> None:

@@ -7,21 +7,27 @@ import json
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from local.services import turn_deletion
+from local.services.database_reader import DatabaseReader
 from local.services.owned_database import OwnedDatabase
 from local.services.turn_deletion import QUERY, SESSION
 from local.services.turn_record import (
+    END,
     MIGRATIONS,
+    SAID,
     incognito_sessions,
+    messages_of,
+    past_of,
     refusal_of,
     refused_incognito,
     sessions_of,
+    settled_past_of,
     stored_turn,
 )
 from local.services.turn_record import Asked as Asked
@@ -32,10 +38,6 @@ from local.services.turn_record import TurnStatus as TurnStatus
 
 T = TypeVar("T")
 MAX_HISTORY_TURNS = 50
-_SAID = (
-    "FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND in_history"
-    " AND status IN ('answered', 'cancelled') AND answer != ''"
-)
 
 
 class ConversationService:
@@ -44,6 +46,7 @@ class ConversationService:
 
     def __init__(self, path: Path, respondent_id: str = "A") -> None:
         self._database = OwnedDatabase(path, MIGRATIONS, respondent_id)
+        self._reader = DatabaseReader(path)
         self._respondent_id = respondent_id
 
     async def __aenter__(self) -> Self:
@@ -53,11 +56,15 @@ class ConversationService:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._reader.close()
         await self._database.__aexit__(kind, error, trace)
 
     async def accept(self, asked: Asked) -> tuple[StoredTurn, bool]:
         """Store a query unless its id is known; returns the stored turn and whether it is new. The first query of a
-        session has decided whose it is and whether it is incognito; what does not go with that is `refused`."""
+        session has decided whose it is and whether it is incognito; what does not go with that is `refused`.
+
+        Returns before the commit: whatever is stored of the turn later is not on the disk without it.
+        """
 
         def work(db: sqlite3.Connection) -> tuple[StoredTurn, bool]:
             is_cancelled = self._is_cancelled(db, asked.query_id)
@@ -66,17 +73,34 @@ class ConversationService:
                 return replace(known, cancelled=is_cancelled), False
             db.execute(
                 "INSERT INTO turns (query_id, respondent_id, session_id, user_id, envelope_id, query, body, in_history,"
-                " status, tools, created_at, incognito, refused) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " status, tools, created_at, incognito, refused, attempt)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (asked.query_id, self._respondent_id, asked.session_id, asked.user_id, asked.envelope_id, asked.query,
                  asked.body, asked.in_history, TurnStatus.OPEN, json.dumps(asked.tools), time.time(),
-                 asked.incognito, refusal_of(db, self._respondent_id, asked)),
+                 asked.incognito, refusal_of(db, self._respondent_id, asked), asked.attempt),
             )  # fmt: skip
             stored = self._find(db, asked.query_id)
             assert stored is not None
-            past = self._settled_past(db, stored)
+            past = settled_past_of(db, self._respondent_id, stored.session_id, stored.position)
             return replace(stored, cancelled=is_cancelled, beginning=past), True
 
-        return await self.write(work)
+        return await self._database.write_early(work)
+
+    async def foresee(self, asked: Asked) -> Past | None:
+        """The past that a query would have if it were accepted now, without waiting for anything that is being stored.
+
+        None if it would be no new turn, or not run at once: its id is known, it is cancelled or refused, or an earlier
+        turn of its session is open.
+        """
+
+        def work(db: sqlite3.Connection) -> Past | None:
+            if self._is_cancelled(db, asked.query_id) or self._find(db, asked.query_id) is not None:
+                return None
+            if refusal_of(db, self._respondent_id, asked) is not None:
+                return None
+            return settled_past_of(db, self._respondent_id, asked.session_id)
+
+        return await self._reader.read(work)
 
     async def turn(self, query_id: str) -> StoredTurn | None:
         """The stored turn of a query."""
@@ -147,7 +171,12 @@ class ConversationService:
 
     async def beginning(self, turn: StoredTurn) -> tuple[Past, list[str]]:
         """What a turn starts or goes on from: what was said before it, and its stored steps."""
-        return await self._database.run(lambda db: (self._past(db, turn), self._steps(db, turn.query_id)))
+        return await self._database.run(
+            lambda db: (
+                past_of(db, self._respondent_id, turn.session_id, turn.position),
+                self._steps(db, turn.query_id),
+            )
+        )
 
     async def keep_summary(self, session_id: str, through: int, body: str) -> None:
         """Store the summary of a session's first `through` exchanges, unless there is one of more, or they are gone."""
@@ -155,7 +184,7 @@ class ConversationService:
         key = (session_id, self._respondent_id)
 
         def work(db: sqlite3.Connection) -> None:
-            (said,) = db.execute(f"SELECT count(*) {_SAID}", (*key, 2**62)).fetchone()
+            (said,) = db.execute(f"SELECT count(*) {SAID}", (*key, END)).fetchone()
             if said >= through:
                 db.execute(
                     "INSERT INTO summaries VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
@@ -170,7 +199,7 @@ class ConversationService:
 
         `before` is a position: only what was asked earlier counts.
         """
-        return await self._database.run(lambda db: self._history(db, session_id, 2**62 if before is None else before))
+        return await self._database.run(lambda db: self._history(db, session_id, END if before is None else before))
 
     async def sessions(self) -> list[dict[str, Any]]:
         """Every session with its first query, number of turns and times, the most recent first."""
@@ -256,31 +285,7 @@ class ConversationService:
     def _drop_results(self, db: sqlite3.Connection, query_id: str) -> None:
         db.execute("DELETE FROM results WHERE query_id = ? AND respondent_id = ?", (query_id, self._respondent_id))
 
-    def _settled_past(self, db: sqlite3.Connection, turn: StoredTurn) -> Past | None:
-        """The past of a new turn, unless an earlier turn of its session may still add to it."""
-        sql = "SELECT 1 FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND status = 'open'"
-        if db.execute(sql, (turn.session_id, self._respondent_id, turn.position)).fetchone():
-            return None
-        return self._past(db, turn)
-
-    def _past(self, db: sqlite3.Connection, turn: StoredTurn) -> Past:
-        key = (turn.session_id, self._respondent_id)
-        row = db.execute(
-            "SELECT through, body FROM summaries WHERE session_id = ? AND respondent_id = ?", key
-        ).fetchone()
-        through, summary = (0, None) if row is None else row
-        sql = f"SELECT query, answer {_SAID} ORDER BY position LIMIT -1 OFFSET ?"
-        return Past(summary, tuple(_messages(db.execute(sql, (*key, turn.position, through)).fetchall())))
-
     def _history(self, db: sqlite3.Connection, session_id: str, before: int) -> list[dict[str, Any]]:
-        sql = f"SELECT query, answer {_SAID} ORDER BY position DESC LIMIT ?"
+        sql = f"SELECT query, answer {SAID} ORDER BY position DESC LIMIT ?"
         rows = db.execute(sql, (session_id, self._respondent_id, before, MAX_HISTORY_TURNS)).fetchall()
-        return _messages(rows[::-1])
-
-
-def _messages(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
-    return [
-        {"role": role, "content": text}
-        for row in rows
-        for role, text in (("user", row["query"]), ("assistant", row["answer"]))
-    ]
+        return messages_of(rows[::-1])

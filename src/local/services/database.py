@@ -75,6 +75,7 @@ class _Job(Generic[T]):
     work: Callable[[sqlite3.Connection], T]
     future: asyncio.Future[T]
     is_urgent: bool = True
+    is_early: bool = False
 
 
 class Database:
@@ -97,6 +98,7 @@ class Database:
     ) -> None:
         self._path, self._migrations, self._committed = path, migrations, committed
         self._closed = False
+        self._owed: list[_Job[Any]] = []  # told, and not on the disk
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name=f"database {path.name}", daemon=True)
 
@@ -135,11 +137,21 @@ class Database:
         noted.add_done_callback(_log_failure)
         return noted
 
-    def _put(self, work: Callable[[sqlite3.Connection], T], *, is_urgent: bool = True) -> asyncio.Future[T]:
+    async def run_early(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do `work(connection)` in a transaction and return its value before the commit, which follows at once.
+
+        If that fails, `work` is done again at the beginning of the next transaction, before anything that comes later,
+        and so on until it is on the disk: it has to come to the same. Only the end of the process can undo it.
+        """
+        return await self._put(work, is_early=True)
+
+    def _put(
+        self, work: Callable[[sqlite3.Connection], T], *, is_urgent: bool = True, is_early: bool = False
+    ) -> asyncio.Future[T]:
         if self._closed:
             raise StoreFailed(f"{self._path}: is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._jobs.put(_Job(work, future, is_urgent))
+        self._jobs.put(_Job(work, future, is_urgent, is_early))
         return future
 
     def _serve(self) -> None:
@@ -202,8 +214,15 @@ class Database:
         outcomes: list[tuple[_Job[Any], Any, Exception | None]] = []
         try:
             connection.execute("BEGIN IMMEDIATE")
-            outcomes = [(job, *self._attempt(connection, job)) for job in group]
+            self._owed = [job for job in self._owed if self._attempt(connection, job)[1] is None]
+            for job in group:
+                value, failed = self._attempt(connection, job)
+                if job.is_early and failed is None:
+                    self._owed.append(job)
+                    self._tell(job.future, value, None)
+                outcomes.append((job, value, failed))
             connection.execute("COMMIT")
+            self._owed = []
             self._committed(connection)
         except (sqlite3.Error, OSError, StoreFailed) as error:
             if connection.in_transaction:

@@ -32,6 +32,10 @@ class OwnedDatabase(Database):
         """As `write`, in the commit of whatever else is done within a twentieth of a second."""
         return await self.run_with_others(self._owned(work))
 
+    async def write_early(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return `work(connection)` before its commit, as `run_early` does."""
+        return await self.run_early(self._owned(work))
+
     async def erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return `work(connection)` once what it deletes is in no file any more, the write-ahead log included."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -89,6 +90,12 @@ MIGRATIONS = (
     "ALTER TABLE turns ADD COLUMN refused TEXT;",
 )
 
+END = 2**62  # a position behind all turns
+SAID = (
+    "FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND in_history"
+    " AND status IN ('answered', 'cancelled') AND answer != ''"
+)
+
 
 class Past(NamedTuple):
     """What was said before a turn: a stored summary of the first exchanges, if there is one, and those after them as
@@ -149,7 +156,8 @@ class StoredTurn:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A query to be stored. One that is not `in_history` belongs to no conversation that anybody continues; an
-    `incognito` one is to be deleted when its session ends."""
+    `incognito` one is to be deleted when its session ends.
+    `attempt` is how often the journal has given it."""
 
     query_id: str
     session_id: str
@@ -160,6 +168,7 @@ class Asked:
     in_history: bool = True
     tools: tuple[str, ...] = ()
     incognito: bool = False
+    attempt: int = 1
 
 
 def stored_turn(row: sqlite3.Row) -> StoredTurn:
@@ -212,3 +221,29 @@ def refused_incognito(db: sqlite3.Connection, respondent_id: str, idle_since: fl
     """The incognito queries that sessions which are kept have refused before `idle_since`."""
     sql = "SELECT query_id FROM turns WHERE incognito AND refused IS NOT NULL AND respondent_id = ? AND created_at < ?"
     return [row["query_id"] for row in db.execute(sql, (respondent_id, idle_since))]
+
+
+def messages_of(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
+    """What was said in these turns, as user and assistant messages."""
+    return [
+        {"role": role, "content": text}
+        for row in rows
+        for role, text in (("user", row["query"]), ("assistant", row["answer"]))
+    ]
+
+
+def settled_past_of(db: sqlite3.Connection, respondent_id: str, session_id: str, before: int = END) -> Past | None:
+    """The past of a new turn, unless an earlier turn of its session may still add to it."""
+    sql = "SELECT 1 FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND status = 'open'"
+    if db.execute(sql, (session_id, respondent_id, before)).fetchone():
+        return None
+    return past_of(db, respondent_id, session_id, before)
+
+
+def past_of(db: sqlite3.Connection, respondent_id: str, session_id: str, before: int) -> Past:
+    """What was said in a session before that position."""
+    key = (session_id, respondent_id)
+    row = db.execute("SELECT through, body FROM summaries WHERE session_id = ? AND respondent_id = ?", key).fetchone()
+    through, summary = (0, None) if row is None else row
+    sql = f"SELECT query, answer {SAID} ORDER BY position LIMIT -1 OFFSET ?"
+    return Past(summary, tuple(messages_of(db.execute(sql, (*key, before, through)).fetchall())))

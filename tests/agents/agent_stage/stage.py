@@ -29,6 +29,7 @@ class Stage:
     def __init__(self, hub: MemoryHub, door: Door, database: Path) -> None:
         self.hub, self.door, self.database = hub, door, database
         self.model, self.model_b = ScriptedModel(), ScriptedModel()
+        self.loses_live_queries = False  # then turns begin with what the journal delivers
         self._served: list[Served] = []
         self._journal: Served
         self._generator: Served
@@ -41,7 +42,10 @@ class Stage:
         """A generator on the stage's one file, ready."""
         config = GeneratorConfig(model="gemma", system_prompt="Be brief.", **settings)
         record = Record(self.database)
-        self._generator = Served(GeneratorAgent(config, self.model, record), self.hub, "generator", record)
+        agent = GeneratorAgent(config, self.model, record)
+        if self.loses_live_queries:
+            agent.compute = _nothing  # type: ignore[method-assign]
+        self._generator = Served(agent, self.hub, "generator", record)
         return await self._ready(self._generator)
 
     async def second_respondent(self, **settings: Any) -> Served:
@@ -117,3 +121,7 @@ class Stage:
     async def end(self) -> None:
         for served in reversed(self._served):
             await served.end()
+
+
+async def _nothing(*_: object) -> None:
+    """Stands in for a handler whose messages are lost."""

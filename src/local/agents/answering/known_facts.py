@@ -53,10 +53,14 @@ class KnownFacts:
         """A user's lines without asking."""
         return self._lines.get(user_id or OWNER, ())
 
+    def are_current(self, user_id: str | None) -> bool:
+        """Whether nobody has to be asked for a user's lines."""
+        return not self._presence.lives or self._clock() < self._ask_at.get(user_id or OWNER, -math.inf)
+
     async def current(self, user_id: str | None) -> tuple[str, ...]:
         """A user's lines; what is known, or nothing, where the memory does not say."""
         user = user_id or OWNER
-        if self._presence.lives and self._clock() >= self._ask_at.get(user, -math.inf):
+        if not self.are_current(user):
             await self._ask_for(user)
         return self.known(user)
 

@@ -29,17 +29,18 @@ def response_id(query_id: str, respondent_id: str, subject: str = ResponseGenera
     return uuid.uuid5(_NAMESPACE, f"{query_id}\n{respondent_id}\n{subject}").hex
 
 
-def trace_of(stored: StoredTurn) -> Trace:
+def trace_of(stored: Asked | StoredTurn) -> Trace:
     """What everything belongs to that a stored query causes."""
     return Trace(stored.query_id, stored.envelope_id, stored.session_id, stored.user_id)
 
 
-def asked_of(message: QueryReceived, envelope: Envelope, tools: Collection[str]) -> Asked:
-    """A query as it is stored; `tools` are the names of those there are."""
+def asked_of(message: QueryReceived, envelope: Envelope, tools: Collection[str], attempt: int = 1) -> Asked:
+    """A query as it is stored; `tools` are the names of those there are, `attempt` is the
+    journal's."""
     return Asked(
         message.query_id, session_of(envelope, message.query_id), envelope.user_id, envelope.id, message.query,
         message.encode().decode(), in_history=message.history is None, tools=tuple(tools),
-        incognito=message.incognito,
+        incognito=message.incognito, attempt=attempt,
     )  # fmt: skip
 
 

@@ -18,10 +18,12 @@ from local.agents.answering.generator_config import DEFAULT_PROMPT, GeneratorCon
 from local.agents.answering.known_facts import KnownFacts, ask_memory
 from local.agents.answering.outcomes import Outcomes, trace_of
 from local.agents.answering.prompt_builder import SHARE, AttachedFiles, PromptBuilder
+from local.agents.answering.speculations import Speculations
 from local.agents.answering.steps import parse_step
 from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.answering.turn import Turn
 from local.agents.answering.turn_context import Priority, TurnContext
+from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_queue import TurnQueue
 from local.agents.answering.turn_runner import TurnRunner
 from local.agents.answering.waiting_line import WaitingLine
@@ -45,7 +47,7 @@ from local.protocol.messages import (
 from local.runtime.participant import Kind, Participant, Resources, on
 from local.runtime.presence import SILENT_SECONDS
 from local.services.attachments.store import AttachmentStore
-from local.services.conversation import ConversationService, Past, StoredTurn
+from local.services.conversation import Asked, ConversationService, Past, StoredTurn
 from local.services.running_reward import RunningReward
 
 log = logging.getLogger(__name__)
@@ -104,6 +106,7 @@ class Respondent(Participant):
         self._prompts = PromptBuilder(config, self.policy.respondent_id, files, self._offered, self._facts)
         self._side_effects: dict[str, SideEffectPolicy] = {}  # of turns that may not make every call, by query_id
         self._rewards = RunningReward(conversation, self.policy.respondent_id)
+        self._speculations = Speculations(conversation, self._runner)
         self._news = asyncio.Event()  # a tool has come, or a query was cancelled
         self._outcomes: Outcomes
         self._turns: TurnQueue
@@ -147,6 +150,7 @@ class Respondent(Participant):
             await stack.enter_async_context(self._leases.are_open(self.bus))
             await stack.enter_async_context(self._fitter.is_open())
             await stack.enter_async_context(self._turns.is_open())
+            await stack.enter_async_context(self._speculations.is_open())
             yield
 
     async def announce(self) -> None:
@@ -156,6 +160,7 @@ class Respondent(Participant):
 
     def hand_back(self) -> None:
         """Leave the turns to the next process."""
+        self._speculations.drop_all()
         self._turns.hand_back()
 
     def figures(self) -> dict[str, int]:
@@ -196,6 +201,7 @@ class Respondent(Participant):
     async def hear_facts(self, facts: UserFacts, envelope: Envelope) -> None:
         """The memory says what a user has pinned now."""
         self._facts.told(facts)
+        self._speculations.drop_all()
 
     async def _take_reward(self, event: RewardEvent) -> None:
         if event.respondent_id == self.policy.respondent_id:
@@ -203,6 +209,10 @@ class Respondent(Participant):
             await self._rewards.by_prompt()
 
     async def _prepare(self, stored: StoredTurn) -> TurnRunner:
+        """What runs a turn whose time has come: from its beginning, or from its last stored step."""
+        computed = await self._speculations.take(stored)
+        if computed is not None:
+            return computed
         attempt = stored.attempt
         if attempt > 1:
             attempt = await self._conversation.next_attempt(stored.query_id)
@@ -211,13 +221,22 @@ class Respondent(Participant):
         steps: list[str] = []
         if past is None or attempt > 1:
             past, steps = await self._conversation.beginning(stored)
-        asked = QueryReceived.decode(stored.body.encode())
-        if asked.history is not None:
-            past = Past(None, tuple(asked.history))
-        question = await self._prompts.question(asked, past, date.today(), stored.user_id)
-        turn = Turn(question, [parse_step(step) for step in steps], self._side_effects.get(stored.query_id))
+        return await self._runner(stored, past, steps, attempt)
+
+    async def _runner(
+        self, query: Asked | StoredTurn, past: Past, steps: Sequence[str] = (), attempt: int = 1
+    ) -> TurnRunner:
+        asked = QueryReceived.decode(query.body.encode())
+        is_ours = asked.history is None
+        past = past if asked.history is None else Past(None, tuple(asked.history))
+        question = await self._prompts.question(asked, past, date.today(), query.user_id)
+        turn = Turn(question, [parse_step(step) for step in steps], self._side_effects.get(query.query_id))
+        output = TurnOutput(
+            self.bus, self._conversation, trace_of(query), self._settings.agent_id,
+            query.query_id, self.policy.respondent_id, attempt,
+        )  # fmt: skip
         context = self._context(self._prompts.model_for(question))
-        return TurnRunner(turn, context, trace_of(stored), attempt, keeps_summaries=asked.history is None)
+        return TurnRunner(turn, context, output, query.session_id if is_ours else None)
 
     async def _tools_back(self, stored: StoredTurn) -> None:
         """Wait until an interrupted turn has its tools again, is cancelled, or they count as silent."""
@@ -230,12 +249,9 @@ class Respondent(Participant):
     def _context(self, model_name: str) -> TurnContext:
         settings = self._settings
         return TurnContext(
-            bus=self.bus,
             model=self._model,
-            conversation=self._conversation,
             prompts=self._fitter,
             tools=self._tools,
-            agent_id=settings.agent_id,
             model_name=model_name,
             answers_as=self._answers_as,
             options=self._options(),

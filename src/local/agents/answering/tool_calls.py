@@ -10,9 +10,9 @@ from local import failpoints
 from local.agents.answering.steps import PlannedCall, parse_record
 from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
+from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
 from local.errors import LocalError, MalformedFrame, RequestTimeout
-from local.protocol.envelope import Trace
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult, ToolSchema
 
 _NAMESPACE = uuid.UUID("0d3f6b7e-58d7-4c52-8a8e-9b1f1c6c2e4d")
@@ -26,8 +26,8 @@ def request_id(call_id: str, respondent_id: str) -> str:
 class ToolCalls:
     """Makes what the model's last message calls. `results` are those that have come, by call_id."""
 
-    def __init__(self, turn: Turn, context: TurnContext, trace: Trace) -> None:
-        self._turn, self._context, self._trace = turn, context, trace
+    def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput) -> None:
+        self._turn, self._context, self._output = turn, context, output
         self._query_id, self._respondent_id = turn.question.query_id, turn.question.respondent_id
         self.results: dict[str, ToolCallRecord] = {}
         self._kept: dict[str, ToolCallRecord] = {}  # by an earlier process
@@ -37,7 +37,7 @@ class ToolCalls:
 
     async def recall(self) -> None:
         """Take the results that an earlier process got of the calls that it had begun."""
-        records = [parse_record(body) for body in await self._context.conversation.results(self._query_id)]
+        records = [parse_record(body) for body in await self._output.kept_results()]
         self._kept = {record.call_id: record for record in records}
 
     async def make(self, offered: Mapping[str, ToolSchema]) -> Next:
@@ -75,11 +75,10 @@ class ToolCalls:
         fields = ("result", "error", "sources", "duration_ms")
         record = record.model_copy(update={name: getattr(settled, name) for name in fields})
         if self._unsettled:  # the last one is stored with the step
-            context.conversation.keep_result(self._query_id, call.call_id, record.model_dump_json())
+            self._output.keep_result(call.call_id, record.model_dump_json())
         return record
 
     async def _request(self, call: PlannedCall, seconds: float) -> ToolResult:
-        bus = self._context.bus
         request = ToolRequest(
             query_id=self._query_id,
             respondent_id=self._respondent_id,
@@ -89,14 +88,12 @@ class ToolCalls:
         )
         envelope_id = request_id(call.call_id, self._respondent_id)
         try:
-            result = await bus.request(
-                request, ToolResult, seconds, self._trace, envelope_id=envelope_id, on_sent=lambda: self._left(call)
-            )
+            result = await self._output.ask_tool(request, seconds, envelope_id, lambda: self._left(call))
         finally:
             self._unsettled.discard(call.call_id)
         if result.call_id != call.call_id:
             fault = f"the answer to call {call.call_id} is a result of call {result.call_id}"
-            bus.reject(fault, result.encode())
+            self._output.reject(fault, result)
             raise MalformedFrame(fault)
         return result
 

@@ -11,9 +11,7 @@ from typing import Any, Protocol, TypeVar
 from local.agents.answering.context.prompt_fitter import PromptFitter
 from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.leases import Leases
-from local.bus.bus import Bus
 from local.models.chat import ChatModel
-from local.services.conversation import ConversationService
 
 T = TypeVar("T")
 
@@ -68,12 +66,9 @@ class BackgroundTurn:
 class TurnContext:
     """What a turn works with. `answers_as` is the name to sign with, where it is not the model's."""
 
-    bus: Bus
     model: ChatModel
-    conversation: ConversationService
     prompts: PromptFitter
     tools: ToolRegistry
-    agent_id: str
     model_name: str
     options: Mapping[str, Any]
     tool_timeout_seconds: float

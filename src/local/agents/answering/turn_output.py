@@ -1,38 +1,95 @@
-"""What a turn lets others hear while it runs: changes of state, what the model thinks and says, what is left out."""
+"""Everything that leaves a turn: what is told, what is put on record, what is asked of tools. It can be held back."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from enum import StrEnum
 
+from local import failpoints
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import compacted
 from local.agents.answering.context.prompt_parts import Parts
+from local.agents.answering.outcomes import publish_outcome
 from local.agents.answering.turn_table import TurnState
 from local.bus.bus import Bus
 from local.models.chat import ContentDelta, Delta, ThinkingDelta
 from local.protocol.envelope import Trace
-from local.protocol.messages import GenerationThinking, GenerationToken, Message
+from local.protocol.messages import (
+    GenerationThinking,
+    GenerationToken,
+    Message,
+    ResponseGeneration,
+    ToolRequest,
+    ToolResult,
+)
 from local.runtime.transition_log import TransitionLog
+from local.services.conversation import ConversationService, TurnStatus
+
+MOST_HELD = 256 * 1024  # characters of what is said
 
 
 class TurnOutput:
-    """Publishes everything in the order in which it happens, and without delay.
+    """One turn's only way to the bus and to the record.
 
-    A fragment is published in the loop's next round, so whatever was read from the model's server in one go becomes one
-    message, and a lone token leaves at once.
+    Until `release` nothing leaves: what is told is kept in order, and whatever else would have an effect waits. That is
+    how a turn may be computed before its query is on record (output commit): see `Speculations`.
+
+    Afterwards everything is published in the order in which it happens, and without delay. A fragment is published in
+    the loop's next round, so whatever was read from the model's server in one go becomes one message, and a lone token
+    leaves at once.
     """
 
-    def __init__(self, bus: Bus, trace: Trace, agent_id: str, query_id: str, respondent_id: str, attempt: int) -> None:
-        self._bus, self._trace = bus, trace
+    def __init__(
+        self,
+        bus: Bus,
+        conversation: ConversationService,
+        trace: Trace,
+        agent_id: str,
+        query_id: str,
+        respondent_id: str,
+        attempt: int,
+    ) -> None:
+        self._bus, self._conversation, self._trace = bus, conversation, trace
         self._query_id, self._respondent_id, self._attempt = query_id, respondent_id, attempt
-        self._changes = TransitionLog(
-            self._post, agent_id, query_id, respondent_id, passing={TurnState.DISPATCHING_TOOL}
-        )
+        passing = {TurnState.DISPATCHING_TOOL}
+        self._changes = TransitionLog(self._post, agent_id, query_id, respondent_id, passing)
+        self._released = asyncio.Event()
+        self._held: list[Message] = []
+        self._characters = 0  # held
         self._index = 0
         self._kind: type[GenerationThinking] = GenerationToken
         self._texts: list[str] = []
         self._due: asyncio.Handle | None = None
+
+    # Holding back
+
+    def release(self) -> None:
+        """From now on everything leaves, what was held first."""
+        if self._released.is_set():
+            return
+        self.flush()
+        held, self._held = self._held, []
+        self._released.set()
+        for message in held:
+            self._post(message)
+
+    async def released(self) -> None:
+        """Wait until things may leave."""
+        await self._released.wait()
+
+    async def room(self) -> None:
+        """Wait until there is room for more of what the model says: always, but for a lot that is held."""
+        if self._characters > MOST_HELD:
+            await self.released()
+
+    def _post(self, message: Message) -> None:
+        if self._released.is_set():
+            self._bus.post(message, self._trace)
+        else:
+            self._held.append(message)
+
+    # Telling
 
     def changed(self, before: StrEnum, action: StrEnum, after: StrEnum) -> None:
         """The turn's machine has changed its state."""
@@ -49,7 +106,9 @@ class TurnOutput:
             self._flush_texts()
             self._kind = kind
         self._texts.append(delta.text)
-        if self._due is None:
+        if not self._released.is_set():
+            self._characters += len(delta.text)
+        elif self._due is None:
             self._due = asyncio.get_running_loop().call_soon(self._flush_texts)
 
     def begin_again(self, attempt: int) -> None:
@@ -63,7 +122,7 @@ class TurnOutput:
         self._post(compacted(planned, parts, self._query_id, self._respondent_id))
 
     def flush(self) -> None:
-        """Publish what has gathered."""
+        """Let what has gathered leave, as far as anything may."""
         self._changes.flush()
         self._flush_texts()
 
@@ -85,5 +144,50 @@ class TurnOutput:
         self._index += 1
         self._post(fragment)
 
-    def _post(self, message: Message) -> None:
-        self._bus.post(message, self._trace)
+    # Putting on record
+
+    async def next_attempt(self) -> int:
+        """Count one more attempt at the turn; returns its number."""
+        await self.released()
+        return await self._conversation.next_attempt(self._query_id)
+
+    async def store_steps(self, first_number: int, bodies: list[str]) -> None:
+        """Have steps on record."""
+        await self.released()
+        await self._conversation.add_steps(self._query_id, first_number, bodies)
+        failpoints.reach("turn.step_stored")
+
+    def keep_result(self, call_id: str, body: str) -> None:
+        """Keep how one of several calls ended; a call was made, so the turn is released."""
+        self._conversation.keep_result(self._query_id, call_id, body)
+
+    async def kept_results(self) -> list[str]:
+        """The results that an earlier process has kept."""
+        return await self._conversation.results(self._query_id)
+
+    async def store_end(self, response: ResponseGeneration) -> None:
+        """Have the end of the turn on record."""
+        await self.released()
+        status, body = TurnStatus(response.status), response.encode().decode()
+        await self._conversation.finish(self._query_id, status, response.answer, response.routing_key, body)
+        failpoints.reach("turn.end_stored")
+
+    # Asking and answering
+
+    async def ask_tool(
+        self, request: ToolRequest, seconds: float, envelope_id: str, on_sent: Callable[[], object]
+    ) -> ToolResult:
+        """A tool's answer. Raises as `Bus.request` does."""
+        await self.released()
+        return await self._bus.request(
+            request, ToolResult, seconds, self._trace, envelope_id=envelope_id, on_sent=on_sent
+        )
+
+    def reject(self, fault: str, result: ToolResult) -> None:
+        """A tool has answered something else."""
+        self._bus.reject(fault, result.encode())
+
+    async def publish(self, response: ResponseGeneration) -> None:
+        """Let everybody have the end that is on record."""
+        await self.released()
+        await publish_outcome(self._bus, self._conversation, response, self._trace)

@@ -51,6 +51,7 @@ class TurnQueue:
         self._runners: dict[str, TurnRunner] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._ends: dict[str, asyncio.Future[None]] = {}
+        self._published: set[str] = set()  # those of them whose end is stored
         self._cancelled: deque[str] = deque(maxlen=KEPT_CANCELS)  # those still to come, too
         self._group: asyncio.TaskGroup
         self._closing = False
@@ -79,6 +80,10 @@ class TurnQueue:
     def get(self, query_id: str) -> StoredTurn | None:
         """A turn that has entered and whose end is not stored yet."""
         return self._entered.get(query_id)
+
+    def may_begin(self, session_id: str) -> bool:
+        """Whether a turn of that session would begin at once, and nothing can be added to its past."""
+        return not self._closing and self._line.has_room and self._published.issuperset(self._line.of(session_id))
 
     # Accepting
 
@@ -208,6 +213,7 @@ class TurnQueue:
         finally:
             for table in (self._runners, self._entered, self._tasks):
                 table.pop(query_id, None)
+            self._published.discard(query_id)
             self._start(self._line.done(query_id))
 
     async def _run_to_its_end(self, stored: StoredTurn) -> None:
@@ -220,6 +226,7 @@ class TurnQueue:
             kind = getattr(error, "kind", "internal")
             await self._outcomes.end(stored, TurnStatus.FAILED, kind, str(error) or type(error).__name__)
         else:
+            self._published.add(stored.query_id)
             await runner.publish(response)
 
     async def _run_until_stored(self, stored: StoredTurn) -> tuple[TurnRunner, ResponseGeneration]:

@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
 
-from local import failpoints
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
 from local.agents.answering.context.prompt_parts import Parts
-from local.agents.answering.outcomes import publish_outcome
 from local.agents.answering.tool_calls import ToolCalls
 from local.agents.answering.tool_registry import as_function
 from local.agents.answering.turn import Next, Turn
@@ -22,9 +20,7 @@ from local.agents.answering.turn_table import TurnState
 from local.errors import LocalError, ModelError, StoreFailed, StoreFenced
 from local.models.chat import Done, Json
 from local.models.text_calls import find_text_call
-from local.protocol.envelope import Trace
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
-from local.services.conversation import TurnStatus
 
 log = logging.getLogger(__name__)
 
@@ -33,26 +29,30 @@ TOO_LONG = "the conversation was too long for the model; its oldest part was lef
 
 class TurnRunner:
     """Runs one turn to its end. `cancel()` ends it early with what was said so far; cancelling the task leaves it to be
-    continued by the next process."""
+    continued by the next process. `start()` computes ahead of `run()`, in memory alone."""
 
-    def __init__(
-        self, turn: Turn, context: TurnContext, trace: Trace, attempt: int, *, keeps_summaries: bool = True
-    ) -> None:
-        self._turn, self._context, self._trace = turn, context, trace
-        self._session_id = trace.session_id if keeps_summaries else None
+    def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput, session_id: str | None) -> None:
+        """`session_id` is the session whose summaries are kept, if there is one."""
+        self._turn, self._context, self._output, self._session_id = turn, context, output, session_id
         self._last_prompt: tuple[Plan, Parts] | None = None
-        question = turn.question
-        self._query_id = question.query_id
-        self._output = TurnOutput(
-            context.bus, trace, context.agent_id, question.query_id, question.respondent_id, attempt
-        )
-        self._calls = ToolCalls(turn, context, trace)
+        self._calls = ToolCalls(turn, context, output)
         self._stored = len(turn.steps)
         self._is_hearing = False  # a message of the model
         self._offered: dict[str, ToolSchema] = {}
         self._work: asyncio.Task[None] | None = None
         self._cancelled = False
-        turn.on_change = self._output.changed
+        turn.on_change = output.changed
+
+    def start(self) -> None:
+        """Begin to compute. Nothing leaves before `run`."""
+        following = self._turn.begin()
+        self._work = asyncio.create_task(self._follow(following), name=f"turn {self._turn.question.query_id}")
+
+    async def abandon(self) -> None:
+        """Give up what `start` has begun: nobody hears of it."""
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.gather(self._work, return_exceptions=True)
 
     async def run(self) -> ResponseGeneration:
         """From the first model call, or the last stored step, to the stored response.
@@ -60,15 +60,11 @@ class TurnRunner:
         Raises `StoreFailed` for what could not be stored, `StoreFenced` in a process that was replaced: the turn has no
         end then, and goes on from its last step when it is run again.
         """
-        self._work = asyncio.create_task(self._generate(self._turn.begin()), name=f"turn {self._query_id}")
-        if self._cancelled:
-            self._work.cancel()
-        try:
-            await asyncio.wait({self._work})
-        finally:
-            if self._work.cancel():
-                await asyncio.wait({self._work})
-        error = asyncio.CancelledError() if self._work.cancelled() else self._work.exception()
+        if self._work is None:
+            self.start()
+        self._output.release()
+        with self._context.priority.turn():
+            error = await self._error()
         if self._cancelled:
             self._turn.cancel(self._calls.results)
         elif isinstance(error, StoreFailed | StoreFenced):
@@ -76,11 +72,28 @@ class TurnRunner:
         elif error is not None:
             self._turn.fail(_explained(error))
         self._output.flush()
-        return await self._store_end()
+        response = self._turn.response()
+        if self._context.answers_as is not None:
+            response = response.model_copy(update={"model": self._context.answers_as})
+        await self._output.store_end(response)
+        return response
+
+    async def _error(self) -> BaseException | None:
+        """Wait for the end of the work; what kept it from its own."""
+        work = self._work
+        assert work is not None, "it is started"
+        if self._cancelled:
+            work.cancel()
+        try:
+            await asyncio.wait({work})
+        finally:
+            if work.cancel():
+                await asyncio.wait({work})
+        return asyncio.CancelledError() if work.cancelled() else work.exception()
 
     async def publish(self, response: ResponseGeneration) -> None:
         """Let everybody have the stored response."""
-        await publish_outcome(self._context.bus, self._context.conversation, response, self._trace)
+        await self._output.publish(response)
         self._turn.published()
         if self._last_prompt is not None:
             self._context.prompts.afterwards(*self._last_prompt, self._session_id, self._output.compacted)
@@ -91,10 +104,6 @@ class TurnRunner:
             self._cancelled = True
             if self._work is not None:
                 self._work.cancel()
-
-    async def _generate(self, following: Next) -> None:
-        with self._context.priority.turn():
-            await self._follow(following)
 
     async def _follow(self, following: Next) -> None:
         if following is Next.CALL_TOOLS:  # an earlier process began that
@@ -122,7 +131,7 @@ class TurnRunner:
         """Hear one message of the model; from its beginning, if it was cut off in one."""
         context = self._context
         if self._is_hearing:
-            self._output.begin_again(await context.conversation.next_attempt(self._query_id))
+            self._output.begin_again(await self._output.next_attempt())
         self._is_hearing = True
         for is_last_try in (False, True):
             planned = await self._plan(functions)
@@ -139,7 +148,7 @@ class TurnRunner:
 
     async def _plan(self, functions: Sequence[Json]) -> Plan:
         turn = self._turn
-        planned, parts = await self._context.prompts.fit(turn.parts(functions), self._session_id)
+        planned, parts = await self._context.prompts.fit(turn.parts(functions), self._session_id, self._output.released)
         turn.summarised(parts)
         turn.begin_message(*([TOO_LONG] if planned.left_out else []), gauge=gauge_of(planned))
         if planned.is_compacted:
@@ -156,23 +165,14 @@ class TurnRunner:
             async for delta in stream:
                 turn.hear(delta)
                 self._output.hear(delta)
+                await self._output.room()
                 if isinstance(delta, Done):
                     context.prompts.window.counted(planned, delta.usage.prompt_tokens)
 
     async def _store_steps(self) -> None:
         new = [step.model_dump_json() for step in self._turn.steps[self._stored :]]
-        await self._context.conversation.add_steps(self._query_id, self._stored, new)
+        await self._output.store_steps(self._stored, new)
         self._stored += len(new)
-        failpoints.reach("turn.step_stored")
-
-    async def _store_end(self) -> ResponseGeneration:
-        response = self._turn.response()
-        if self._context.answers_as is not None:
-            response = response.model_copy(update={"model": self._context.answers_as})
-        status, body = TurnStatus(response.status), response.encode().decode()
-        await self._context.conversation.finish(self._query_id, status, response.answer, response.routing_key, body)
-        failpoints.reach("turn.end_stored")
-        return response
 
 
 def _explained(error: BaseException) -> ErrorInfo:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 MAX_WAITING_IN_ALL = 10_000
 
 
@@ -20,14 +18,25 @@ class WaitingLine:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether one more could run."""
+        return len(self._running) < self._max_running
+
     def expect(self, query_id: str, session_id: str) -> bool:
         """Keep a place for a query that is on its way into the line; False if there is none."""
-        tables = (self._expected, self._waiting, self._running)
-        of_session = sum(Counter(table.values())[session_id] for table in tables)
-        if of_session > self._max_waiting or len(self._expected) + len(self._waiting) >= MAX_WAITING_IN_ALL:
+        if (
+            len(self.of(session_id)) > self._max_waiting
+            or len(self._expected) + len(self._waiting) >= MAX_WAITING_IN_ALL
+        ):
             return False
         self._expected[query_id] = session_id
         return True
+
+    def of(self, session_id: str) -> list[str]:
+        """The queries of a session that are expected, wait or run."""
+        tables = (self._expected, self._waiting, self._running)
+        return [query_id for table in tables for query_id, session in table.items() if session == session_id]
 
     def expect_no_more(self, query_id: str) -> None:
         """Give up a kept place."""

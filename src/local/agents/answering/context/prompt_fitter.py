@@ -141,9 +141,17 @@ class PromptFitter:
                 for task in self._under_way.values():
                     task.cancel()
 
-    async def fit(self, parts: Parts, session_id: str | None) -> tuple[Plan, Parts]:
-        """See `ContextWindow.fit`; without a session the summary is for this turn alone."""
-        return await self.window.fit(parts, self._summarise, partial(self._keep, session_id))
+    async def fit(
+        self, parts: Parts, session_id: str | None, released: Callable[[], Awaitable[None]]
+    ) -> tuple[Plan, Parts]:
+        """See `ContextWindow.fit`; without a session the summary is for this turn alone. No summary is made before
+        `released()`."""
+
+        async def summarise(job: SummaryJob) -> str:
+            await released()
+            return await self._summarise(job)
+
+        return await self.window.fit(parts, summarise, partial(self._keep, session_id))
 
     def characters(self, text: str, share: float) -> int:
         """How many characters of a text like this one go into that share of the window."""

@@ -26,10 +26,10 @@ from local.errors import (
     RequestTimeout,
     UnsendableMessage,
 )
+from local.protocol.bus_messages import BusGap
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.messages import (
     AnswerDialog,
-    BusGap,
     GenerationToken,
     ParticipantStatus,
     QueryReceived,

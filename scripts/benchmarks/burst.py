@@ -17,8 +17,9 @@ from benchmarks.talk import TRACE, forward, note
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.zeromq import ZeroMQTransport
+from local.protocol.bus_messages import BusGap
 from local.protocol.envelope import Envelope
-from local.protocol.messages import AnswerDialog, BusGap
+from local.protocol.messages import AnswerDialog
 from local.runtime.participant import Participant, Settingless, on
 from local.runtime.participant_runner import ParticipantRunner
 

@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any
 
-from local.models.chat import ThinkingDelta, ToolCall
+from local.agents.answering.steps import CUT_OFF
+from local.models.chat import Done, ThinkingDelta, ToolCall, Usage
 from local.protocol.messages import (
     AgentTransition,
     AnswerDialog,
@@ -47,7 +48,7 @@ async def test_the_model_is_asked_as_configured(stage: Any) -> None:
     await stage.door.ask("Well?", "q1")
     await stage.door.hears(ResponseGeneration)
     [asked] = stage.model.asked
-    assert asked.options == {"num_ctx": 2048, "temperature": 0.5}
+    assert asked.options.items() >= {"num_ctx": 2048, "temperature": 0.5}.items()
     assert not asked.think
     assert asked.messages[0]["content"].startswith("Be brief.\n\nToday is ")
 
@@ -201,3 +202,20 @@ async def test_a_query_without_a_session_is_a_session_of_its_own(stage: Any) -> 
         await stage.door.ask(f"Question {number}", f"q{number}", session=None)
         await stage.door.hears(ResponseGeneration, number)
     assert len(stage.model.asked[1].messages) == 2
+
+
+async def test_an_answer_that_reached_its_limit_is_cut_off_and_says_so(stage: Any) -> None:
+    await stage.generator(max_answer_tokens=300)
+    stage.model.will_say("And so on and", Done(Usage(2, 300), reason="length"))
+    await stage.door.ask("Count!", "q1")
+    response = await stage.door.hears(ResponseGeneration)
+    assert (response.answer, response.cut_off, response.degraded) == ("And so on and", True, (CUT_OFF,))
+    assert stage.model.asked[0].options["num_predict"] == 300
+
+
+async def test_an_answer_has_a_limit_where_none_is_set_and_never_more_than_the_window_leaves(stage: Any) -> None:
+    await stage.generator(num_ctx=2048)
+    stage.model.will_say("Yes.")
+    await stage.door.ask("Well?", "q1")
+    assert (await stage.door.hears(ResponseGeneration)).cut_off is False
+    assert 1000 < stage.model.asked[0].options["num_predict"] < 2048

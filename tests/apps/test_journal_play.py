@@ -32,10 +32,10 @@ from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
 from local.bus.proxy import Proxy
 from local.bus.zeromq import ZeroMQTransport
+from local.protocol.bus_messages import BusGap
 from local.protocol.envelope import Envelope
 from local.protocol.messages import (
     AgentTransition,
-    BusGap,
     Message,
     QueryCancel,
     QueryReceived,

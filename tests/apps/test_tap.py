@@ -30,8 +30,9 @@ from local.bus.memory import MemoryHub
 from local.bus.proxy import Proxy, load_or_make_keys
 from local.bus.zeromq import ZeroMQTransport
 from local.errors import ConfigError
+from local.protocol.bus_messages import BusGap
 from local.protocol.envelope import Envelope, Trace
-from local.protocol.messages import BusGap, GenerationToken, ParticipantStatus, QueryCancel, ToolRequest
+from local.protocol.messages import GenerationToken, ParticipantStatus, QueryCancel, ToolRequest
 
 SECONDS = 20
 SRC = Path(__file__).parents[2] / "src"

@@ -17,9 +17,10 @@ from local.bus.requests import Requests
 from local.bus.send_queue import SendQueue
 from local.bus.transport import Transport
 from local.errors import BusNotReady, NoJournal, PublishTimeout, RequestTimeout
+from local.protocol.bus_messages import BusGap, BusProbe
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.message import Delivery
-from local.protocol.messages import BusGap, BusProbe, Message, ParticipantStatus
+from local.protocol.messages import Message, ParticipantStatus
 from local.protocol.subjects import subscription
 
 M = TypeVar("M", bound=Message)

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from local.bus.losses import Losses
 from local.bus.reject_log import RejectLog
 from local.errors import MalformedFrame
+from local.protocol.bus_messages import BusProbe
 from local.protocol.envelope import Envelope, decode
-from local.protocol.messages import BusProbe, ParticipantStatus
+from local.protocol.messages import ParticipantStatus
 from local.protocol.subjects import covers
 
 Receive = Callable[[Envelope], object]

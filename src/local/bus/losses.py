@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 
+from local.protocol.bus_messages import BusGap
 from local.protocol.envelope import Envelope
-from local.protocol.messages import BusGap
 from local.protocol.subjects import is_said_again
 
 MAX_STREAMS = 20_000

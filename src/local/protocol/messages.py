@@ -164,6 +164,7 @@ class ResponseGeneration(Message):
     status: Literal["answered", "cancelled", "failed"]
     query: str
     answer: str
+    cut_off: bool = False  # by the limit of tokens
     thinking: str = ""
     tool_calls: tuple[ToolCallRecord, ...] = ()
     model: str = ""
@@ -267,27 +268,6 @@ class ParticipantStatus(Message):
     details: dict[str, str] = Field(default_factory=dict)  # what it works with, such as the model's name
     last_seq: dict[str, int] = Field(default_factory=dict)
     children: tuple[ChildStatus, ...] = ()  # the supervisor's alone
-
-
-class BusProbe(Message):
-    """A bus to itself, until it hears it: proof that its subscriptions are in place."""
-
-    subject = "bus.probe."
-    delivery = Delivery.EPHEMERAL
-    family_key = "instance"
-    instance: str
-    attempt: int
-
-
-class BusGap(Message):
-    """Whoever notices that messages did not arrive: whose, on which subject, how many."""
-
-    subject = "bus.gap"
-    observer: str
-    sender: str
-    instance: str
-    missed_subject: str
-    missed: int
 
 
 class BusDead(Message):

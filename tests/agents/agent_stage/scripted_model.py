@@ -61,14 +61,16 @@ class ScriptedModel:
         script = self._scripts[asked.query] or self._scripts[""]
         assert script, f"the model was asked once too often: {asked.query}"
         try:
-            for item in script.popleft():
+            items = script.popleft()
+            for item in items:
                 if isinstance(item, asyncio.Event):
                     await item.wait()
                 elif isinstance(item, Exception):
                     raise item
                 else:
                     yield ContentDelta(item) if isinstance(item, str) else item
-            yield Done(Usage(2, 1), model=model)
+            if not any(isinstance(item, Done) for item in items):
+                yield Done(Usage(2, 1), model=model)
         except (asyncio.CancelledError, GeneratorExit):
             self.closed_early.set()
             raise

@@ -45,9 +45,9 @@ from local.runtime.participant_runner import ParticipantRunner
 
 
 class ScriptedGenerator(Participant):
-    """Answers by the first word of a query: hello, tool, recall (a memory), fail, hold (until `release` or a cancel),
-    queued (until a cancel), busy, deaf. Keeps its turns, as the real one does; it is given each query once, by the
-    journal."""
+    """Answers by the first word of a query: hello, endless (cut off), tool, recall (a memory), fail, hold (until
+    `release` or a cancel), queued (until a cancel), busy, deaf. Keeps its turns, as the real one does; it is given each
+    query once, by the journal."""
 
     name = "generator"
     kind = Kind.AGENT
@@ -148,6 +148,7 @@ class ScriptedGenerator(Participant):
             query_id=query_id,
             status="failed" if word == "fail" else "answered" if whole else "cancelled",
             query=message.query,
+            cut_off=word == "endless",
             incognito=message.incognito,
             answer="Hi there." if whole else "Hi ",
             thinking="Let me see.",

@@ -52,6 +52,13 @@ async def test_a_streamed_completion_says_the_same_and_ends_with_usage_if_asked(
     assert len({chunk.id for chunk in chunks}) == 1
 
 
+async def test_an_answer_that_was_cut_off_ends_by_its_length(ai: openai.AsyncOpenAI) -> None:
+    whole = await ai.chat.completions.create(model=MODEL, messages=said("endless"))
+    stream = await ai.chat.completions.create(model=MODEL, messages=said("endless"), stream=True)
+    reasons = [choice.finish_reason async for chunk in stream for choice in chunk.choices]
+    assert (whole.choices[0].finish_reason, reasons[-1]) == ("length", "length")
+
+
 async def test_without_asking_there_is_no_usage_in_a_stream(ai: openai.AsyncOpenAI) -> None:
     stream = await ai.chat.completions.create(model=MODEL, messages=said("hello"), stream=True)
     assert [chunk.usage async for chunk in stream if chunk.usage] == []

@@ -21,6 +21,7 @@ class GeneratorConfig(Settings):
     think: bool = True
     temperature: float | None = Field(None, ge=0)
     max_tool_iterations: int = Field(5, ge=0)
+    max_answer_tokens: int = Field(8192, ge=1)
     timeout_seconds: float = Field(120, gt=0)
     tool_timeout_seconds: float = Field(30, gt=0)
     max_concurrent_turns: int = Field(128, ge=1)

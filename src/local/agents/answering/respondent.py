@@ -257,6 +257,7 @@ class Respondent(Participant):
             options=self._options(),
             priority=self.policy.priority(self._leases, model_name),
             tool_timeout_seconds=settings.tool_timeout_seconds,
+            max_answer_tokens=settings.max_answer_tokens,
         )
 
     def _offered(self) -> dict[str, ToolSchema]:

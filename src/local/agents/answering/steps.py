@@ -14,6 +14,9 @@ from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, Thinkin
 from local.protocol.message import Data
 from local.protocol.messages import ToolCallRecord, UsageInfo
 
+CUT_OFF = "the model reached its limit of tokens and was cut off (max_answer_tokens in generator.yaml)"
+_LIMIT_REACHED = ("length", "max_tokens")
+
 
 def signature(tool: str, args: Mapping[str, Any]) -> str:
     """Equal for calls that ask for the same."""
@@ -43,6 +46,7 @@ class ModelStep(Data):
     model: str = ""
     usage: UsageInfo = UsageInfo()
     degraded: tuple[str, ...] = ()
+    cut_off: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -141,6 +145,11 @@ class Spoken:
         """What the model thought before and in between."""
         return "".join(self._thinking)
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the model was stopped by its limit of tokens."""
+        return self.done.reason.lower() in _LIMIT_REACHED
+
     def hear(self, delta: Delta) -> None:
         """Take in one more delta."""
         match delta:
@@ -154,6 +163,8 @@ class Spoken:
                 self.notes.append(note)
             case Done():
                 self.done = delta
+                if self.is_cut_off:
+                    self.notes.append(CUT_OFF)
 
     def was_call(self, call: ToolCall) -> None:
         """What stood where the content belongs was this call."""

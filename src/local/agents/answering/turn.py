@@ -148,6 +148,7 @@ class Turn:
                 context=self._gauge,
             ),
             degraded=tuple(spoken.notes),
+            cut_off=spoken.is_cut_off,
         )
         self.steps.append(step)
         return self._after_model(step)
@@ -222,6 +223,7 @@ class Turn:
     def response(self) -> ResponseGeneration:
         """The answer and its record; what was said so far if it was cancelled or failed."""
         steps = self._model_steps()
+        said = [step for step in steps if step.content.strip()]
         thoughts = [*(step.thinking for step in steps), self._spoken.thinking]
         notes = [*(note for step in steps for note in step.degraded), *self._spoken.notes]
         if self._empty_messages():
@@ -231,7 +233,8 @@ class Turn:
             respondent_id=self.question.respondent_id,
             status=self._status,
             query=self.question.query,
-            answer=self.content or next((step.content for step in reversed(steps) if step.content.strip()), ""),
+            answer=self.content or (said[-1].content if said else ""),
+            cut_off=bool(said and not self.content and said[-1].cut_off),
             thinking="\n\n".join(text for text in thoughts if text),
             tool_calls=tuple(record for step in self.steps if isinstance(step, ToolStep) for record in step.records),
             model=next((step.model for step in reversed(steps) if step.model), ""),

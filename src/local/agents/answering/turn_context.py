@@ -72,6 +72,7 @@ class TurnContext:
     model_name: str
     options: Mapping[str, Any]
     tool_timeout_seconds: float
+    max_answer_tokens: int = 8192
     answers_as: str | None = None
     priority: Priority = field(default_factory=lambda: UsersTurn(Leases(), ""))
     clock: Callable[[], float] = field(default=time.monotonic)

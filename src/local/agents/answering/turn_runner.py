@@ -158,8 +158,9 @@ class TurnRunner:
 
     async def _listen(self, planned: Plan) -> None:
         context, turn = self._context, self._turn
+        options = {"num_predict": min(context.max_answer_tokens, planned.gauge.left), **context.options}
         stream = context.model.chat(
-            context.model_name, planned.messages, tools=planned.tools, think=turn.thinks, options=context.options
+            context.model_name, planned.messages, tools=planned.tools, think=turn.thinks, options=options
         )
         async with aclosing(stream):
             async for delta in stream:

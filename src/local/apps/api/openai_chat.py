@@ -136,12 +136,12 @@ class Completion:
         message = {"role": "assistant", "content": response.answer}
         if response.thinking:
             message["reasoning"] = response.thinking
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        choice = {"index": 0, "message": message, "finish_reason": finish_reason(response)}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": _usage(response.usage)}
 
-    def delta(self, delta: Json, finish_reason: str | None = None) -> bytes:
+    def delta(self, delta: Json, ended: str | None = None) -> bytes:
         """A piece of the answer."""
-        return self._chunk(choices=[{"index": 0, "delta": delta, "finish_reason": finish_reason}])
+        return self._chunk(choices=[{"index": 0, "delta": delta, "finish_reason": ended}])
 
     def usage(self, response: ResponseGeneration) -> bytes:
         """The chunk that says what it cost."""
@@ -173,7 +173,7 @@ async def completion_chunks(
     yield b"".join(
         [
             completion.delta({"content": rest}) if rest else b"",
-            completion.delta({}, "stop"),
+            completion.delta({}, finish_reason(response)),
             completion.usage(response) if include_usage else b"",
             b"data: [DONE]\n\n",
         ]
@@ -187,6 +187,11 @@ async def answer_to(query: LiveQuery) -> ResponseGeneration:
         error = response.error or ErrorInfo(kind="failed", message="the turn failed")
         raise QueryRefused(error.kind, error.message)
     return response
+
+
+def finish_reason(response: ResponseGeneration) -> str:
+    """Why the answer ends, in OpenAI's words."""
+    return "length" if response.cut_off else "stop"
 
 
 class _Said:

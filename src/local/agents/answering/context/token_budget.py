@@ -186,6 +186,11 @@ class Gauge:
         """Tokens of the prompt; the reserve is not among them."""
         return sum(tokens for part, tokens in self.parts.items() if part is not Part.RESERVE)
 
+    @property
+    def left(self) -> int:
+        """Tokens of the window that the prompt leaves, at least one."""
+        return max(1, self.limit - self.used)
+
     def as_json(self) -> dict[str, int | dict[str, int]]:
         """The gauge as the bus and the doors tell it."""
         return {"used": self.used, "limit": self.limit, "parts": {part.value: n for part, n in self.parts.items()}}

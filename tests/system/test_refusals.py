@@ -88,5 +88,7 @@ def test_a_bus_that_cannot_be_had_ends_the_start_without_a_traceback(command, tm
     _, said = process.communicate(timeout=30)
     assert process.returncode == 2
     assert f"cannot bind the bus to {elsewhere}" in said
-    assert said.splitlines()[-1].endswith("proxy could not be started: exit status 1; its own log lines above say why")
+    last = said.splitlines()[-1]
+    assert f"proxy could not be started: exit status 1: cannot bind the bus to {elsewhere}" in last
+    assert last.endswith("; its own log lines above say why")
     assert "Traceback" not in said

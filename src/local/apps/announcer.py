@@ -45,6 +45,16 @@ class Announcer:
                 log.warning("%s", error)
 
 
+def _detail(child: ChildState) -> str:
+    """What ended it last; of one that is given up, also when it is tried again."""
+    if child.state is not ChildPhase.FAILED:
+        return child.detail
+    if child.retry_at is None:
+        return f"{child.detail}; tried again now"
+    seconds = child.retry_at - asyncio.get_running_loop().time()
+    return f"{child.detail}; next try in {max(0.0, seconds):.0f} s"
+
+
 def _status(supervisor: Supervisor, bus: Bus) -> ParticipantStatus:
     return ParticipantStatus(
         name="supervisor",
@@ -59,7 +69,7 @@ def _status(supervisor: Supervisor, bus: Bus) -> ParticipantStatus:
                 state=child.state,
                 pid=child.pid,
                 restarts=child.restarts,
-                detail=child.detail,
+                detail=_detail(child),
             )
             for child in supervisor.children
         ),

@@ -128,7 +128,7 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory) -> int:
         telling = tasks.create_task(announcer.run(supervisor))
         try:
             async with supervisor:
-                misconfigured = [child for child in supervisor.children if child.detail == MISCONFIGURED]
+                misconfigured = [child for child in supervisor.children if child.detail.startswith(MISCONFIGURED)]
                 if misconfigured:  # it has said itself what is wrong
                     return EXIT_CONFIG
                 directory.tell(_facts(plan))

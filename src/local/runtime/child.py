@@ -18,11 +18,13 @@ from typing import Any
 from setproctitle import setproctitle
 
 from local.errors import ConfigError, LocalError
-from local.runtime.logs import configure_logging
+from local.runtime.logs import configure_logging, one_line
 
 log = logging.getLogger(__name__)
 
 READY, BEAT, TERMINATED = b"r", b"b", b"t"  # what a child says
+TROUBLE = b"e"  # a line of text follows
+MOST_TROUBLE = 500  # characters of it
 STOP = b"s"  # what it is told
 BEATS_PER_HANG = 3
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -71,6 +73,15 @@ class Lifeline:
         """Tell the supervisor that this child is alive; without effect before `ready`. Never blocks."""
         if self._is_ready:
             self._say(BEAT)
+
+    def complain(self, trouble: str) -> None:
+        """Tell the supervisor what keeps this child from becoming ready; without effect after `ready`."""
+        if not self._is_ready:
+            self.explain(trouble)
+
+    def explain(self, end: str) -> None:
+        """Tell the supervisor why this child ends."""
+        self._say(TROUBLE + one_line(end)[:MOST_TROUBLE].encode(errors="replace") + b"\n")
 
     async def keep_beating(self) -> None:
         """Beat until cancelled, from the loop whose health the beat stands for."""
@@ -131,8 +142,20 @@ def main(spec: ChildSpec, sock: socket.socket, hang_seconds: float) -> None:
     configure_logging(spec.name, spec.log_level)
     os.register_at_fork(after_in_child=sock.close)  # a grandchild must not keep up the look of a living child
     lifeline = Lifeline(sock, hang_seconds)
+    logging.getLogger().addHandler(_Complaints(lifeline))
     threading.Thread(target=lifeline.obey_supervisor, name="lifeline", daemon=True).start()
     sys.exit(_exit_status(spec, lifeline))
+
+
+class _Complaints(logging.Handler):
+    """Tells the supervisor, too, what is logged as wrong before a child is ready."""
+
+    def __init__(self, lifeline: Lifeline) -> None:
+        super().__init__(logging.WARNING)
+        self._lifeline = lifeline
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lifeline.complain(record.getMessage())
 
 
 def _exit_status(spec: ChildSpec, lifeline: Lifeline) -> int:
@@ -140,11 +163,13 @@ def _exit_status(spec: ChildSpec, lifeline: Lifeline) -> int:
         _resolve(spec)(lifeline, *spec.args)
     except ConfigError as error:
         log.error("%s", error)
+        lifeline.explain(str(error))
         return EXIT_CONFIG
     except Exception as error:  # the last place where it can become a line for a person
         for cause in _causes(error):
             kind = "" if isinstance(cause, LocalError) else f"{type(cause).__name__}: "
             log.error("%s%s", kind, cause, exc_info=cause if log.isEnabledFor(logging.DEBUG) else None)
+            lifeline.explain(f"{kind}{cause}")
         return EXIT_FAILED
     return 0
 

@@ -1,4 +1,4 @@
-"""Keeps one child alive: starts it, waits for its end or for too long a silence, starts it again or gives up."""
+"""Keeps one child alive: starts it, waits for its end or for too long a silence, and starts it again."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from typing import Any
 
 from local.runtime.child import EXIT_CONFIG, ChildSpec
 from local.runtime.child_process import ChildProcess, describe_end
+from local.runtime.restart_policy import RestartPolicy
 from local.runtime.template import Template
 
 log = logging.getLogger(__name__)
 
-FIRST_WAIT = 0.1
-LONGEST_WAIT = 5.0
-EARLY_SECONDS = 3.0
-MOST_EARLY_DEATHS = 5
 LATE_TICKS = 2.0
 GROUP_SIGNAL_SECONDS = 0.25  # within it a signal to everybody has reached everybody
 
@@ -38,7 +35,8 @@ class ChildPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChildState:
-    """One child at one moment. `detail` tells of its last death; `since` is the loop's clock, in seconds."""
+    """One child at one moment. `detail` tells of its last death; `since`, and `retry_at` of one that is given up and
+    waits for its next try, are the loop's clock in seconds."""
 
     name: str
     kind: str
@@ -47,39 +45,19 @@ class ChildState:
     restarts: int
     detail: str
     since: float
+    retry_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Death:
-    detail: str
+    how: str
+    why: str = ""  # what the child itself said last
     lived: float | None = None
-    hopeless: bool = False  # starting it again cannot help
+    is_hopeless: bool = False  # starting it again at once cannot help
 
-
-class RestartPolicy:
-    """Counts the early deaths of one child in a row: those before it was ready, or within `EARLY_SECONDS` of it.
-
-    A child that lived longer starts with a clean record. The restart intensity of OTP supervisors, for one child.
-    """
-
-    def __init__(self, most_early_deaths: int = MOST_EARLY_DEATHS) -> None:
-        self._most = most_early_deaths
-        self._early_deaths = 0
-
-    def died(self, lived: float | None) -> float | None:
-        """Seconds to wait before the next start: none at first, then 0.1 s doubling up to 5 s; None means give up.
-
-        `lived` is the time from ready to death in seconds, None for a child that never became ready.
-        """
-        if lived is not None and lived > EARLY_SECONDS:
-            self._early_deaths = 0
-            return 0.0
-        self._early_deaths += 1
-        if self._early_deaths >= self._most:
-            return None
-        if self._early_deaths == 1:
-            return 0.0
-        return float(min(LONGEST_WAIT, FIRST_WAIT * 2 ** (self._early_deaths - 2)))
+    @property
+    def detail(self) -> str:
+        return f"{self.how}: {self.why}" if self.why else self.how
 
 
 class Watchdog:
@@ -139,7 +117,9 @@ class ChildMonitor:
         self._now = asyncio.get_running_loop().time
         self.state = ChildState(spec.name, spec.kind, None, ChildPhase.STOPPED, 0, "", self._now())
         self._task: asyncio.Task[None] | None = None
-        self._stopping = asyncio.Event()
+        self._is_stopping = False
+        self._woken = asyncio.Event()  # from a pause
+        self._policy = RestartPolicy()
         self._child: ChildProcess | None = None
         self._ready_at: float | None = None
         self._fault = ""
@@ -155,21 +135,27 @@ class ChildMonitor:
         return not self.spec.required and self.state.restarts > 0
 
     def start(self) -> None:
-        """Begin to keep the child alive, with a clean record; without effect while it is kept."""
+        """Begin to keep the child alive, with a clean record, or try at once one that is given up; without effect while
+        it is kept."""
         if self._task is None or self._task.done():
-            self._stopping.clear()
+            self._is_stopping = False
             self._task = asyncio.create_task(self._keep(), name=f"keep {self.spec.name}")
-            self._set(ChildPhase.STARTING, restarts=0)
+        elif self.state.state is not ChildPhase.FAILED:
+            return
+        self._policy.reset()
+        self._set(ChildPhase.STARTING, restarts=0, retry_at=None)
+        self._woken.set()
 
     def wind_down(self) -> None:
         """Take a death from now on for a part of the end."""
-        self._stopping.set()
+        self._is_stopping = True
+        self._woken.set()
 
     async def stop(self, seconds: float) -> None:
-        """Ask the child to stop, kill it after `seconds`; returns when it has ended. One given up stays given up."""
+        """Ask the child to stop, kill it after `seconds`; returns when it has ended, not to start again."""
         if self._task is None or self._task.done():
             return
-        self._stopping.set()
+        self.wind_down()
         self._terminate()
         await asyncio.wait([self._task], timeout=seconds)
         if not self._task.done():
@@ -192,23 +178,31 @@ class ChildMonitor:
         self._kill()
 
     async def _keep(self) -> None:
-        policy = RestartPolicy()
         while True:
             death = await self._live()
-            if self._stopping.is_set():
-                return self._set(ChildPhase.STOPPED, pid=None)
-            delay = None if death.hopeless else policy.died(death.lived)
-            if delay is None:
-                if not death.hopeless:  # else it has said itself what is wrong
-                    log.error("%s is given up (%s); everything else keeps running", self.spec.name, death.detail)
-                return self._set(ChildPhase.FAILED, pid=None, detail=death.detail)
-            when = f"in {delay:g} s" if delay else "at once"
-            log.warning("%s died (%s) and is started again %s", self.spec.name, death.detail, when)
+            if not self._is_stopping:
+                await self._pause(death)
+            if self._is_stopping:
+                return self._set(ChildPhase.STOPPED, pid=None, retry_at=None)
+            if self.state.state is not ChildPhase.STARTING:  # else it was started by hand
+                again = ChildPhase.FAILED if self._policy.has_given_up else ChildPhase.STARTING
+                self._set(again, restarts=self.state.restarts + 1, retry_at=None)
+
+    async def _pause(self, death: _Death) -> None:
+        """Wait until it is time for the next start, or somebody wants the child to start or to stop."""
+        seconds = self._policy.died(death.lived, is_hopeless=death.is_hopeless)
+        when = f"in {seconds:g} s" if seconds else "at once"
+        if self._policy.has_given_up:
+            if not death.is_hopeless:  # else it has said itself what is wrong
+                told = "%s is given up (%s) and tried again %s; everything else keeps running"
+                log.error(told, self.spec.name, death.how, when)
+            self._set(ChildPhase.FAILED, pid=None, detail=death.detail, retry_at=self._now() + seconds)
+        else:
+            log.warning("%s died (%s) and is started again %s", self.spec.name, death.how, when)
             self._set(ChildPhase.RESTARTING, pid=None, detail=death.detail)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), delay)
-                return self._set(ChildPhase.STOPPED)
-            self._set(ChildPhase.STARTING, restarts=self.state.restarts + 1)
+        self._woken.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._woken.wait(), seconds)
 
     async def _live(self) -> _Death:
         """One life of the child, from its start to its end."""
@@ -221,17 +215,18 @@ class ChildMonitor:
             return _Death(f"cannot start a process: {error}")
         self._watchdog.watch(self.spec.name, self.spec.ready_seconds, self._now())
         self._set(self.state.state, pid=child.pid)
-        if self._stopping.is_set():
+        if self._is_stopping:
             self._terminate()
         await child.gone.wait()
         lived = None if self._ready_at is None else self._now() - self._ready_at
         self._watchdog.forget(self.spec.name)
         self._child = None
         status = await child.reap()
-        return _Death(self._fault or describe_end(status), lived, hopeless=status == EXIT_CONFIG)
+        how = self._fault or describe_end(status)
+        return _Death(how, child.last_words, lived, is_hopeless=status == EXIT_CONFIG)
 
     def _on_ready(self) -> None:
-        if not self._stopping.is_set():
+        if not self._is_stopping:
             self._ready_at = self._now()
             self._watchdog.watch(self.spec.name, self._hang_seconds, self._ready_at)
             self._set(ChildPhase.READY)
@@ -247,7 +242,7 @@ class ChildMonitor:
         asyncio.get_running_loop().call_later(GROUP_SIGNAL_SECONDS, self._let_go, self._child)
 
     def _let_go(self, child: ChildProcess | None) -> None:
-        if child is not None and not self._stopping.is_set():
+        if child is not None and not self._is_stopping:
             child.ask_to_stop()
 
     def _terminate(self) -> None:

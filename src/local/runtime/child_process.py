@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
 
-from local.runtime.child import BEAT, READY, STOP, TERMINATED
+from local.runtime.child import BEAT, READY, STOP, TERMINATED, TROUBLE
 
 REAP_SECONDS = 1.0
 # What multiprocessing reports for a child whose template died before it could pass the status on.
@@ -20,7 +20,8 @@ SIGNAL_NAMES = {number.value: number.name for number in signal.Signals}
 
 
 class ChildProcess:
-    """A started child. `gone` is set when its end of the lifeline closed, which only its death does.
+    """A started child. `gone` is set when its end of the lifeline closed, which only its death does. `last_words` is
+    what it said last of what keeps it from its work; nothing while it works.
 
     The process sentinel would not do: it also fires, for every child alike, when the template dies. Belongs to the
     event loop that made it.
@@ -38,6 +39,8 @@ class ChildProcess:
         assert process.pid is not None, "made from a started process"
         self.pid: int = process.pid
         self.gone = asyncio.Event()
+        self.last_words = ""
+        self._half_said = b""
         self._process, self._sock, self._thread = process, sock, thread
         self._on_ready, self._on_beat, self._on_terminated = on_ready, on_beat, on_terminated
         sock.setblocking(False)
@@ -72,14 +75,31 @@ class ChildProcess:
                 return
             except ConnectionResetError:  # it has ended before it heard that it is to stop
                 said = b""
-            if not said:
+            if said:
+                self._take(self._half_said + said)
+            else:
                 self._hang_up()
-            elif READY in said:
-                self._on_ready()
-            elif BEAT in said:
-                self._on_beat()
-            if TERMINATED in said:
-                self._on_terminated()
+
+    def _take(self, said: bytes) -> None:
+        """Signs of life, with lines of text between them, the last of which may not be whole yet."""
+        signs, begin, rest = said.partition(TROUBLE)
+        self._heed(signs)
+        line, end, others = rest.partition(b"\n")
+        if end:
+            self.last_words = line.decode(errors="replace")
+            self._half_said = b""
+            self._take(others)
+        else:
+            self._half_said = begin + rest
+
+    def _heed(self, signs: bytes) -> None:
+        if READY in signs:
+            self.last_words = ""
+            self._on_ready()
+        elif BEAT in signs:
+            self._on_beat()
+        if TERMINATED in signs:
+            self._on_terminated()
 
     def _reap(self) -> int | None:
         self._process.join(REAP_SECONDS)

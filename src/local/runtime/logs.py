@@ -15,6 +15,11 @@ _CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)
 _CHATTY = ("httpx", "httpcore")
 
 
+def one_line(text: str) -> str:
+    """A text of any origin without line breaks and control characters."""
+    return text.translate(_CONTROL)
+
+
 class LineFormatter(logging.Formatter):
     """`HH:MM:SS.mmm level participant query_id message` in local time; a traceback, if there is one, follows."""
 
@@ -25,7 +30,7 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line without its end."""
         at = f"{self.formatTime(record, '%H:%M:%S')}.{int(record.msecs):03d}"
-        message = record.getMessage().translate(_CONTROL)
+        message = one_line(record.getMessage())
         line = f"{at} {record.levelname.lower()} {self._participant} {query_id_var.get()} {message}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 

@@ -1,12 +1,14 @@
 """What the children in the tests of the supervisor do; imported by them, by name."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
 import sys
 import threading
 import time
+from pathlib import Path
 
 from local.errors import ConfigError, LocalError
 from local.runtime.child import BEATS_PER_HANG, Lifeline
@@ -91,6 +93,17 @@ def misconfigured(_: Lifeline) -> None:
 
 def fail_by_name(_: Lifeline) -> None:
     raise LocalError("the well is dry")
+
+
+def fail_while_there_is(lifeline: Lifeline, trouble: str) -> None:
+    if Path(trouble).exists():
+        raise LocalError("there is trouble")
+    serve(lifeline)
+
+
+def wait_for_room(_: Lifeline) -> None:
+    logging.getLogger(__name__).warning("waiting for room")
+    threading.Event().wait()
 
 
 def fail_unexpectedly(_: Lifeline) -> None:

@@ -12,8 +12,7 @@ import pytest
 from local.bus.bus import Bus
 from local.errors import BusClosed, HandedBack, JournalFull, NotConfirmed, StoreFailed
 from local.journal.client import journal_client, journal_consumer
-from local.journal.client.journal_client import JournalClient
-from local.journal.client.recorded_buffer import RecordedBuffer
+from local.journal.client.journal_client import JournalClient, RecordedBuffer
 from local.journal.server import journal_writer
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.journal_messages import JournalDeliver

@@ -15,7 +15,6 @@ from local.bus import bus as bus_module
 from local.bus import requests as requests_module
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
-from local.bus.inbox import Inbox
 from local.bus.reject_log import RejectLog
 from local.errors import (
     BusClosed,
@@ -38,6 +37,7 @@ from local.protocol.messages import (
     ToolSchema,
     ToolSchemaRequest,
 )
+from local.runtime.subscription import Inbox
 
 HEADERS = [
     *[b"", b"{}", b"[]", b"null", b"\xff", b"[" * 5000, b"{" * 5000, b" " * 9000 + b"{}", bytes(range(1, 256)) * 30],

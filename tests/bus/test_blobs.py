@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from local.bus.blobs import FIELD_LIMIT, BlobStore, is_packed, needs_packing
+from local.bus.blobs import BlobStore
 from local.errors import BlobNotStored, MalformedFrame
+from local.protocol.envelope import FIELD_LIMIT, is_packed, needs_packing
 
 LARGE = "x" * (FIELD_LIMIT + 1)
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.bus.dispatcher import Dispatcher
-from local.bus.losses import MAX_HOLES, GapTracker
+from local.bus.dispatcher import MAX_HOLES, Dispatcher, GapTracker
 from local.errors import MalformedFrame
 from local.protocol.envelope import Envelope
 

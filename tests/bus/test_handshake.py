@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from local.bus.handshake import Handshake
+from local.bus.send_queue import Handshake
 from local.errors import BusClosed, BusNotReady
 
 

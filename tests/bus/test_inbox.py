@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from local.bus.inbox import Inbox
 from local.errors import BusClosed
 from local.protocol.envelope import Envelope
+from local.runtime.subscription import Inbox
 
 
 def envelope(number: int, payload: bytes = b"{}") -> Envelope:

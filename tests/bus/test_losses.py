@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from local.bus import losses
-from local.bus.losses import GapTracker
+from local.bus import dispatcher
+from local.bus.dispatcher import GapTracker
 
 
 class Listener:
@@ -110,7 +110,7 @@ def test_what_went_by_before_a_subscription_is_not_a_loss(listener: Listener) ->
 def test_forgetting_a_stream_for_want_of_room_invents_no_loss(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(losses, "MAX_STREAMS", 10)
+    monkeypatch.setattr(dispatcher, "MAX_STREAMS", 10)
     listener.beat(instance="old")
     listener.hear(*range(1, 100), instance="old")
     for number in range(20):
@@ -120,7 +120,7 @@ def test_forgetting_a_stream_for_want_of_room_invents_no_loss(
 
 
 def test_a_stream_that_beats_is_kept_when_room_is_needed(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(losses, "MAX_STREAMS", 10)
+    monkeypatch.setattr(dispatcher, "MAX_STREAMS", 10)
     listener.beat(instance="old")
     listener.hear(1, instance="old")
     for number in range(20):

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from local.bus.handshake import Handshake
-from local.bus.send_queue import SendQueue
+from local.bus.send_queue import Handshake, SendQueue
 from local.errors import BusClosed, PublishTimeout
 
 

@@ -19,14 +19,13 @@ from local.bus import proxy as proxy_module
 from local.bus import zeromq
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
-from local.bus.handshake import Handshake
-from local.bus.inbox import Inbox
 from local.bus.proxy import Proxy, load_or_make_keys
-from local.bus.send_queue import SendQueue
+from local.bus.send_queue import Handshake, SendQueue
 from local.bus.zeromq import ZeroMQTransport
 from local.errors import BadBusAddress, BusClosed, BusNotReady, PublishTimeout, RequestTimeout
 from local.protocol.envelope import MAX_FRAME, Envelope
 from local.protocol.messages import GenerationToken, ParticipantStatus, ToolRequest, ToolResult
+from local.runtime.subscription import Inbox
 
 COUNT = """
 import asyncio, sys

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local.errors import MalformedFrame
-from local.protocol.strict_json import MAX_DEPTH, parse_object
+from local.protocol.message import MAX_DEPTH, parse_object
 
 REFUSED = {
     "nothing": b"",

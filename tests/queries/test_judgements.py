@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
-from local.queries.judgements import Judgements
+from local.queries.query_events import Judgements
 
 
 def rated(rating: int | None, at: float) -> UserFeedback:

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from local.bus.durability import Delivered
-from local.bus.inbox import Inbox
 from local.protocol.envelope import Envelope
 from local.protocol.messages import Message, QueryCancel, QueryReceived, ToolResult
 from local.runtime import subscription as subscription_module
 from local.runtime.participant import Participant, Settingless, on
-from local.runtime.subscription import DurableSubscriptions
+from local.runtime.subscription import DurableSubscriptions, Inbox
 
 
 class Reader(Participant):

@@ -4,7 +4,7 @@ import asyncio
 from enum import StrEnum
 
 from local.protocol.messages import AgentTransition
-from local.runtime.transition_log import TransitionLog, changes
+from local.runtime.machine import TransitionLog, changes
 
 
 class Light(StrEnum):

@@ -11,7 +11,7 @@ import pytest
 
 from local.errors import StoreFenced, StoreFull
 from local.services.conversation import MAX_HISTORY_TURNS, Asked, ConversationService, Past, Refusal, TurnStatus
-from local.services.owned_database import OwnedDatabase
+from local.services.database import OwnedDatabase
 
 
 @pytest.fixture

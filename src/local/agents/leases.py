@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from local.bus.bus import Bus
@@ -44,7 +45,7 @@ class Leases:
     """
 
     def __init__(self, server_of: Callable[[str], str] = lambda model: "default") -> None:
-        self._server_of = server_of
+        self._server_of = lru_cache(256)(server_of)
         self._bus: Bus | None = None
         self._turns: Counter[str] = Counter()  # by server, as all that follow
         self._said_turns: Counter[str] = Counter()

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -43,9 +42,7 @@ class SystemClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._http.close()
 
     def health(self) -> Json:

@@ -19,11 +19,10 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from local.errors import BlobNotStored, MalformedFrame
-from local.protocol.strict_json import parse_object
+from local.protocol.envelope import FIELD_LIMIT, MARK, is_packed
+from local.protocol.message import parse_object
 
-FIELD_LIMIT = 64 * 1024
 NAME_LENGTH = 64
-MARK = "$blob"
 
 
 class BlobStore:
@@ -123,13 +122,3 @@ def references(payload: bytes) -> list[str]:
     """The names of the blobs that a payload refers to. Raises `MalformedFrame`."""
     values = parse_object(payload, "payload").values() if is_packed(payload) else ()
     return [str(value[MARK]) for value in values if isinstance(value, dict) and value.keys() == {MARK, "size"}]
-
-
-def needs_packing(payload: bytes) -> bool:
-    """Whether a payload is large, or holds text that could be taken for a reference."""
-    return len(payload) > FIELD_LIMIT or b'"$blob"' in payload
-
-
-def is_packed(payload: bytes) -> bool:
-    """Whether a payload may hold a reference."""
-    return b'"$blob"' in payload

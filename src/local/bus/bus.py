@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Self, TypeVar
 
-from local.bus.blobs import BlobStore, is_packed
+from local.bus.blobs import BlobStore
 from local.bus.dispatcher import Dispatcher, Receive
 from local.bus.durability import Consumer, Delivered, Durability
 from local.bus.envelope_factory import EnvelopeFactory
-from local.bus.handshake import Handshake
 from local.bus.reject_log import RejectLog
 from local.bus.requests import Requests
-from local.bus.send_queue import SendQueue
+from local.bus.send_queue import Handshake, SendQueue
 from local.bus.transport import Transport
 from local.errors import BusNotReady, NoJournal, PublishTimeout, RequestTimeout
 from local.protocol.bus_messages import BusGap, BusProbe
-from local.protocol.envelope import Envelope, Trace, new_id
+from local.protocol.envelope import Envelope, Trace, is_packed, new_id
 from local.protocol.message import Delivery
 from local.protocol.messages import Message, ParticipantStatus
 from local.protocol.subjects import subscription
@@ -78,9 +76,7 @@ class Bus:
             self._durability.open(self)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         try:
             if self._durability is not None:
                 await self._durability.close()

@@ -1,21 +1,25 @@
-"""What becomes of a frame that arrives: counted, checked, and given to whoever subscribed."""
+"""What becomes of a frame that arrives: counted, checked, and given to whoever subscribed; what did not arrive is
+counted by sequence numbers, so that no loss is silent, and told as messages.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
 
-from local.bus.losses import Losses
 from local.bus.reject_log import RejectLog
 from local.errors import MalformedFrame
-from local.protocol.bus_messages import BusProbe
+from local.protocol.bus_messages import BusGap, BusProbe
 from local.protocol.envelope import Envelope, decode
 from local.protocol.messages import ParticipantStatus
-from local.protocol.subjects import covers
+from local.protocol.subjects import covers, is_said_again
 
 Receive = Callable[[Envelope], object]
 
 MAX_SUBJECTS = 4096
+MAX_STREAMS = 20_000
+MAX_HOLES = 64
+MAX_SENDERS = 4096
 
 
 class Dispatcher:
@@ -132,3 +136,126 @@ class RoutingTable:
     def was_wanted(self, subject: str) -> bool:
         """Whether a subscription that has ended covered it: what was on its way then still arrives."""
         return any(covers(known, subject) for known in self._ended)
+
+
+class Losses:
+    """Gathers what `gaps` finds and what consumers had no room for. Counts `missed` and `overflow`."""
+
+    def __init__(self, observer: str, counters: Counter[str]) -> None:
+        self.gaps = GapTracker(self._note)
+        self._observer, self._counters = observer, counters
+        self._senders: dict[str, str] = {}  # by instance, to name them
+        self._unreported: Counter[tuple[str, str]] = Counter()
+
+    def observe(self, envelope: Envelope) -> bool:
+        """Note an arrival; False for one that was seen already."""
+        if envelope.instance not in self._senders:
+            if len(self._senders) >= MAX_SENDERS:
+                self._senders.clear()
+            self._senders[envelope.instance] = envelope.sender
+        return self.gaps.observe(envelope.instance, envelope.subject, envelope.seq)
+
+    def overflowed(self, envelope: Envelope) -> None:
+        """A consumer had no room for an envelope."""
+        self._counters["overflow"] += 1
+        self._note(envelope.instance, envelope.subject, 1)
+
+    def dropped(self, instance: str, missed: Mapping[str, int]) -> None:
+        """An instance has given up, by subject, so many recorded messages that the journal may not have."""
+        for subject, count in missed.items():
+            self._note(instance, subject, count)
+
+    def take(self) -> list[BusGap]:
+        """What was noticed since the last call."""
+        gaps = [
+            BusGap(
+                observer=self._observer,
+                sender=self._senders.get(instance, "unknown"),
+                instance=instance,
+                missed_subject=subject,
+                missed=missed,
+            )
+            for (instance, subject), missed in self._unreported.items()
+        ]
+        self._unreported.clear()
+        return gaps
+
+    def _note(self, instance: str, subject: str, missed: int) -> None:
+        self._counters["missed"] += missed
+        self._unreported[instance, subject] += missed
+
+
+class GapTracker:
+    """Counts what did not arrive, for each (instance, subject).
+
+    Numbers count from 1. A listener that comes late starts where it finds a stream; one that has heard a status beat
+    of an instance knows where each of its streams stood, so that a loss at the very end shows as well.
+    """
+
+    def __init__(self, on_gap: Callable[[str, str, int], None]) -> None:
+        """`on_gap(instance, subject, missed)` is called for each gap found."""
+        self._on_gap = on_gap
+        self._last: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._holes: OrderedDict[tuple[str, str], list[range]] = OrderedDict()  # what is missing below the last
+        self._beaten: OrderedDict[str, None] = OrderedDict()  # instances whose beat we have heard
+
+    def observe(self, instance: str, subject: str, seq: int) -> bool:
+        """Note one arrival; False if this number was seen already. One that was missed and is sent again is news."""
+        key = (instance, subject)
+        last = self._last.get(key)
+        if last is None:
+            last = 0 if instance in self._beaten and not is_said_again(subject) else seq - 1
+            self._bound()
+        elif seq <= last:
+            return self._fills_a_hole(key, seq)
+        self._last[key] = seq
+        if seq > last + 1:
+            self._miss(key, range(last + 1, seq))
+        return True
+
+    def beat(self, instance: str, last_seq: Mapping[str, int], wanted: Callable[[str], bool]) -> bool:
+        """Compare with what the instance says it has sent on each subject that is `wanted` here. Returns whether it is
+        known from an earlier beat."""
+        known = instance in self._beaten
+        for subject, seq in last_seq.items():
+            if not wanted(subject):
+                continue
+            key = (instance, subject)
+            last = self._last.get(key, 0 if known else seq)
+            if seq > last:
+                self._miss(key, range(last + 1, seq + 1))
+            self._last[key] = max(seq, last)
+            self._last.move_to_end(key)
+        self._beaten[instance] = None
+        self._beaten.move_to_end(instance)
+        self._bound()
+        return known
+
+    def forget(self, wanted: Callable[[str], bool]) -> None:
+        """A new subscription begins: what these subjects carried before is not our loss."""
+        for key in [key for key in self._last if wanted(key[1])]:
+            del self._last[key]
+            self._holes.pop(key, None)
+        self._beaten.clear()
+
+    def _miss(self, key: tuple[str, str], numbers: range) -> None:
+        self._on_gap(*key, len(numbers))
+        self._holes[key] = [*self._holes.get(key, ())[-MAX_HOLES + 1 :], numbers]
+        if len(self._holes) > MAX_STREAMS:
+            self._holes.popitem(last=False)
+
+    def _fills_a_hole(self, key: tuple[str, str], seq: int) -> bool:
+        for index, hole in enumerate(holes := self._holes.get(key, [])):
+            if seq in hole:
+                holes[index : index + 1] = [
+                    rest for rest in (range(hole.start, seq), range(seq + 1, hole.stop)) if rest
+                ]
+                return True
+        return False
+
+    def _bound(self) -> None:
+        while len(self._last) >= MAX_STREAMS:
+            (instance, _), _ = self._last.popitem(last=False)
+            self._beaten.pop(instance, None)  # or the forgotten stream would seem to begin anew, with a huge gap
+        while len(self._beaten) >= MAX_STREAMS:
+            self._beaten.popitem(last=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from local.bus.blobs import BlobStore, needs_packing
+from local.bus.blobs import BlobStore
 from local.errors import UnsendableMessage
-from local.protocol.envelope import Envelope, Trace, new_id
+from local.protocol.envelope import Envelope, Trace, needs_packing, new_id
 from local.protocol.messages import Message
 from local.protocol.subjects import is_subject
 

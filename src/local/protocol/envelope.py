@@ -12,12 +12,14 @@ from typing import Any, NamedTuple, NoReturn
 from pydantic_core import PydanticSerializationError, SchemaValidator, ValidationError, core_schema, to_json
 
 from local.errors import FrameTooLarge, MalformedFrame, UnsendableMessage, UnsupportedVersion
-from local.protocol.strict_json import MAX_WHERE, has_other_keys, parse_object
+from local.protocol.message import MAX_WHERE, has_other_keys, parse_object
 from local.protocol.subjects import is_subject
 
 VERSION = 1
 MAX_FRAME = 1024 * 1024
+FIELD_LIMIT = 64 * 1024  # a larger field of a payload travels as a reference to a blob
 MAX_HEADER = 8 * 1024
+MARK = "$blob"
 END_OF_TIME = 253_402_300_800  # the year 10000, which no calendar of Python's knows
 _TEXT = core_schema.str_schema(strict=True)
 _OPTIONAL_TEXT = core_schema.typed_dict_field(
@@ -120,6 +122,16 @@ class Envelope(NamedTuple):
 def session_of(where: Envelope | Trace, query_id: str) -> str:
     """The session that a query belongs to; a query that names none is a session of its own, under the query's id."""
     return where.session_id or query_id
+
+
+def needs_packing(payload: bytes) -> bool:
+    """Whether a payload is large, or holds text that could be taken for a reference."""
+    return len(payload) > FIELD_LIMIT or is_packed(payload)
+
+
+def is_packed(payload: bytes) -> bool:
+    """Whether a payload may hold a reference."""
+    return b'"$blob"' in payload
 
 
 def decode(frame: bytes) -> Envelope:

@@ -1,17 +1,22 @@
-"""What every message is: frozen data with a subject and a delivery class."""
+"""What every message is: frozen data with a subject and a delivery class, read from JSON as the protocol allows it."""
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from enum import StrEnum
 from typing import Any, ClassVar, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, from_json
 
 from local.errors import MalformedFrame, UnsendableMessage
-from local.protocol.strict_json import MAX_WHERE, is_shallow, parse_object
 
 MAIN_RESPONDENT = "A"  # the one that the user talks to; any other answers the same queries for comparison
+MAX_DEPTH = 32
+MAX_WHERE = 200  # characters of a field's path in an error; keys of a hostile text can be a megabyte long
+_SPACED_COLON = re.compile(rb'"[ \t\r\n]+:')
 
 
 class Delivery(StrEnum):
@@ -84,3 +89,55 @@ class Message(Data):
 
 def _mentions_any(annotation: Any) -> bool:
     return annotation is Any or any(_mentions_any(part) for part in get_args(annotation))
+
+
+def parse_object(data: bytes, what: str) -> dict[str, Any]:
+    """Parse one JSON object; `what` names it in the `MalformedFrame` raised for anything else."""
+    try:
+        value = from_json(data, allow_inf_nan=False)
+    except ValueError as error:
+        raise MalformedFrame(f"{what}: not JSON: {error}") from None
+    if type(value) is not dict:
+        raise MalformedFrame(f"{what}: expected a JSON object, found {type(value).__name__}")
+    keys = _count_keys(value, MAX_DEPTH, what)
+    if has_other_keys(data, keys):
+        _refuse_duplicates(data, what)
+    return value
+
+
+def has_other_keys(data: bytes, keys: int) -> bool:
+    """Whether a text may hold other keys than the `keys` that a parser made of it: doubled ones, or ignored ones."""
+    return data.count(b'":') != keys or _SPACED_COLON.search(data) is not None
+
+
+def is_shallow(data: bytes) -> bool:
+    """Whether a text has too few brackets to be nested too deep."""
+    return data.count(b"{") + data.count(b"[") <= MAX_DEPTH
+
+
+def _count_keys(value: Any, depth: int, what: str) -> int:
+    if depth == 0:
+        raise MalformedFrame(f"{what}: nested deeper than {MAX_DEPTH}")
+    if type(value) is dict:
+        count, children = len(value), value.values()
+    else:
+        count, children = 0, value
+    for child in children:
+        kind = type(child)
+        if kind is dict or kind is list:
+            count += _count_keys(child, depth - 1, what)
+        elif kind is float and not math.isfinite(child):
+            raise MalformedFrame(f"{what}: a number that no float can hold")
+    return count
+
+
+def _refuse_duplicates(data: bytes, what: str) -> None:
+    def refuse(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        seen: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in seen:
+                raise MalformedFrame(f"{what}: key {name[:80]!r} stands twice")
+            seen[name] = value
+        return seen
+
+    json.loads(data, object_pairs_hook=refuse)

@@ -23,6 +23,7 @@ def is_family(text: str) -> bool:
     return text == "" or text.endswith(".")
 
 
+@lru_cache(4096)
 def covers(subscription: str, subject: str) -> bool:
     """Whether a subscription to a subject or a family ("tool.result.", "" for everything) takes `subject` in."""
     return subject.startswith(subscription) if is_family(subscription) else subject == subscription

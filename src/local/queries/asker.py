@@ -8,12 +8,10 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from local import failpoints
 from local.bus.bus import Bus
-from local.bus.inbox import Inbox
 from local.errors import LocalError, MalformedFrame, NotConfirmed, RecordUnreadable, RequestTimeout
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.memory_messages import MemoryDeleted
@@ -23,6 +21,7 @@ from local.queries.live_query import LiveQueries, LiveQuery
 from local.queries.query_events import EVENT_KINDS, kind_of
 from local.queries.query_view import QueryView
 from local.queries.record import look_up, read_judgements, read_query, view_of
+from local.runtime.subscription import Inbox
 
 MAX_OPEN = 10_000
 _NAMESPACE = uuid.UUID("a2f8d1a6-0f4e-4a52-9a2e-6f4a3f0f7c11")
@@ -68,9 +67,7 @@ class Asker:
         self._reader = asyncio.create_task(self._read(), name="asker")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self.stop()
         tasks = {self._reader, *self._asking}
         for task in tasks:

@@ -1,11 +1,11 @@
-"""What happens to one query, as numbered events for those who follow it."""
+"""What becomes known of one query: numbered events for those who follow it, and what is said of its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
 from local.protocol.messages import (
@@ -21,7 +21,10 @@ from local.protocol.messages import (
     ToolResult,
 )
 from local.protocol.subjects import covers
-from local.queries.judgements import CRITIQUE, FEEDBACK, PAIRWISE
+
+Judgement = CritiqueResult | PairwiseResult | UserFeedback
+CRITIQUE, PAIRWISE, FEEDBACK = "critique", "pairwise", "feedback"
+JUDGEMENTS: dict[type[Message], str] = {CritiqueResult: CRITIQUE, PairwiseResult: PAIRWISE, UserFeedback: FEEDBACK}
 
 KEPT_EVENTS = 5_000
 SNAPSHOT = "snapshot"
@@ -34,9 +37,7 @@ EVENT_KINDS: dict[type[Message], str] = {
     ToolResult: "tool_result",
     ResponseGeneration: "response",
     QueryFailed: "error",
-    CritiqueResult: CRITIQUE,
-    PairwiseResult: PAIRWISE,
-    UserFeedback: FEEDBACK,
+    **JUDGEMENTS,
 }
 
 
@@ -98,3 +99,47 @@ class QueryEvents:
             return self._events[number - before_kept :]
         at = self._final - 1 if self._final else self.count
         return [QueryEvent(at, SNAPSHOT, self._snapshot()), *self._events[at - before_kept :]]
+
+
+class Judgements:
+    """A critic's word, the comparison with the second respondent's answer, and the user's latest rating. They come live
+    and are found on record, so each is taken once, by its envelope."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, Judgement] = {}
+        self._heard: set[str] = set()
+        self._ruled_out: set[str] = set()
+
+    @property
+    def settled(self) -> frozenset[str]:
+        """Which kinds have come, or never will."""
+        return frozenset(self._latest) | self._ruled_out
+
+    def rule_out(self, kind: str) -> None:
+        """None of that kind will come."""
+        self._ruled_out.add(kind)
+
+    def hear(self, message: Judgement, envelope_id: str) -> bool:
+        """Take a judgement in; says whether it was news."""
+        if envelope_id in self._heard:
+            return False
+        self._heard.add(envelope_id)
+        kind = JUDGEMENTS[type(message)]
+        known = self._latest.get(kind)
+        if isinstance(known, UserFeedback) and isinstance(message, UserFeedback) and message.rated_at < known.rated_at:
+            return False
+        self._latest[kind] = message
+        return True
+
+    def as_json(self) -> dict[str, Any]:
+        """The scores of an answer; null is what is not known, a rating also where it was withdrawn."""
+        feedback = self._latest.get(FEEDBACK)
+        return {
+            CRITIQUE: self._shown(CRITIQUE),
+            PAIRWISE: self._shown(PAIRWISE),
+            "rating": feedback.rating if isinstance(feedback, UserFeedback) else None,
+        }
+
+    def _shown(self, kind: str) -> dict[str, Any] | None:
+        message = self._latest.get(kind)
+        return None if message is None else message.model_dump(mode="json", exclude={"query_id", "respondent_id"})

@@ -29,9 +29,8 @@ from local.protocol.messages import (
 )
 from local.queries.call_log import CallLog
 from local.queries.errors import QueryIdTaken, QueryRefused
-from local.queries.judgements import PAIRWISE, Judgement, Judgements
-from local.queries.query_events import EVENT_KINDS, SNAPSHOT, LogLine, News
-from local.runtime.transition_log import changes
+from local.queries.query_events import EVENT_KINDS, PAIRWISE, SNAPSHOT, Judgement, Judgements, LogLine, News
+from local.runtime.machine import changes
 
 Json = dict[str, Any]
 

@@ -18,8 +18,7 @@ from local.protocol.messages import (
     ResponseGeneration,
 )
 from local.queries.errors import QueryDeleted, QueryRefused
-from local.queries.judgements import JUDGEMENTS
-from local.queries.query_events import kind_of
+from local.queries.query_events import JUDGEMENTS, kind_of
 from local.queries.query_view import QueryView
 
 Json = dict[str, Any]

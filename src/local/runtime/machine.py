@@ -1,12 +1,15 @@
-"""A transition table and a current state."""
+"""A transition table and a current state, and what a machine has done, on the bus."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import StrEnum
 from typing import Generic, TypeVar
 
 from local.errors import IllegalTransition
+from local.protocol.message import MAIN_RESPONDENT
+from local.protocol.messages import AgentTransition
 
 S = TypeVar("S", bound=StrEnum)
 A = TypeVar("A", bound=StrEnum)
@@ -41,3 +44,69 @@ class Machine(Generic[S, A]):
         if self._state is not before and self._on_change is not None:
             self._on_change(before, action, self._state)
         return self._state
+
+
+def changes(told: AgentTransition) -> Iterator[AgentTransition]:
+    """The changes that one message tells of, each as a message of its own."""
+    before = told.from_state
+    for change in ({"action": told.action, "to": told.to_state}, *told.then):
+        after = change["to"]
+        told = told.model_copy(update={"from_state": before, "action": change["action"], "to_state": after, "then": ()})
+        yield told
+        before = after
+
+
+class TransitionLog:
+    """Publishes every change of one machine; those that happen in one go leave as one message.
+
+    `note` is what a `Machine` calls. A change leaves in the event loop's next round, or where nobody watches that
+    closely after `hold_seconds`, or with `flush`, which whoever publishes something that came after it calls first. One
+    into a `passing` state, which is left again at once, waits for the next change.
+    """
+
+    def __init__(
+        self,
+        post: Callable[[AgentTransition], object],
+        agent: str,
+        query_id: str,
+        respondent_id: str = MAIN_RESPONDENT,
+        passing: Collection[StrEnum] = (),
+        hold_seconds: float = 0.0,
+    ) -> None:
+        self._post, self._passing, self._hold_seconds = post, passing, hold_seconds
+        self._agent, self._query_id, self._respondent_id = agent, query_id, respondent_id
+        self._from: StrEnum | None = None  # the state before the first change that has not left
+        self._changes: list[dict[str, str]] = []
+
+    def note(self, before: StrEnum, action: StrEnum, after: StrEnum) -> None:
+        """The machine has changed its state."""
+        if not self._changes:
+            self._from = before
+        if after not in self._passing:
+            self._leave()
+        self._changes.append({"action": action, "to": after})
+
+    def flush(self) -> None:
+        """Publish what has not left yet."""
+        if not self._changes:
+            return
+        (first, *then), before = self._changes, self._from
+        self._changes = []
+        self._post(
+            AgentTransition(
+                agent=self._agent,
+                query_id=self._query_id,
+                respondent_id=self._respondent_id,
+                from_state=str(before),
+                action=first["action"],
+                to_state=first["to"],
+                then=tuple(then),
+            )
+        )
+
+    def _leave(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._hold_seconds:
+            loop.call_later(self._hold_seconds, self.flush)
+        else:
+            loop.call_soon(self.flush)

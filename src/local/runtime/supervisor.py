@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Self
 
 from local.errors import ConfigError, StartFailed, UnknownParticipant
@@ -71,9 +70,7 @@ class Supervisor:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         """Stop everything; no child is left when this returns."""
         await self._shut_down()
 

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from local.services import turn_deletion
+from local.services.database import OwnedDatabase
 from local.services.database_reader import DatabaseReader
-from local.services.owned_database import OwnedDatabase
 from local.services.turn_deletion import QUERY, SESSION
 from local.services.turn_record import (
     END,

@@ -1,22 +1,24 @@
-"""One SQLite file, one thread that owns it, and group commit: what waits together is committed together."""
+"""One SQLite file, one thread that owns it, and group commit: what waits together is committed together.
+
+With an owner, from whom a later one takes the file over, deleted things are gone from it for good.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from local.errors import StoreDamaged, StoreFailed, StoreFull
+from local.errors import StoreFailed, StoreFenced
+from local.services.sqlite_file import migrate, store_failure
 
 log = logging.getLogger(__name__)
 
@@ -24,50 +26,7 @@ T = TypeVar("T")
 MAX_GROUP = 256
 GROUP_COMMIT_SECONDS = 0.05
 LOCKED_SECONDS = 5.0  # then a commit fails that another process's is in the way of, and an opening says that it waits
-# SQLITE_IOERR_SHMSIZE: the file beside the WAL could not grow, the one way of being full that has another name.
-_FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
-# What SQLite says of a file that is broken; anything else (no permission, no space, busy) is no damage.
-_DAMAGE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
-_UNREADABLE_CODES = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ)
-
-
-def migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
-    """Bring a database to the latest schema. Raises `StoreFailed` for a schema that is newer than that."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > len(migrations):
-        raise StoreFailed(f"schema version {version} is newer than this program's {len(migrations)}")
-    for number, script in enumerate(migrations[version:], version + 1):
-        connection.executescript(f"BEGIN; {script}; PRAGMA user_version={number}; COMMIT")
-
-
-def store_failure(path: Path, error: sqlite3.Error | OSError, *, what: str = "") -> StoreFailed:
-    """The error for a person: `StoreFull` where space is what is missing. `what` is what failed, if need be."""
-    if isinstance(error, OSError):
-        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    else:
-        is_full = getattr(error, "sqlite_errorcode", None) in _FULL_CODES
-    if is_full:
-        return StoreFull(f"{path}: the disk is full; free some space and try again")
-    return StoreFailed(f"{path}: {what}{error}")
-
-
-def connect_read_only(path: Path) -> closing[sqlite3.Connection]:
-    """A connection that changes nothing, not even by closing: no checkpoint, no removal of the WAL."""
-    return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None))
-
-
-@contextmanager
-def naming_damage() -> Iterator[None]:
-    """Make `StoreDamaged` of what SQLite says of a broken file; other errors (busy, no permission) stay theirs."""
-    try:
-        yield
-    except UnicodeDecodeError as error:  # Python, on a message of SQLite's that quotes damaged text
-        raise StoreDamaged("SQLite cannot read the file: malformed text") from error
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: a value that Python cannot make out
-        if code in _UNREADABLE_CODES or code & 0xFF in _DAMAGE_CODES:
-            raise StoreDamaged(f"SQLite cannot read the file: {error}") from error
-        raise
+_OWNERS = "CREATE TABLE IF NOT EXISTS ownership (role TEXT PRIMARY KEY, token TEXT NOT NULL) WITHOUT ROWID"
 
 
 @dataclass(slots=True)
@@ -109,13 +68,11 @@ class Database:
         try:
             await self._opened
         except BaseException:
-            await self.__aexit__(None, None, None)
+            await self.__aexit__()
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._closed = True
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
@@ -258,6 +215,59 @@ class Database:
 
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(settle)
+
+
+class OwnedDatabase(Database):
+    """The owner alone may `write` and `erase`; others, whose place it has taken because they were taken for dead, get
+    `StoreFenced`. `run` is open to all who have the file open. Roles are owned apart from each other."""
+
+    def __init__(self, path: Path, migrations: Sequence[str], role: str = "owner") -> None:
+        super().__init__(path, migrations, self._wipe_log)
+        self._role, self._token = role, uuid.uuid4().hex
+        self._is_log_to_be_wiped = True  # what a killed process had deleted may still be in it
+
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return `work(connection)` after its commit."""
+        return await self.run(self._owned(work))
+
+    async def write_with_others(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """As `write`, in the commit of whatever else is done within a twentieth of a second."""
+        return await self.run_with_others(self._owned(work))
+
+    async def write_early(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return `work(connection)` before its commit, as `run_early` does."""
+        return await self.run_early(self._owned(work))
+
+    async def erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return `work(connection)` once what it deletes is in no file any more, the write-ahead log included."""
+
+        def wiped(db: sqlite3.Connection) -> T:
+            self._is_log_to_be_wiped = True
+            return work(db)
+
+        return await self.write(wiped)
+
+    def _wipe_log(self, db: sqlite3.Connection) -> None:
+        if self._is_log_to_be_wiped:
+            busy, *_ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._is_log_to_be_wiped = bool(busy)  # by a reader that is slow: the next commit tries again
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        super()._prepare(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(_OWNERS)
+        connection.execute("INSERT OR REPLACE INTO ownership VALUES (?, ?)", (self._role, self._token))
+        connection.execute("COMMIT")
+        self._wipe_log(connection)
+
+    def _owned(self, work: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
+        def owned(db: sqlite3.Connection) -> T:
+            sql = "SELECT 1 FROM ownership WHERE role = ? AND token = ?"
+            if db.execute(sql, (self._role, self._token)).fetchone() is None:
+                raise StoreFenced(f"{self._path}: a newer process has opened it; this one may write nothing any more")
+            return work(db)
+
+        return owned
 
 
 def _is_locked(error: BaseException) -> bool:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from local.services.database import store_failure
+from local.services.sqlite_file import store_failure
 
 T = TypeVar("T")
 LOCKED_SECONDS = 1.0

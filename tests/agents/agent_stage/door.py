@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from local.bus.bus import Bus
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import AgentTransition, Message, QueryCancel, QueryReceived
-from local.runtime.transition_log import changes
+from local.runtime.machine import changes
 
 M = TypeVar("M", bound=Message)
 SECONDS = 20.0  # a test that waits so long has failed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from local.agents.remembering.records import PAGE_BYTES, SHORT, WHOLE, engram_record, page
-from local.bus.blobs import FIELD_LIMIT
+from local.protocol.envelope import FIELD_LIMIT
 from local.protocol.memory_messages import FactRecord, MemoryResult
 from local.services.engrams.engram import Engram, Origin
 

@@ -11,7 +11,7 @@ import pytest
 
 from local.bus import retry_table
 from local.errors import BusClosed, JournalFull, MalformedFrame, NotConfirmed
-from local.journal.client import journal_client, recorded_buffer
+from local.journal.client import journal_client
 from local.journal.client.journal_client import JournalClient
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import JournalConfirmed, JournalOpened
@@ -66,7 +66,7 @@ class Publisher:
 def publisher(monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:
     monkeypatch.setattr(retry_table, "TICK_SECONDS", 0.001)
     monkeypatch.setattr(journal_client, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(recorded_buffer, "PAUSE", 0.01)
+    monkeypatch.setattr(journal_client, "PAUSE", 0.01)
     monkeypatch.setattr(journal_client, "FLUSH_SECONDS", 0.01)
     return Publisher()
 

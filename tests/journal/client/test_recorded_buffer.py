@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import pytest
 
 from local.bus.retry_table import RetryTable
-from local.journal.client import recorded_buffer
-from local.journal.client.recorded_buffer import RecordedBuffer
+from local.journal.client import journal_client
+from local.journal.client.journal_client import RecordedBuffer
 
 
 class Kept:
@@ -53,7 +53,7 @@ async def test_one_that_is_sent_twice_by_its_publisher_is_kept_once() -> None:
 async def test_only_a_window_is_sent_again_and_a_confirmation_lets_the_next_one_in(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recorded_buffer, "WINDOW", 2)
+    monkeypatch.setattr(journal_client, "WINDOW", 2)
     kept = Kept(5)
     assert kept.sends_again() == [b"001", b"002"]
     kept.buffer.confirmed("4")
@@ -64,8 +64,8 @@ async def test_only_a_window_is_sent_again_and_a_confirmation_lets_the_next_one_
 
 
 async def test_what_comes_into_the_window_late_goes_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorded_buffer, "WINDOW", 1)
-    monkeypatch.setattr(recorded_buffer, "PAUSE", 0.1)
+    monkeypatch.setattr(journal_client, "WINDOW", 1)
+    monkeypatch.setattr(journal_client, "PAUSE", 0.1)
     kept = Kept(2)
     async with asyncio.timeout(30):
         while b"001" not in kept.sent:  # noqa: ASYNC110 - what a timer does says nothing to anybody

@@ -3,9 +3,9 @@
 import pytest
 
 from local.errors import MalformedFrame
-from local.journal.core import commit_queue
-from local.journal.core.commit_queue import MAX_BATCH, CommitQueue
+from local.journal.core import delivery_core
 from local.journal.core.consumer_state import ConsumerChanges, Deaths
+from local.journal.core.delivery_core import MAX_BATCH, CommitQueue
 from local.journal.core.durable_consumer import DeadLetter, Died, Serving, Settled
 from local.protocol.envelope import Envelope
 
@@ -26,7 +26,7 @@ def test_batches_are_taken_in_the_order_of_arrival() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("MAX_WAITING", 3), ("MAX_WAITING_BYTES", 20)])
 def test_there_is_room_again_when_a_batch_was_taken(monkeypatch: pytest.MonkeyPatch, name: str, value: int) -> None:
-    monkeypatch.setattr(commit_queue, name, value)
+    monkeypatch.setattr(delivery_core, name, value)
     queue = CommitQueue(lambda subject: subject == "query.received")
     taken = [queue.add(envelope(seq, b'"12345678"')) for seq in range(5)]
     assert taken == [True, True, True, False, False]

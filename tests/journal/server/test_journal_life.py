@@ -13,6 +13,7 @@ from local.errors import JournalFull, NoJournal, StoreFailed
 from local.journal.core.durable_consumer import Settled
 from local.journal.server import journal as journal_module
 from local.journal.server import journal_writer as writer_module
+from local.journal.store.situation import suspicion_path
 from local.journal.store.store import JournalStore
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import JournalEntries, JournalRead
@@ -109,10 +110,10 @@ async def test_damage_that_is_found_while_it_runs_ends_it_and_the_next_start_loo
         await asyncio.wait({journal.task}, timeout=SECONDS)
     error = journal.task.exception()
     assert "row 7 of entries" in repr(error)
-    assert JournalStore(scene.file)._full_check_bytes is None
+    assert suspicion_path(scene.file).exists()
     await scene.journal()
     assert scene.store.damage is None  # a look at everything has found nothing
-    assert JournalStore(scene.file)._full_check_bytes is not None
+    assert not suspicion_path(scene.file).exists()
 
 
 async def test_a_disk_that_fails_ends_it_and_nothing_is_lost(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:

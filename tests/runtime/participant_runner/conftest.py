@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from local.bus.bus import Bus
-from local.bus.inbox import Inbox
 from local.bus.memory import MemoryHub
 from local.errors import StoreFailed
 from local.protocol.envelope import Envelope
@@ -25,6 +24,7 @@ from local.protocol.messages import (
 )
 from local.runtime.participant import Kind, Participant, Settingless, on
 from local.runtime.participant_runner import ParticipantRunner
+from local.runtime.subscription import Inbox
 
 SECONDS = 20.0  # a test that waits so long has failed
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from simulated.world import Process
 
 from local.errors import UnknownConsumer
-from local.journal.core.commit_queue import CommitQueue
 from local.journal.core.consumer_state import ConsumerChanges, ConsumerState
-from local.journal.core.delivery_core import Confirm, Decision, DeliveryCore
+from local.journal.core.delivery_core import CommitQueue, Confirm, Decision, DeliveryCore
 from local.journal.core.durable_consumer import DeadLetter, Deliver, DurableConsumer, Fenced
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import (

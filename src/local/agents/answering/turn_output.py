@@ -23,7 +23,7 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
-from local.runtime.transition_log import TransitionLog
+from local.runtime.machine import TransitionLog
 from local.services.conversation import ConversationService, TurnStatus
 
 MOST_HELD = 256 * 1024  # characters of what is said

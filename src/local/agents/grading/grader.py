@@ -26,8 +26,7 @@ from local.protocol.envelope import Trace
 from local.protocol.judgement_messages import ComparisonRequest, ComparisonResult, CritiqueResult, PairwiseResult
 from local.protocol.message import MAIN_RESPONDENT, Message
 from local.protocol.messages import ResponseGeneration
-from local.runtime.machine import Machine, Table
-from local.runtime.transition_log import TransitionLog
+from local.runtime.machine import Machine, Table, TransitionLog
 from local.services.judging.figures import Figures
 from local.services.judging.judgement import ComparisonOutcome, Verdict
 from local.services.judging.prompt import Pair

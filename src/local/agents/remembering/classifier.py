@@ -18,8 +18,7 @@ from local.errors import ModelError, NotOnRecord, StoreFailed
 from local.models.chat import ChatModel, ContentDelta
 from local.protocol.envelope import Trace
 from local.protocol.memory_messages import MemoryClassified
-from local.runtime.machine import Machine, Table
-from local.runtime.transition_log import TransitionLog
+from local.runtime.machine import Machine, Table, TransitionLog
 from local.services.classifying import prompt
 from local.services.classifying.grounding import decide
 from local.services.classifying.prompt import UnreadableReply, read

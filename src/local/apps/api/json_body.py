@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.errors import LocalError
-from local.protocol.strict_json import parse_object
+from local.protocol.message import parse_object
 
 M = TypeVar("M", bound=BaseModel)
 MAX_FAULTS = 5

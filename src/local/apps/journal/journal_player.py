@@ -17,10 +17,10 @@ from local.apps.tap.connection import READY_SECONDS, print_until_stopped
 from local.apps.tap.human_view import HumanView
 from local.apps.tap.printer import Printer
 from local.apps.terminal import terminal_width
-from local.bus.blobs import BlobStore, needs_packing
+from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
 from local.config import data_dir as find_data_dir
-from local.protocol.envelope import Envelope, new_id
+from local.protocol.envelope import Envelope, needs_packing, new_id
 
 SENDER = "player"
 STANDARD_INPUT = 0

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from local.apps.terminal import visible
-from local.bus.blobs import BlobStore, is_packed
+from local.bus.blobs import BlobStore
 from local.errors import MalformedFrame
-from local.protocol.envelope import Envelope
-from local.protocol.strict_json import parse_object
+from local.protocol.envelope import Envelope, is_packed
+from local.protocol.message import parse_object
 
 T = TypeVar("T")
 

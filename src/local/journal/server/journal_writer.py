@@ -12,11 +12,9 @@ from contextlib import suppress
 from local import failpoints
 from local.bus.bus import Bus
 from local.errors import FrameTooLarge, PublishTimeout, StoreFailed, StoreFull, UnknownConsumer, UnsendableMessage
-from local.journal.core.commit_queue import MAX_BATCH, Batch, CommitQueue
-from local.journal.core.delivery_core import Confirm, Decision, DeliveryCore
+from local.journal.core.delivery_core import MAX_BATCH, Batch, CommitQueue, Confirm, Decision, DeliveryCore
 from local.journal.core.durable_consumer import DeadLetter, Deliver, Died, Fenced, Serving, Settled
-from local.journal.server.admission import JournalAdmission
-from local.journal.server.deliveries import JournalDeliveries
+from local.journal.server.deliveries import JournalAdmission, JournalDeliveries
 from local.journal.store.entry import Entry
 from local.journal.store.store import JournalStore
 from local.protocol.delivery_classes import delivery_of, is_hurried, kept_subjects

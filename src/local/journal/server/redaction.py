@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from local.bus.blobs import MARK, BlobStore, references
+from local.bus.blobs import BlobStore, references
 from local.bus.reject_log import RejectLog
 from local.journal.store.entry import Stored
 from local.journal.store.store import JournalStore
-from local.protocol.envelope import decode
+from local.protocol.envelope import MARK, decode
 from local.protocol.journal_messages import JournalRedact
 from local.protocol.subjects import MEMORY_DELETED, SESSION_DELETED
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from local.errors import StoreDamaged
 from local.journal.store.schema import COLUMNS, MIGRATIONS, JournalState, read_state, rows
-from local.services.database import connect_read_only, naming_damage, store_failure
+from local.services.sqlite_file import connect_read_only, naming_damage, store_failure
 
 TAIL = 20_000  # more entries than a WAL holds between two checkpoints
 _MAGIC = b"SQLite format 3\0"

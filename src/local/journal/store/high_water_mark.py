@@ -9,7 +9,6 @@ import hashlib
 import os
 import struct
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from local.errors import StoreDamaged
@@ -31,9 +30,7 @@ class HighWaterMark:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
 
     def advance(self, state: JournalState) -> None:

@@ -14,7 +14,7 @@ from local.errors import StoreDamaged
 from local.journal.store.damage import Ranges, missing
 from local.journal.store.entries import bury
 from local.journal.store.schema import COLUMNS, MIGRATIONS, JournalState, is_sound, put, write_state
-from local.services.database import connect_read_only, migrate, naming_damage
+from local.services.sqlite_file import connect_read_only, migrate, naming_damage
 
 UNKNOWN_TAIL = 2**20  # numbers skipped where nobody can say how many had been given out
 

@@ -20,7 +20,7 @@ from local.journal.store.high_water_mark import HighWaterMark, create_mark, mark
 from local.journal.store.rebuild import build_journal
 from local.journal.store.schema import JournalState
 from local.journal.store.situation import OpeningAction, Situation, decide
-from local.services.database import store_failure
+from local.services.sqlite_file import store_failure
 
 _FRESH, _REPORT, _REASON = "salvaged.db", "report.json", "reason.txt"
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 from local.errors import StoreDamaged
 from local.journal.store.high_water_mark import mark_path, read_mark
 from local.journal.store.schema import MIGRATIONS, JournalState
-from local.services.database import connect_read_only, migrate, naming_damage
+from local.services.sqlite_file import connect_read_only, migrate, naming_damage
 
 _MAGIC = b"SQLite format 3\0"
 

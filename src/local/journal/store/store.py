@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Self, Unpack
 
 from local.errors import StoreFailed
@@ -63,9 +63,7 @@ class JournalStore:
         self._suspicion.unlink(missing_ok=True)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._stack.aclose()
 
     async def commit(self, new: Sequence[Entry], changes: Mapping[str, ConsumerChanges] = NO_CHANGES) -> list[Appended]:

@@ -6,14 +6,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self, Unpack
 
 from local.errors import NotOnRecord, StoreDamaged, StoreFailed
 from local.journal.store.entries import Filters, read, where
 from local.journal.store.entry import Stored
 from local.journal.store.schema import MIGRATIONS
-from local.services.database import connect_read_only, naming_damage, store_failure
+from local.services.sqlite_file import connect_read_only, naming_damage, store_failure
 
 SLICE = 100  # entries read at once: of up to 1 MiB each
 
@@ -58,9 +57,7 @@ class JournalView:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stack.close()
 
     def read(self, *, limit: int, **filters: Unpack[Filters]) -> list[Stored]:

@@ -9,7 +9,6 @@ import sys
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from local.config import environment_with
@@ -73,9 +72,7 @@ class ServerProcess:
         self._end = asyncio.create_task(self._follow(), name=f"log of {self._spec.name}")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         """End the server; the guard sees to it that this takes no longer than `grace_seconds`."""
         assert self._process.stdin is not None
         self._process.stdin.close()

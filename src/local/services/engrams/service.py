@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
 from local.errors import AlreadyRunning, IndexBroken, ModelError, StoreFailed
@@ -68,12 +67,10 @@ class EngramService:
         self._indexing.add_done_callback(_log_end)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._indexing.cancel()
         await asyncio.wait([self._indexing])
-        await self._store.__aexit__(kind, error, trace)
+        await self._store.__aexit__(*error)
         self._lock.close()
 
     def use(self, embedder: Embedder) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local.errors import StoreDamaged
-from local.services.database import connect_read_only, naming_damage, store_failure
 from local.services.engrams import vectors
 from local.services.engrams.store import FILE_NAME, MIGRATIONS
 from local.services.engrams.vector_indexer import IndexerState
+from local.services.sqlite_file import connect_read_only, naming_damage, store_failure
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
-from local.services.database import store_failure
+from local.services.database import OwnedDatabase
 from local.services.engrams.engram import Engram, Origin
-from local.services.owned_database import OwnedDatabase
+from local.services.sqlite_file import store_failure
 
 FILE_NAME = "engrams.db"  # in the engrams' directory
 MIGRATIONS = (
@@ -180,15 +179,13 @@ class EngramStore:
         try:
             self._reader = Reader(self._path)
         except BaseException:
-            await self._database.__aexit__(None, None, None)
+            await self._database.__aexit__()
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._reader.close()
-        await self._database.__aexit__(kind, error, trace)
+        await self._database.__aexit__(*error)
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return `work(connection)`, beside whatever is being written."""

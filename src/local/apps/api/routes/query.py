@@ -17,8 +17,8 @@ from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.query_stream import StreamSettings, Trail, number_after, query_chunks
 from local.errors import AttachmentMissing
 from local.queries.errors import QueryRefused
-from local.queries.judgements import CRITIQUE, PAIRWISE
 from local.queries.live_query import LiveQuery
+from local.queries.query_events import CRITIQUE, PAIRWISE
 
 EVENTS = "text/event-stream"
 CRITIC, SECOND_RESPONDENT = "critic", "generator_b"

@@ -220,8 +220,8 @@ async def test_a_session_is_repeated_in_what_other_sessions_have_recalled_of_it(
 
 
 async def test_the_export_holds_everything_of_one_user(service: EngramService, exchange: Make, exported: Any) -> None:
-    for number in range(450):
-        await service.ingest(exchange(f"Grüße {number}", query_id=f"q{number}"))
+    drafts = [exchange(f"Grüße {number}", query_id=f"q{number}") for number in range(450)]
+    await asyncio.gather(*map(service.ingest, drafts))
     await service.ingest(exchange("Bob's", user_id="bob"))
     await service.grade("q7", "A", 4.0)
     lines = await exported(service, "ann")

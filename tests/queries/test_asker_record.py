@@ -19,8 +19,8 @@ from local.protocol.messages import (
     QueryFailed,
     ResponseGeneration,
 )
-from local.queries.asker import Asker, AskTimeouts, query_envelope_id
-from local.queries.errors import GeneratorSilent, NotAccepted, QueryRefused
+from local.queries.asker import Absence, Asker, AskTimeouts, query_envelope_id
+from local.queries.errors import GeneratorSilent, NobodyAnswers, NotAccepted, QueryRefused
 from local.queries.live_query import LiveQuery
 
 HASTY = AskTimeouts(first_look=0.01, last_look=0.02, while_silent=0.1)
@@ -113,6 +113,15 @@ async def test_a_generator_that_falls_silent_for_good_is_not_waited_for(stage: S
     query = asker.ask("really?")
     await stage.generator.says(await stage.generator.hears(), QueryAccepted(query_id=query.query_id))
     with pytest.raises(GeneratorSilent, match="the query is on record"):
+        await outcome(query)
+
+
+async def test_who_waits_is_told_when_nobody_can_answer_any_more(stage: Stage) -> None:
+    asker = await stage.asker(AskTimeouts(first_look=0.2))
+    query = asker.ask("really?")
+    await stage.generator.hears()
+    asker.absence = Absence("generator", "the generator has failed (no room)")
+    with pytest.raises(NobodyAnswers, match=r"has failed \(no room\); the query is on record"):
         await outcome(query)
 
 

@@ -16,13 +16,14 @@ from local.errors import LocalError, MalformedFrame, NotConfirmed, RecordUnreada
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import QueryCancel, QueryReceived, ResponseGeneration, SessionDeleted
-from local.queries.errors import AskerStopping, GeneratorSilent, NotAccepted, QueryRefused
+from local.queries.errors import AskerStopping, GeneratorSilent, NobodyAnswers, NotAccepted, QueryRefused
 from local.queries.live_query import LiveQueries, LiveQuery
 from local.queries.query_events import EVENT_KINDS, kind_of
 from local.queries.query_view import QueryView
 from local.queries.record import look_up, read_judgements, read_query, view_of
 from local.runtime.subscription import Inbox
 
+JOURNAL = "journal"
 MAX_OPEN = 10_000
 _NAMESPACE = uuid.UUID("a2f8d1a6-0f4e-4a52-9a2e-6f4a3f0f7c11")
 
@@ -42,6 +43,14 @@ class AskTimeouts:
     while_silent: float = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Somebody without whom there are no answers is not there, and will not be; `reason` is a sentence about it."""
+
+    participant: str
+    reason: str
+
+
 class Asker:
     """One process's queries. Make it before `bus.ready()`, since it subscribes to whatever belongs to queries, and use
     it as `async with`; leaving it stops asking, and what was accepted goes on without us.
@@ -58,6 +67,7 @@ class Asker:
         self._inbox = Inbox()
         self._asking: set[asyncio.Task[None]] = set()
         self._is_stopping = False
+        self.absence: Absence | None = None  # why nobody can answer now: for whoever knows to say
         for message in EVENT_KINDS:
             bus.subscribe(message.subject, self._arrived)
         bus.subscribe(SessionDeleted.subject, self._session_deleted)
@@ -161,6 +171,8 @@ class Asker:
     async def _see_through(self, query: LiveQuery, message: QueryReceived, trace: Trace, *, may_be_known: bool) -> None:
         limit = self._timeouts.until_accepted
         try:
+            if self.absence is not None:
+                return await self._find_answer(query, self.absence, may_be_known=may_be_known)
             failpoints.reach("api.before_publish")
             query.note(message.subject)
             await self._bus.publish(message, trace, envelope_id=query_envelope_id(message.query_id), seconds=limit)
@@ -176,6 +188,13 @@ class Asker:
         finally:
             self._queries.put_away(query)
 
+    async def _find_answer(self, query: LiveQuery, absence: Absence, *, may_be_known: bool) -> None:
+        """Nobody can answer, but an earlier answer may be on record. Raises `NobodyAnswers` if there is none."""
+        if may_be_known and absence.participant != JOURNAL:
+            await self._look_in_journal(query)
+        if not query.view.ended:
+            raise NobodyAnswers(absence.reason)
+
     async def _look_until_ended(self, query: LiveQuery) -> None:
         looked_at, pause = self._clock(), self._timeouts.first_look
         while not await query.ends_within(max(query.heard_at, looked_at) + pause - self._clock()):
@@ -190,7 +209,7 @@ class Asker:
         timeouts, view = self._timeouts, query.view
         try:
             await self._look_in_journal(query)
-            if not view.ended:
+            if not view.ended and self.absence is None:
                 known = await look_up(self._bus, "query", view.query_id, timeouts.last_look)
                 query.heard_at = self._clock()
                 view.require_text(known["query"])
@@ -199,6 +218,8 @@ class Asker:
         except QueryRefused as error:
             if error.kind != "not_found":  # which is what a generator says that has not been given it yet
                 raise
+        if not view.ended and self.absence is not None:
+            raise NobodyAnswers(self.absence.reason, is_accepted=True)
         if not view.ended and self._clock() - query.heard_at >= timeouts.while_silent:
             raise GeneratorSilent(timeouts.while_silent)
 

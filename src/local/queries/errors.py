@@ -48,6 +48,16 @@ class GeneratorSilent(LocalError):
         super().__init__(f"nothing was heard of the generator for {seconds:g} s; {text}")
 
 
+class NobodyAnswers(LocalError):
+    """Somebody without whom there are no answers does not run, and is not about to."""
+
+    kind = "unavailable"
+
+    def __init__(self, reason: str, *, is_accepted: bool = False) -> None:
+        rest = "; the query is on record and goes on when that is mended: ask again with the same query_id"
+        super().__init__(f"nobody can answer now: {reason}{rest if is_accepted else ''}")
+
+
 class AnswerNotOnRecord(LocalError):
     """A query is answered, and the journal has not been given the answer yet."""
 

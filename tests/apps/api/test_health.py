@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
 
 import httpx
+import pytest
 
+from local.bus.bus import Bus
 from local.config import Settings
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ChildStatus, ParticipantStatus
@@ -61,3 +64,46 @@ async def test_a_participant_that_is_started_by_hand_shows_up_and_goes(system: S
 
 async def names(client: httpx.AsyncClient) -> list[str]:
     return [row["name"] for row in (await client.get("/participants")).json()["participants"]]
+
+
+@pytest.mark.parametrize("missing", ["generator", "journal"])
+@pytest.mark.parametrize("how", [{}, {"wait": False}, {"accept": "text/event-stream"}, {"query_id": "q"}])
+async def test_a_query_that_nobody_can_answer_is_503_at_once_and_says_why(
+    system: System, missing: str, how: dict[str, Any]
+) -> None:
+    how = dict(how)
+    accept = {"accept": how.pop("accept", "*/*")}
+    async with system.door() as client, system.bus("supervisor") as bus:
+        await bus.ready()
+        say_children(bus, missing, "failed", detail="exit status 1")
+        async with asyncio.timeout(2):
+            refused = await client.post("/query", json={"query": "hello", **how}, headers=accept)
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")
+        assert f"the {missing} has failed (exit status 1)" in refused.json()["error"]["message"]
+        assert refused.headers["retry-after"] and not system.generator.turns
+        say_children(bus, missing, "restarting")
+        answered = await client.post("/query", json={"query": "hello", **how}, headers=accept)
+        assert answered.status_code in (200, 202)
+
+
+async def test_an_answer_on_record_is_given_even_while_nobody_can_answer(system: System) -> None:
+    async with system.door() as client, system.bus("supervisor") as bus:
+        await client.post("/query", json={"query": "hello", "query_id": "q"})
+        await bus.ready()
+        async with system.door() as other:
+            say_children(bus, "generator", "failed")
+            again = await other.post("/query", json={"query": "hello", "query_id": "q"})
+            assert (again.status_code, again.json()["answer"]) == (200, "Hi there.")
+
+
+def say_children(bus: Bus, name: str, state: Any, detail: str = "") -> None:
+    """As the supervisor says it; everybody else is ready."""
+    others = [
+        ChildStatus(name=other, kind="agent", state="ready", pid=os.getpid())  # whose beats are then no strangers'
+        for other in {"journal", "generator"} - {name}
+    ]
+    child = ChildStatus(name=name, kind="agent", state=state, pid=None, detail=detail)
+    said = ParticipantStatus(
+        name="supervisor", kind="supervisor", pid=1, instance=bus.instance, state="starting", children=(child, *others)
+    )
+    assert bus.post(said)

@@ -8,7 +8,8 @@ import pytest
 
 from local.apps.api.participant_table import ParticipantTable
 from local.protocol.messages import ChildStatus, ParticipantStatus
-from local.runtime.presence import SILENT_SECONDS
+from local.queries.asker import Absence
+from local.runtime.presence import BEAT_SECONDS, SILENT_SECONDS
 
 
 def beat(name: str, pid: int, state: Any = "ready", **more: Any) -> ParticipantStatus:
@@ -141,3 +142,33 @@ def test_whoever_the_supervisor_starts_is_expected_and_whoever_has_left_is_not(t
     }
     late = SILENT_SECONDS + 0.1
     assert not table.is_expected("critic", late) and table.details("critic", late) == {}
+
+
+@pytest.mark.parametrize("state", ["starting", "ready", "restarting", "stopping", "stopped"])
+def test_nobody_is_missing_while_the_supervisor_cares_for_them(table: ParticipantTable, state: str) -> None:
+    table.heard(supervisor(child("journal", 10), child("generator", None, state, restarts=2)), 0)
+    assert table.absence(60) is None
+
+
+def test_whoever_has_failed_is_missing_unless_somebody_started_it_by_hand(table: ParticipantTable) -> None:
+    table.heard(supervisor(child("journal", 10), child("generator", 11)), 0)
+    table.heard(beat("generator", 11), 0)
+    failed = ChildStatus(name="generator", kind="agent", state="failed", pid=None, detail="exit status 1")
+    table.heard(supervisor(child("journal", 10), failed), 1)
+    table.heard(beat("generator", 11), 1)  # its last word was still on its way
+    assert table.absence(1) == Absence("generator", "the generator has failed (exit status 1)")
+    table.heard(beat("generator", 99), 2)
+    assert table.absence(2) is None
+
+
+def test_whoever_is_not_configured_is_missing_when_there_was_time_to_hear_of_one_by_hand(
+    table: ParticipantTable,
+) -> None:
+    assert table.absence(0) is None  # nobody has said who there is
+    table.heard(supervisor(child("journal", 10)), 0)
+    assert table.absence(BEAT_SECONDS - 0.1) is None
+    table.heard(supervisor(child("journal", 10)), BEAT_SECONDS)
+    absence = table.absence(BEAT_SECONDS)
+    assert absence is not None and (absence.participant, "system.yaml" in absence.reason) == ("generator", True)
+    table.heard(beat("generator", 99), BEAT_SECONDS)
+    assert table.absence(BEAT_SECONDS) is None

@@ -56,6 +56,7 @@ class ApiParticipant(Participant):
         super().__init__(config)
         self._settings, self._listener, self._backend = config, listener, backend
         self._participants = ParticipantTable()
+        self._session: LoCALSession
         address, port = listener.getsockname()[:2]
         require_token(address, config.api_token)
         self._attachments = Attachments(data_dir, config.max_attachment_mb * MEGABYTE)
@@ -72,13 +73,16 @@ class ApiParticipant(Participant):
     @on(ParticipantStatus)
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> None:
         """Somebody says how they are."""
-        self._participants.heard(status, time.monotonic())
+        now = time.monotonic()
+        self._participants.heard(status, now)
+        self._session.absence = self._participants.absence(now)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Serve HTTP; at the end whoever waits is told that it is over here."""
         streams = BusStreams(self.bus, self._settings.keep_alive_seconds)
         async with LoCALSession(self.bus) as session:
+            self._session = session
             await self.bus.ready()
             context = ApiContext(
                 session=session,

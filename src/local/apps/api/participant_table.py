@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from local.protocol.messages import ChildStatus, ParticipantStatus
-from local.runtime.presence import SILENT_SECONDS
+from local.queries.asker import JOURNAL, Absence
+from local.runtime.presence import BEAT_SECONDS, SILENT_SECONDS
 
 SUPERVISOR = "supervisor"
 MODEL_OWNER = "generator"
@@ -28,6 +29,7 @@ class ParticipantTable:
     def __init__(self) -> None:
         self._children: tuple[ChildStatus, ...] = ()
         self._supervisor_heard_at: float | None = None
+        self._supervised_since: float | None = None
         self._beats: dict[int, _Beat] = {}  # by process; the supervisor may know it by another name
         self._kinds: dict[str, str] = {}  # by the supervisor's name, as the child itself has said
         self._model: str | None = None
@@ -38,6 +40,7 @@ class ParticipantTable:
         if status.name == SUPERVISOR:
             leaving = status.state == "stopping"
             self._children, self._supervisor_heard_at = status.children, None if leaving else now
+            self._supervised_since = now if self._supervised_since is None else self._supervised_since
         elif status.state == "stopping":
             self._beats.pop(status.pid, None)
         else:
@@ -78,6 +81,28 @@ class ParticipantTable:
         """Whether a participant of that name is ready, or will be: the supervisor starts it."""
         is_coming = any(child.name == name and child.state in ("starting", "restarting") for child in self._children)
         return is_coming or self.lives(name, now)
+
+    def absence(self, now: float) -> Absence | None:
+        """Who is missing without whom no query is answered; None while they can be hoped for, as they can at a start
+        and between a death and the next start."""
+        for name in (JOURNAL, MODEL_OWNER):
+            reason = self._reason_for_absence(name, now)
+            if reason is not None:
+                return Absence(name, reason)
+        return None
+
+    def _reason_for_absence(self, name: str, now: float) -> str | None:
+        child = next((child for child in self._children if child.name == name), None)
+        if child is not None:
+            is_gone = child.state == "failed" and not self._has_come_by_hand(name)
+            return f"the {name} has failed ({child.detail})" if is_gone else None
+        if self._supervised_since is None or now - self._supervised_since < BEAT_SECONDS or self.lives(name, now):
+            return None
+        return f"there is no {name}; `participants` in system.yaml says who is started"
+
+    def _has_come_by_hand(self, name: str) -> bool:
+        beats = self._beats.values()
+        return any(beat.by_hand and beat.status.state == "ready" for beat in beats if beat.status.name == name)
 
     def details(self, name: str, now: float) -> Mapping[str, str]:
         """What a participant of that name last said of itself; nothing if it has gone."""

@@ -6,6 +6,7 @@ No I/O and no clock.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 from pydantic_core import to_json
@@ -63,11 +64,15 @@ class QueryView:
         self.judgements = Judgements()
         self.log: list[LogLine] = []
         self.states: list[AgentTransition] = []
-        self.calls = CallLog()
         self._attempt = self._next_index = 0
         self._is_complete = False
         self._thinking: list[str] = []
         self._answer: list[str] = []
+
+    @cached_property
+    def calls(self) -> CallLog:
+        """The tool calls; most queries make none."""
+        return CallLog()
 
     @classmethod
     def of(cls, query_id: str, messages: Iterable[tuple[Message, Envelope]]) -> QueryView:

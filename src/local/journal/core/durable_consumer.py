@@ -117,6 +117,7 @@ class DurableConsumer:
         self.subjects = tuple(subjects)
         self._lane_width = lane_width
         self._past = state or ConsumerState()
+        self._settled = self._past.settled
         self._last = self._past.floor
         self._instance = self._past.served_by
         self._heard_at = -math.inf
@@ -150,7 +151,7 @@ class DurableConsumer:
         if number <= self._last:
             return []
         self._last = number
-        if number in self._past.settled:
+        if number in self._settled:
             return []
         deaths = self._past.deaths.get(number, Deaths())
         self._entries[number] = _Entry(number, lane, deaths, attempt=deaths.total)

@@ -575,7 +575,7 @@ async def test_a_lost_delivery_acknowledgement_or_attachment_is_made_good(
     await scene.serve(worker)
     await talker.publish(query("one"))
     await worker.has(worker.done, "one")
-    assert lost.is_set()
+    await asyncio.wait_for(lost.wait(), SECONDS)
     await has_acknowledged(scene, 1)
     assert worker.begun == ["one"]
 

@@ -71,6 +71,7 @@ def test_the_journal_is_asked_for_the_subjects_of_all_handlers_at_once(journal: 
         "subjects": ["query.cancel", "query.received", "tool.result."],
         "max_in_flight": 3,
         "lane_width": 2,
+        "linger_ms": 0,
     }
 
 

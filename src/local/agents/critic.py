@@ -66,6 +66,7 @@ class CriticAgent(Participant):
 
     name = "critic"
     kind = Kind.AGENT
+    linger_ms = 200
     Config = CriticConfig
 
     def __init__(self, config: CriticConfig, judge: Judge) -> None:

@@ -36,6 +36,7 @@ class SecondRespondent(Respondent):
 
     name = "generator_b"
     settings = "generator"
+    linger_ms = 200
     policy = RespondentPolicy(
         "B",
         "conversation_b.db",

@@ -65,6 +65,7 @@ class MemoryAgent(Participant):
 
     name = "memory"
     kind = Kind.AGENT
+    linger_ms = 200
     Config = MemoryConfig
 
     def __init__(

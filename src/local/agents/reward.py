@@ -46,6 +46,7 @@ class RewardService(Participant):
     process died is told at the next start."""
 
     name = "reward"
+    linger_ms = 200
     kind = Kind.OBSERVER
     Config = RewardConfig
 

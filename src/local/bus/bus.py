@@ -155,12 +155,19 @@ class Bus:
         *,
         max_in_flight: int = 256,
         lane_width: int = 1,
+        linger_ms: int = 0,
     ) -> Consumer:
         """Serve a durable consumer, as `Durability.consume` has it. Raises `NoJournal` where there is none."""
         if self._durability is None:
             raise NoJournal(name)
         return self._durability.consume(
-            name, subjects, receive, replaced, max_in_flight=max_in_flight, lane_width=lane_width
+            name,
+            subjects,
+            receive,
+            replaced,
+            max_in_flight=max_in_flight,
+            lane_width=lane_width,
+            linger_ms=linger_ms,
         )
 
     # Talking

@@ -89,9 +89,11 @@ class Durability(Protocol):
         *,
         max_in_flight: int,
         lane_width: int,
+        linger_ms: int,
     ) -> Consumer:
         """Serve the durable consumer `name`, which gets `subjects`, whole ones and families.
 
-        At most `max_in_flight` messages at a time, of one session at most `lane_width`. `receive` is called inside the
-        reader and must neither block nor raise; `replaced` when another process has taken the place of this one.
+        At most `max_in_flight` messages at a time, of one session at most `lane_width`. Deliveries and
+        acknowledgements may wait `linger_ms` for others to travel with them. `receive` is called inside the reader and
+        must neither block nor raise; `replaced` when another process has taken the place of this one.
         """

@@ -29,12 +29,14 @@ class JournalConfirmed(Message):
 
 
 class ConsumerClaim(Data):
-    """A durable consumer that a process serves. `subjects` are whole ones and families."""
+    """A durable consumer that a process serves. `subjects` are whole ones and families. With `linger_ms` a delivery may
+    wait so long for others to travel with it: nobody waits for what this consumer does."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")  # a word of a subject
     subjects: tuple[str, ...] = Field(min_length=1)
     max_in_flight: int = Field(256, ge=1)
     lane_width: int = Field(1, ge=1)  # how many of one session may be in flight at a time
+    linger_ms: int = Field(0, ge=0, le=500)
 
 
 class JournalAttach(Message):

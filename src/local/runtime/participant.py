@@ -106,6 +106,7 @@ class Participant:
     settings: ClassVar[str] = ""  # the YAML file, where it is not called like the participant
     Config: ClassVar[type[Settings]] = Settingless
     journaled: ClassVar[bool] = True
+    linger_ms: ClassVar[int] = 0  # what the journal gives it may wait so long, to travel together: nobody waits for it
     bus: Bus
 
     def __init__(self, config: Settings) -> None:

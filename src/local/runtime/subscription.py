@@ -181,6 +181,7 @@ class DurableSubscriptions:
             replaced,
             max_in_flight=max(2, *(subscription.handles.concurrency for subscription in self.subscriptions)),
             lane_width=max(subscription.handles.lane_width for subscription in self.subscriptions),
+            linger_ms=participant.linger_ms,
         )
         for subscription in self.subscriptions:
             subscription.consumer = self.consumer

@@ -44,9 +44,8 @@ class Process:
         self.replaced = 0
         self.news = asyncio.Event()
         self.all = JournalConsumers(self, asyncio.get_running_loop)
-        self.consumer = JournalConsumer(
-            self.all, "critic", ["query.received"], self.given.append, self._replace, max_in_flight=4, lane_width=2,
-        )  # fmt: skip
+        claim = ConsumerClaim(name="critic", subjects=("query.received",), max_in_flight=4, lane_width=2)
+        self.consumer = JournalConsumer(self.all, claim, self.given.append, self._replace)
 
     def deliver(self, number: int, attempt: int = 1, *, after: int = 0, instance: str = "here") -> None:
         frame = envelope("query.received").encode().decode()
@@ -113,9 +112,8 @@ async def test_it_attaches_when_it_starts_when_the_journal_may_be_another_and_ag
 
 
 async def test_all_consumers_of_a_process_attach_in_one_message(process: Process) -> None:
-    other = JournalConsumer(
-        process.all, "memory", ["query.received"], process.given.append, lambda: None, max_in_flight=1, lane_width=1
-    )
+    claim = ConsumerClaim(name="memory", subjects=("query.received",))
+    other = JournalConsumer(process.all, claim, process.given.append, lambda: None)
     process.consumer.start()
     other.start()
     assert [claim.name for claim in (await process.says(JournalAttach)).consumers] == ["critic", "memory"]
@@ -138,6 +136,7 @@ async def test_what_is_meant_for_another_process_is_not_passed_on(process: Proce
 async def test_what_is_done_and_comes_again_is_acknowledged_again(process: Process) -> None:
     process.deliver(7)
     process.consumer.acknowledge(7)
+    await process.says(JournalAck)
     process.deliver(7, 2)
     assert process.said(JournalAck) == [JournalAck(consumer="critic", numbers=(7,))] * 2
     assert process.numbers == [7]

@@ -28,7 +28,13 @@ class Consumer(Publisher):
             receive(delivered.number, delivered.envelope)
 
         self.holds[name] = self.journal.consume(
-            name, ["its.own"], given, self.replaced, max_in_flight=6, lane_width=3 if name == "generator" else 1
+            name,
+            ["its.own"],
+            given,
+            self.replaced,
+            max_in_flight=6,
+            lane_width=3 if name == "generator" else 1,
+            linger_ms=200 if name == "observer" else 0,
         )
 
     def start(self) -> None:

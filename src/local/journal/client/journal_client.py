@@ -18,7 +18,7 @@ from local.bus.retry_table import TICK_SECONDS, Retry, RetryTable
 from local.errors import BusClosed, JournalFull, NotConfirmed
 from local.journal.client.journal_consumer import JournalConsumer, JournalConsumers
 from local.protocol.envelope import Envelope
-from local.protocol.journal_messages import JournalConfirmed, JournalOpened
+from local.protocol.journal_messages import ConsumerClaim, JournalConfirmed, JournalOpened
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 1.0
@@ -82,11 +82,17 @@ class JournalClient:
         *,
         max_in_flight: int,
         lane_width: int,
+        linger_ms: int,
     ) -> Consumer:
         """As in `Durability`."""
-        return JournalConsumer(
-            self._consumers, name, subjects, receive, replaced, max_in_flight=max_in_flight, lane_width=lane_width
+        claim = ConsumerClaim(
+            name=name,
+            subjects=tuple(subjects),
+            max_in_flight=max_in_flight,
+            lane_width=lane_width,
+            linger_ms=linger_ms,
         )
+        return JournalConsumer(self._consumers, claim, receive, replaced)
 
     def reconnected(self) -> None:
         """As in `Durability`; also when a new process of the journal has begun to serve."""

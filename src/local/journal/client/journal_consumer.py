@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from local.bus.durability import Carrier, Delivered
 from local.errors import MalformedFrame
@@ -35,7 +35,7 @@ class JournalConsumers:
     """
 
     def __init__(self, carrier: Carrier, clock: Callable[[], asyncio.AbstractEventLoop]) -> None:
-        self.carrier, self._clock = carrier, clock
+        self.carrier, self.clock = carrier, clock
         self._serving: list[JournalConsumer] = []
         self._attaching: asyncio.TimerHandle | None = None
         self._working: asyncio.TimerHandle | None = None
@@ -61,12 +61,12 @@ class JournalConsumers:
     def holds_something(self) -> None:
         """A consumer was given a message: if it is still held in a while, that is said."""
         if self._working is None:
-            self._working = self._clock().call_later(WORKING_SECONDS, self._say_what_takes_long)
+            self._working = self.clock().call_later(WORKING_SECONDS, self._say_what_takes_long)
 
     def _attach_in(self, seconds: float) -> None:
         if self._attaching is not None:
             self._attaching.cancel()
-        self._attaching = self._clock().call_later(seconds, self.attach)
+        self._attaching = self.clock().call_later(seconds, self.attach)
 
     def _say_what_takes_long(self) -> None:
         self._working = None
@@ -87,26 +87,21 @@ class JournalConsumer:
     def __init__(
         self,
         all_of_them: JournalConsumers,
-        name: str,
-        subjects: Sequence[str],
+        claim: ConsumerClaim,
         receive: Callable[[Delivered], object],
         replaced: Callable[[], object],
-        *,
-        max_in_flight: int,
-        lane_width: int,
     ) -> None:
         self._all, self._carrier = all_of_them, all_of_them.carrier
         self._receive, self._replaced = receive, replaced
-        self.claim = ConsumerClaim(
-            name=name, subjects=tuple(subjects), max_in_flight=max_in_flight, lane_width=lane_width
-        )
+        self.claim = claim
         self.attempts: dict[int, int] = {}  # of the messages in flight
         self._said: dict[int, int] = {}  # what was in flight at the last beat: only what takes longer is worth a word
         self._done: OrderedDict[int, None] = OrderedDict()
+        self._unsaid: list[int] = []  # of these, what the journal is told with what else is done in a moment
         self._closed = False
         self._ends = [
-            self._carrier.subscribe(JournalDeliver.subject + name, self._deliver),
-            self._carrier.subscribe(JournalFenced.subject + name, self._fenced),
+            self._carrier.subscribe(JournalDeliver.subject + claim.name, self._deliver),
+            self._carrier.subscribe(JournalFenced.subject + claim.name, self._fenced),
         ]
 
     def start(self) -> None:
@@ -119,7 +114,9 @@ class JournalConsumer:
         self._done[number] = None
         if len(self._done) > KEPT_DONE:
             self._done.popitem(last=False)
-        self._carrier.post(JournalAck(consumer=self.claim.name, numbers=(number,)))
+        if not self._unsaid:
+            self._all.clock().call_later(self.claim.linger_ms / 1000, self._say_what_is_done)
+        self._unsaid.append(number)
 
     def release(self, number: int) -> None:
         """As in `Consumer`."""
@@ -128,6 +125,7 @@ class JournalConsumer:
     async def close(self) -> None:
         """As in `Consumer`."""
         if not self._closed:
+            self._say_what_is_done()
             self._end()
             self._carrier.post(JournalDetach(consumer=self.claim.name))
 
@@ -136,6 +134,11 @@ class JournalConsumer:
         lasting = {number: attempt for number, attempt in self.attempts.items() if number in self._said}
         self._said = dict(self.attempts)
         return lasting
+
+    def _say_what_is_done(self) -> None:
+        if self._unsaid and not self._closed:
+            self._carrier.post(JournalAck(consumer=self.claim.name, numbers=tuple(self._unsaid)))
+        self._unsaid.clear()
 
     def _end(self) -> None:
         self._closed = True

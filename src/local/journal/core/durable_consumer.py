@@ -34,6 +34,7 @@ class Deliver:
     attempt: int
     instance: str
     after: int = 0
+    linger: float = 0.0  # seconds that it may wait for others to travel with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +111,13 @@ class DurableConsumer:
         max_deliver: int = 3,
         max_in_flight: int = 256,
         lane_width: int = 1,
+        linger: float = 0.0,
         state: ConsumerState | None = None,
     ) -> None:
         """`subjects` are whole ones and families ("tool.result."); `lane_width` of a lane are in flight at most."""
         self.name, self.ack_wait, self.max_deliver, self.max_in_flight = name, ack_wait, max_deliver, max_in_flight
         self.subjects = tuple(subjects)
-        self._lane_width = lane_width
+        self._lane_width, self._linger = lane_width, linger
         self._past = state or ConsumerState()
         self._settled = self._past.settled
         self._last = self._past.floor
@@ -231,9 +233,9 @@ class DurableConsumer:
     def _deliver(self, entry: _Entry, now: float) -> Deliver:
         assert self._instance is not None
         entry.attempt += 1
-        entry.due = now + self.ack_wait
+        entry.due = now + 2 * self._linger + self.ack_wait
         before = takewhile(lambda number: number != entry.number, self._lanes[entry.lane].window)
-        return Deliver(self.name, entry.number, entry.attempt, self._instance, max(before, default=0))
+        return Deliver(self.name, entry.number, entry.attempt, self._instance, max(before, default=0), self._linger)
 
     def _change_to(self, instance: str | None) -> None:
         if self._instance is not None:

@@ -69,6 +69,7 @@ class JournalAdmission:
             max_deliver=self._max_deliver,
             max_in_flight=claim.max_in_flight,
             lane_width=claim.lane_width,
+            linger=claim.linger_ms / 1000,
             state=await self._store.register(claim.name, claim.subjects, floor=0),
         )
         self._core.register(consumer)
@@ -94,16 +95,28 @@ class JournalDeliveries:
         self._bus, self._store, self._obsolete = bus, store, obsolete
         self._from_disk: asyncio.Queue[Deliver] = asyncio.Queue()
         self._waiting = 0
+        self._lingering: list[JournalDeliver] = []
 
     def give(self, delivery: Deliver, frame: bytes | None) -> None:
         """Send a message; `frame` is None where it is not at hand."""
         if failpoints.is_lossy() and delivery.attempt > 1:
             return
         if frame is None or self._waiting or len(frame) > FIELD_LIMIT // 2:
+            self.flush()
             self._waiting += 1
             self._from_disk.put_nowait(delivery)
+        elif delivery.linger:
+            if not self._lingering:
+                asyncio.get_running_loop().call_later(delivery.linger, self.flush)
+            self._lingering.append(_message(delivery, frame))
         else:
             self._bus.post(_message(delivery, frame))
+
+    def flush(self) -> None:
+        """Send what waits for others to travel with it."""
+        lingering, self._lingering = self._lingering, []
+        for message in lingering:
+            self._bus.post(message)
 
     async def run(self) -> None:
         """Send what is given again, or later, or is too large for one frame, until cancelled."""

@@ -98,10 +98,11 @@ class JournalWriter:
                 timer.cancel()
 
     async def catch_up(self) -> None:
-        """Commit what has arrived so far."""
+        """Commit what has arrived so far, and send on what waits to be given."""
         async with self._committing:
             for _ in range(0, self._queue.waiting, MAX_BATCH):
                 await self._commit()
+        self._deliveries.flush()
 
     async def finish(self) -> None:
         """Commit what there is: whoever ended in order before this process must not be taken for dead after it."""

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from local.errors import StoreFailed
 from local.services.sqlite_file import store_failure
 
 T = TypeVar("T")
@@ -19,16 +18,13 @@ LOCKED_SECONDS = 1.0
 class DatabaseReader:
     """Sees what is committed, and can change nothing. The file has to be there at the first `read`."""
 
-    def __init__(self, path: Path, *, cache_kilobytes: int = 2_000) -> None:
-        self._path, self._cache_kilobytes = path, cache_kilobytes
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"reader {path.name}")
         self._connection: sqlite3.Connection | None = None
-        self._closed = False
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return `work(connection)`, which sees one state of the file. Raises `StoreFailed`."""
-        if self._closed:
-            raise StoreFailed(f"{self._path}: is closed")
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._read, work)
         except sqlite3.Error as error:
@@ -36,7 +32,6 @@ class DatabaseReader:
 
     def close(self) -> None:
         """Give up the connection; what is being read is read to its end."""
-        self._closed = True
         self._thread.submit(self._close)
         self._thread.shutdown(wait=True)
 
@@ -53,7 +48,6 @@ class DatabaseReader:
         uri = f"{self._path.resolve().as_uri()}?mode=ro"
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=LOCKED_SECONDS)
         connection.row_factory = sqlite3.Row
-        connection.execute(f"PRAGMA cache_size=-{self._cache_kilobytes}")
         return connection
 
     def _close(self) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self, TypeVar
 
 from local.services.database import OwnedDatabase
-from local.services.database_reader import DatabaseReader
 from local.services.engrams.engram import Engram, Origin
+from local.services.sqlite_file import store_failure
 
 FILE_NAME = "engrams.db"  # in the engrams' directory
 MIGRATIONS = (
@@ -124,6 +125,44 @@ def _listed(column: str) -> tuple[str, ...]:
 T = TypeVar("T")
 
 
+class Reader:
+    """Reads in threads, one read at a time. The file has to exist; close it before its `Database`."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `StoreFailed`."""
+        self._path = path
+        self._free = threading.Lock()
+        try:
+            self._connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            self._connection.row_factory = sqlite3.Row
+            self._connection.execute("PRAGMA cache_size=-16000")
+        except sqlite3.Error as error:
+            raise store_failure(path, error) from None
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return `work(connection)`; all it reads is of one moment. Raises `StoreFailed`."""
+        return await asyncio.to_thread(self._run, work)
+
+    async def close(self) -> None:
+        """Wait for reads under way and end."""
+        await asyncio.to_thread(self._close)
+
+    def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._free:
+            try:
+                self._connection.execute("BEGIN")
+                try:
+                    return work(self._connection)
+                finally:
+                    self._connection.execute("ROLLBACK")
+            except sqlite3.Error as error:
+                raise store_failure(self._path, error) from None
+
+    def _close(self) -> None:
+        with self._free:
+            self._connection.close()
+
+
 class EngramStore:
     """Use as `async with`. Whoever opened the file last is its owner: nobody else may write.
 
@@ -133,20 +172,24 @@ class EngramStore:
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE_NAME
         self._database = OwnedDatabase(self._path, MIGRATIONS)
-        self._reader = DatabaseReader(self._path, cache_kilobytes=16_000)
         self.changed = asyncio.Event()  # set by every write, for one that wants to know
 
     async def __aenter__(self) -> Self:
         await self._database.__aenter__()
+        try:
+            self._reader = Reader(self._path)
+        except BaseException:
+            await self._database.__aexit__()
+            raise
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await asyncio.to_thread(self._reader.close)
+        await self._reader.close()
         await self._database.__aexit__(*error)
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return `work(connection)`, beside whatever is being written."""
-        return await self._reader.read(work)
+        return await self._reader.run(work)
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return `work(connection)` after its commit."""

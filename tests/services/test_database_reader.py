@@ -20,28 +20,29 @@ def count(db: sqlite3.Connection) -> int:
 
 
 async def test_a_read_sees_what_is_committed_and_waits_for_nobody(tmp_path: Path) -> None:
-    path, may_end = tmp_path / "notes #1.db", threading.Event()
+    path, is_writing, may_end = tmp_path / "notes #1.db", threading.Event(), threading.Event()
 
     def slow(db: sqlite3.Connection) -> None:
         db.execute("INSERT INTO notes VALUES (2)")
+        is_writing.set()
         may_end.wait(10)
 
     async with Database(path, ("CREATE TABLE notes (number); INSERT INTO notes VALUES (1)",)) as database:
         reader = DatabaseReader(path)
         writing = asyncio.create_task(database.run(slow))
-        await asyncio.sleep(0)
-        assert await reader.read(count) == 1
+        await asyncio.to_thread(is_writing.wait, 10)
+        assert reader.read(count) == 1
         may_end.set()
         await writing
-        assert await reader.read(count) == 2
+        assert reader.read(count) == 2
         with pytest.raises(StoreFailed, match="readonly"):
-            await reader.read(lambda db: db.execute("DELETE FROM notes"))
+            reader.read(lambda db: db.execute("DELETE FROM notes"))
         reader.close()
 
 
-async def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     reader = DatabaseReader(tmp_path / "none.db")
     with pytest.raises(StoreFailed):
-        await reader.read(count)
+        reader.read(count)
     reader.close()
     assert not (tmp_path / "none.db").exists()

@@ -86,7 +86,7 @@ class ConversationService:
 
         return await self._database.write_early(work)
 
-    async def foresee(self, asked: Asked) -> Past | None:
+    def foresee(self, asked: Asked) -> Past | None:
         """The past that a query would have if it were accepted now, without waiting for anything that is being stored.
 
         None if it would be no new turn, or not run at once: its id is known, it is cancelled or refused, or an earlier
@@ -100,7 +100,7 @@ class ConversationService:
                 return None
             return settled_past_of(db, self._respondent_id, asked.session_id)
 
-        return await self._reader.read(work)
+        return self._reader.read(work)
 
     async def turn(self, query_id: str) -> StoredTurn | None:
         """The stored turn of a query."""

@@ -115,7 +115,7 @@ class Speculations:
 
     async def _compute(self, asked: Asked) -> Computed | None:
         try:
-            past = await self._conversation.foresee(asked)
+            past = self._conversation.foresee(asked)
             if past is not None:
                 runner = await self._make(asked, past)
                 runner.start()

@@ -11,24 +11,24 @@ import pytest
 
 from local.errors import StoreFailed
 from local.services.database import Database
-from local.services.database_reader import DatabaseReader
+from local.services.sqlite_file import DatabaseReader
 
 
-def count(db: sqlite3.Connection) -> int:
-    (number,) = db.execute("SELECT count(*) FROM notes").fetchone()
-    return int(number)
-
-
-async def test_a_read_sees_what_is_committed_and_waits_for_nobody(tmp_path: Path) -> None:
-    path, is_writing, may_end = tmp_path / "notes #1.db", threading.Event(), threading.Event()
+async def test_a_read_sees_what_is_committed_changes_nothing_and_waits_for_nobody(tmp_path: Path) -> None:
+    is_writing, may_end = threading.Event(), threading.Event()
 
     def slow(db: sqlite3.Connection) -> None:
-        db.execute("INSERT INTO notes VALUES (2)")
+        db.execute("INSERT INTO notes VALUES ('two')")
         is_writing.set()
         may_end.wait(10)
 
-    async with Database(path, ("CREATE TABLE notes (number); INSERT INTO notes VALUES (1)",)) as database:
+    def count(db: sqlite3.Connection) -> int:
+        return len(db.execute("SELECT text FROM notes").fetchall())
+
+    path = tmp_path / "notes #1.db"
+    async with Database(path, ("CREATE TABLE notes (text)",)) as database:
         reader = DatabaseReader(path)
+        await database.run(lambda db: db.execute("INSERT INTO notes VALUES ('one')"))
         writing = asyncio.create_task(database.run(slow))
         await asyncio.to_thread(is_writing.wait, 10)
         assert reader.read(count) == 1
@@ -43,6 +43,6 @@ async def test_a_read_sees_what_is_committed_and_waits_for_nobody(tmp_path: Path
 def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     reader = DatabaseReader(tmp_path / "none.db")
     with pytest.raises(StoreFailed):
-        reader.read(count)
+        reader.read(lambda db: db.execute("SELECT 1"))
     reader.close()
-    assert not (tmp_path / "none.db").exists()
+    assert list(tmp_path.iterdir()) == []

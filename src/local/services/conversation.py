@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 
 from local.services import turn_deletion
 from local.services.database import OwnedDatabase
-from local.services.database_reader import DatabaseReader
+from local.services.sqlite_file import DatabaseReader
 from local.services.turn_deletion import QUERY, SESSION
 from local.services.turn_record import (
     END,

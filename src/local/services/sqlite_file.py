@@ -1,15 +1,17 @@
-"""What every SQLite file of ours needs: its latest schema, reading without a trace, errors for a person."""
+"""What every SQLite file of ours needs: its latest schema, reading beside its owner, errors for a person."""
 
 from __future__ import annotations
 
 import errno
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from local.errors import StoreDamaged, StoreFailed, StoreFull
 
+T = TypeVar("T")
 # SQLITE_IOERR_SHMSIZE: the file beside the WAL could not grow, the one way of being full that has another name.
 _FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 # What SQLite says of a file that is broken; anything else (no permission, no space, busy) is no damage.
@@ -54,3 +56,36 @@ def naming_damage() -> Iterator[None]:
         if code in _UNREADABLE_CODES or code & 0xFF in _DAMAGE_CODES:
             raise StoreDamaged(f"SQLite cannot read the file: {error}") from error
         raise
+
+
+class DatabaseReader:
+    """Sees what is committed, and can change nothing. For a few rows, which are there before a thread has begun: it
+    reads in the caller's thread, and never waits for a lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return `work(connection)`, which sees one state of the file. Raises `StoreFailed`."""
+        try:
+            if self._connection is None:
+                self._connection = self._open()
+            self._connection.execute("BEGIN")
+            try:
+                return work(self._connection)
+            finally:
+                self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise store_failure(self._path, error, what="cannot be read: ") from None
+
+    def close(self) -> None:
+        """Give up the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _open(self) -> sqlite3.Connection:
+        uri = f"{self._path.resolve().as_uri()}?mode=ro"
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=0)
+        connection.row_factory = sqlite3.Row
+        return connection

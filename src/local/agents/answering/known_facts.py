@@ -55,7 +55,7 @@ class KnownFacts:
 
     def are_current(self, user_id: str | None) -> bool:
         """Whether nobody has to be asked for a user's lines."""
-        return not self._presence.lives or self._clock() < self._ask_at.get(user_id or OWNER, -math.inf)
+        return self._clock() < self._ask_at.get(user_id or OWNER, -math.inf) or not self._presence.lives
 
     async def current(self, user_id: str | None) -> tuple[str, ...]:
         """A user's lines; what is known, or nothing, where the memory does not say."""

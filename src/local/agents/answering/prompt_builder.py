@@ -42,6 +42,7 @@ class PromptBuilder:
     ) -> None:
         self._settings, self._respondent_id = settings, respondent_id
         self._files, self._offered, self._facts = files, offered, facts
+        self._instructions = settings.instructions
 
     def prelude(self, history: Sequence[Json], today: date, user_id: str | None) -> tuple[Json, ...]:
         """What the model gets before a question of that user, by what is known now."""
@@ -72,7 +73,7 @@ class PromptBuilder:
         return (settings.vision_model or settings.model) if question.attached.images else settings.model
 
     def _prelude(self, history: Sequence[Json], today: date, facts: Sequence[str]) -> tuple[Json, ...]:
-        return compose(self._settings.instructions, today, history, tools=self._offered().values(), facts=facts)
+        return compose(self._instructions, today, history, tools=self._offered().values(), facts=facts)
 
 
 def compose(

@@ -115,9 +115,7 @@ class Turn:
     @property
     def offers_tools(self) -> bool:
         """Whether the model may still call tools."""
-        repeats = Counter(call.signature for step in self._model_steps() for call in step.calls)
-        in_a_loop = max(repeats.values(), default=0) >= SAME_CALL_ENDS_LOOP or alternates(rounds(self.steps))
-        return self._rounds() < self.question.max_tool_iterations and not in_a_loop
+        return self._rounds() < self.question.max_tool_iterations and not (self.steps and self._is_in_a_loop())
 
     @property
     def thinks(self) -> bool:
@@ -199,8 +197,6 @@ class Turn:
         self._machine.advance(TurnAction.TOOL_TIMEOUT if all_late else TurnAction.TOOL_RESULT)
         return Next.CALL_MODEL
 
-    # How it ends
-
     def cancel(self, results: Mapping[str, ToolCallRecord] = MappingProxyType({})) -> Next:
         """The user wants no more of it. `results` are what the calls under way have brought, by call_id."""
         if self.state in (TurnState.DISPATCHING_TOOL, TurnState.WAITING_FOR_TOOL):
@@ -246,8 +242,6 @@ class Turn:
             error=self._error,
         )
 
-    # Deciding
-
     def _ends_by(self, action: TurnAction) -> bool:
         """Take an action that ends a turn early; False if it comes too late to do so."""
         before = self.state
@@ -265,6 +259,10 @@ class Turn:
         if empty == EMPTY_ANSWERS_ALLOWED:
             self.steps.append(NudgeStep(text=SAY_SOMETHING))
         return Next.CALL_MODEL
+
+    def _is_in_a_loop(self) -> bool:
+        repeats = Counter(call.signature for step in self._model_steps() for call in step.calls)
+        return max(repeats.values(), default=0) >= SAME_CALL_ENDS_LOOP or alternates(rounds(self.steps))
 
     def _planned(self, calls: Sequence[ToolCall]) -> tuple[PlannedCall, ...]:
         step = len(self.steps)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
-from functools import partial
+from functools import cached_property, partial
 
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
@@ -35,13 +35,16 @@ class TurnRunner:
         """`session_id` is the session whose summaries are kept, if there is one."""
         self._turn, self._context, self._output, self._session_id = turn, context, output, session_id
         self._last_prompt: tuple[Plan, Parts] | None = None
-        self._calls = ToolCalls(turn, context, output)
         self._stored = len(turn.steps)
         self._is_hearing = False  # a message of the model
         self._offered: dict[str, ToolSchema] = {}
         self._work: asyncio.Task[None] | None = None
         self._cancelled = False
         turn.on_change = output.changed
+
+    @cached_property
+    def _calls(self) -> ToolCalls:
+        return ToolCalls(self._turn, self._context, self._output)
 
     def start(self) -> None:
         """Begin to compute. Nothing leaves before `run`."""

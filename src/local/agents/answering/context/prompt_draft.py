@@ -199,7 +199,8 @@ def plan(parts: Parts, meter: TokenMeter, limits: Limits) -> Plan:
     draft = Draft(parts, meter, limits)
     before = draft.gauge()
     draft.excerpt_long_results()
-    draft.mask()
+    if draft.used > limits.mask_at:
+        draft.mask()
     is_summary_due = draft.used > limits.summarise_at
     for make_room in (
         draft.drop_old_thinking,

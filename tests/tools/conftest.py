@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
 from local.journal.client import journal_client
@@ -54,13 +55,13 @@ async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[Tool
     tasks: list[asyncio.Task[None]] = []
     buses: list[Bus] = []
 
-    async def serve(tool: Tool) -> Caller:
+    async def serve(tool: Tool, blobs: BlobStore | None = None) -> Caller:
         bus = await Bus("caller", hub.transport()).__aenter__()
         buses.append(bus)
         caller = Caller(bus, tool)
         await bus.ready()
         ready = asyncio.Event()
-        host = ParticipantRunner(tool, Bus(tool.name, hub.transport(), durability=JournalClient()))
+        host = ParticipantRunner(tool, Bus(tool.name, hub.transport(), blobs=blobs, durability=JournalClient()))
         tasks.append(asyncio.create_task(host.run(stop, ready.set)))
         await asyncio.wait_for(ready.wait(), SECONDS)
         return caller

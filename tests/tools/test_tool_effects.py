@@ -194,7 +194,11 @@ async def test_a_call_of_a_query_that_was_cancelled_before_is_known_not_to_have_
     ("text", "kind", "message"),
     [
         ("refused", "refused", "no more paper"),
-        ("broken", "internal", "note failed: ZeroDivisionError: the pencil broke"),
+        (
+            "broken",
+            "internal",
+            "note failed: ZeroDivisionError at tests/tools/test_tool_effects.py:46: the pencil broke",
+        ),
     ],
 )
 async def test_a_failure_is_recorded_like_any_other_end(

@@ -1,7 +1,8 @@
 """Large fields outside the frame: a content-addressed store, and payloads that carry a reference instead.
 
 A reference is `{"$blob": sha256, "size": bytes}` in place of a payload's top-level field; the blob is that field's
-JSON.
+JSON. One that says more than that is a field of its own: it names a blob that is kept with the message and stays where
+it is, for whoever asks for it.
 """
 
 from __future__ import annotations
@@ -53,6 +54,14 @@ class BlobStore:
             raise MalformedFrame(f"blob {name} is damaged")
         return data
 
+    def find(self, name: str) -> Path | None:
+        """The file of a blob, if there is one."""
+        try:
+            path = self._path(name)
+        except ValueError:
+            return None
+        return path if path.is_file() else None
+
     def remove(self, name: str) -> None:
         """Delete a blob; nothing if there is none of that name."""
         self._path(name).unlink(missing_ok=True)
@@ -72,12 +81,12 @@ class BlobStore:
                 yield path, path.stat()
 
     def pack(self, payload: bytes) -> bytes:
-        """Move every top-level field above 64 kB (and any that looks like a reference itself) out of a payload."""
+        """Move every top-level field above 64 kB (and any that is a reference already) out of a payload."""
         fields: dict[str, Any] = from_json(payload)
         packed = {}
         for key, value in fields.items():
             data = to_json(value)
-            must_move = len(data) > FIELD_LIMIT or (isinstance(value, dict) and MARK in value)
+            must_move = len(data) > FIELD_LIMIT or _is_reference(value)
             packed[key] = {MARK: self.put(data), "size": len(data)} if must_move else value
         return to_json(packed)
 
@@ -93,7 +102,7 @@ class BlobStore:
         """Undo `pack`. Raises `MalformedFrame` for a reference that leads nowhere."""
         fields = parse_object(payload, "payload")
         for key, value in fields.items():
-            if isinstance(value, dict) and value.keys() == {MARK, "size"}:
+            if _is_reference(value):
                 fields[key] = self._field(str(value[MARK]))
         return to_json(fields)
 
@@ -121,4 +130,8 @@ class BlobStore:
 def references(payload: bytes) -> list[str]:
     """The names of the blobs that a payload refers to. Raises `MalformedFrame`."""
     values = parse_object(payload, "payload").values() if is_packed(payload) else ()
-    return [str(value[MARK]) for value in values if isinstance(value, dict) and value.keys() == {MARK, "size"}]
+    return [str(value[MARK]) for value in values if isinstance(value, dict) and value.keys() >= {MARK, "size"}]
+
+
+def _is_reference(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {MARK, "size"}

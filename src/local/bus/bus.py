@@ -51,7 +51,7 @@ class Bus:
         self._envelopes = EnvelopeFactory(sender, self.instance, blobs)
         self.on_reconnect: list[Callable[[], object]] = []
         self._transport = transport
-        self._blobs = blobs
+        self.blobs = blobs
         self._fresh: list[str] = []  # subscribed to since the last ready()
         self._requests = Requests(self.resend)
         self._hears_replies: dict[str, bool] = {}  # by subject: subscribed to, and whether the subscription is in place
@@ -130,13 +130,13 @@ class Bus:
 
     async def unpack(self, envelope: Envelope) -> bytes:
         """The payload of an envelope, with the large fields that travel outside it. Raises `MalformedFrame`."""
-        if self._blobs is not None and is_packed(envelope.payload):
-            return await self._blobs.unpack_aside(envelope.payload)
+        if self.blobs is not None and is_packed(envelope.payload):
+            return await self.blobs.unpack_aside(envelope.payload)
         return envelope.payload
 
     def unpack_now(self, payload: bytes) -> bytes:
         """A payload, with the large fields that travel outside it, read in the caller's thread."""
-        return self._blobs.unpack(payload) if self._blobs is not None and is_packed(payload) else payload
+        return self.blobs.unpack(payload) if self.blobs is not None and is_packed(payload) else payload
 
     async def decode(self, kind: type[M], envelope: Envelope) -> M:
         """The message in an envelope, large fields fetched. Raises `MalformedFrame`."""

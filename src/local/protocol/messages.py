@@ -109,6 +109,11 @@ class ToolRequest(Message):
     args: dict[str, Any]
 
 
+KeptText = dict[str, str | int]
+"""Where the whole of a text lies that was cut off: `$blob` is the name of the blob, `size` its bytes in UTF-8, and
+`characters` how many they are."""
+
+
 class ToolResult(Message):
     """A tool, when a call has settled: either `result` or `error`. `sources` are addresses the text came from."""
 
@@ -121,6 +126,7 @@ class ToolResult(Message):
     result: str | None = None
     error: ErrorInfo | None = None
     sources: tuple[str, ...] = ()
+    whole: KeptText | None = None  # of a result that was cut off
     duration_ms: float = 0.0
 
 
@@ -133,6 +139,7 @@ class ToolCallRecord(Data):
     result: str | None = None
     error: ErrorInfo | None = None
     sources: tuple[str, ...] = ()
+    whole: KeptText | None = None  # of a result that was cut off
     duration_ms: float = 0.0
     made_by: str = ""
 

@@ -26,6 +26,7 @@ from local.errors import (
 from local.protocol.envelope import Envelope
 from local.protocol.messages import BusDead, ErrorInfo, Message, ParticipantStatus
 from local.protocol.subjects import is_said_again
+from local.runtime.error_place import explained
 from local.runtime.logs import query_id_var
 from local.runtime.participant import Kind, Participant
 from local.runtime.presence import LOOK_SECONDS, StatusBeat
@@ -196,7 +197,8 @@ class ParticipantRunner:
 
     def _fail(self, what: str, error: Exception) -> None:
         self._counters["failed"] += 1
-        log.error("%s: %s: %s", what, type(error).__name__, error, exc_info=log.isEnabledFor(logging.DEBUG))
+        known = isinstance(error, LocalError) and not log.isEnabledFor(logging.DEBUG)
+        log.error("%s: %s", what, explained(error), exc_info=None if known else error)
 
     async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
         """Take no more work; give what is in flight ten seconds."""

@@ -6,14 +6,15 @@ import asyncio
 import inspect
 import time
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MethodType
 from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field
 
 from local import failpoints
 from local.config import Settings
@@ -30,42 +31,52 @@ from local.protocol.messages import (
     ToolSchema,
     ToolSchemaRequest,
 )
+from local.runtime.error_place import explained
 from local.runtime.participant import Handles, Kind, Participant, Resources, on
 from local.services.effect_store import EffectStore
 from local.tools.arguments import Arguments
 from local.tools.at_most_once import AtMostOnce, outcome_unknown
+from local.tools.thread_call import in_own_thread
+from local.tools.tool_output import ToolOutput
+
+__all__ = ["Tool", "ToolOutput"]
 
 CALLS_AT_ONCE = 8
+MAX_RESULT_CHARS = 100_000
+MAX_ERROR_CHARS = 4000
+MAX_SOURCES = 200
 CANCELLED_KEPT = 1024
 _asked_by: ContextVar[Trace] = ContextVar("asked_by")  # of the call that this task runs
 _asked_for: ContextVar[str] = ContextVar("asked_for")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOutput:
-    """A result with the addresses its text came from."""
+class ToolSettings(Settings):
+    """The settings of a tool that has none of its own."""
 
-    text: str
-    sources: tuple[str, ...] = ()
+    max_result_chars: int = Field(MAX_RESULT_CHARS, ge=1)
 
 
 class Tool(Participant):
     """A participant that the model can call.
 
-    Write `async def run(self, …) -> str | ToolOutput`. The model is told the class docstring and a JSON Schema of
-    `run`'s parameters; the text in `Annotated[str, "…"]` describes one. Arguments are validated before `run` sees
-    them. Raise `ToolError` for what the model should read; anything else it reads as an internal error.
+    Write `async def run(self, …) -> str | ToolOutput`; without `async` it runs in a thread of its own. Anything else
+    that it returns is told as JSON, and of a text longer than `max_result_chars` the beginning. The model is told the
+    class docstring and a JSON Schema of `run`'s parameters; the text in `Annotated[str, "…"]` describes one. Arguments
+    are validated before `run` sees them. Raise `ToolError` for what the model should read; anything else it reads as an
+    internal error with file and line.
     With `effect = "write"` a call runs at most once, whatever dies: it is on record before it begins, and one that was
     cut off is reported as `outcome_unknown`, never repeated.
-    The constructor raises `ConfigError` for a `run` that no schema can describe.
+    The constructor raises `ConfigError` for a `run` that no schema can describe, or that yields.
     """
 
     kind = Kind.TOOL
+    Config: ClassVar[type[Settings]] = ToolSettings
     effect: ClassVar[Literal["none", "read", "write"]] = "read"
     repeatable: ClassVar[bool] = True  # whether the same call may be made again in one turn
     timeout_seconds: float = 30.0
     rubric: ClassVar[str] = ""  # the one of critic.yaml that answers are graded by which used it
-    run: Callable[..., Coroutine[Any, Any, str | ToolOutput]]
+    max_result_chars: int = MAX_RESULT_CHARS
+    run: Callable[..., Any]
 
     def __init__(self, config: Settings) -> None:
         super().__init__(config)
@@ -73,7 +84,9 @@ class Tool(Participant):
             self._arguments = self.arguments()
         except TypeError as error:
             raise ConfigError(f"the tool {self.name} cannot be offered: {error}") from None
-        self._running: defaultdict[str, set[asyncio.Task[str | ToolOutput]]] = defaultdict(set)
+        if "max_result_chars" in config.model_fields_set:
+            self.max_result_chars = getattr(config, "max_result_chars", self.max_result_chars)
+        self._running: defaultdict[str, set[asyncio.Task[ToolOutput]]] = defaultdict(set)
         self._cancelled: deque[str] = deque(maxlen=CANCELLED_KEPT)
         self._record_path: Path | None = None
         self._effects: AtMostOnce | None = None  # while it is open
@@ -113,6 +126,8 @@ class Tool(Participant):
 
         Raises `TypeError` for a `run` that no schema can describe.
         """
+        if inspect.isasyncgenfunction(cls.run) or inspect.isgeneratorfunction(cls.run):
+            raise TypeError(f"{cls.run.__qualname__} yields; expected it to return its result")
         return Arguments(MethodType(cls.run, cls))  # bound to anything: `self` is no argument
 
     def schema(self) -> ToolSchema:
@@ -217,7 +232,9 @@ class Tool(Participant):
             output = await self._output(request, arguments)
         except ToolError as error:
             return self._failure(request, started, error)
-        return self._result(request, started, result=output.text, sources=output.sources)
+        return self._result(
+            request, started, result=output.text, sources=output.sources[:MAX_SOURCES], whole=output.whole
+        )
 
     async def _output(self, request: ToolRequest, arguments: Mapping[str, Any]) -> ToolOutput:
         if request.query_id in self._cancelled:
@@ -236,20 +253,24 @@ class Tool(Participant):
         if task.cancelled():
             raise self._cut_off(f"{self.name} was cancelled", "cancelled")
         output = task.result()
-        if not isinstance(output, str | ToolOutput):
-            raise TypeError(f"run returned {type(output).__name__}, expected str or ToolOutput")
-        return ToolOutput(output) if isinstance(output, str) else output
+        if len(output.text) <= self.max_result_chars:
+            return output
+        blobs = self.bus.blobs
+        return await output.limited(blobs.put if blobs is not None else None, self.max_result_chars)
 
-    async def _run(self, arguments: Mapping[str, Any]) -> str | ToolOutput:
+    async def _run(self, arguments: Mapping[str, Any]) -> ToolOutput:
         try:
-            return await self.run(**arguments)
+            if inspect.iscoroutinefunction(self.run):
+                return ToolOutput.of(await self.run(**arguments))
+            returned = await in_own_thread(partial(self.run, **arguments), self.name)
+            return ToolOutput.of(await returned if inspect.isawaitable(returned) else returned)
         except (SystemExit, KeyboardInterrupt) as error:  # it would end this process and every other call in it
             raise RuntimeError(f"run ended with {error!r}") from error
 
     def _cut_off(self, why: str, kind: str) -> ToolError:
         return outcome_unknown(why) if self.effect == "write" else ToolError(why, kind=kind)
 
-    def _ended(self, query_id: str, task: asyncio.Task[str | ToolOutput]) -> None:
+    def _ended(self, query_id: str, task: asyncio.Task[ToolOutput]) -> None:
         self._running[query_id].discard(task)
         if not self._running[query_id]:
             del self._running[query_id]
@@ -257,11 +278,11 @@ class Tool(Participant):
             task.exception()  # counts as seen: after the time limit nobody asks for it
 
     def _internal_error(self, request: ToolRequest, error: Exception) -> ToolResult:
-        info = ErrorInfo(kind="internal", message=f"{self.name} failed: {type(error).__name__}: {error}")
-        return self._result(request, time.monotonic(), error=info)
+        message = f"{self.name} failed: {explained(error)}"[:MAX_ERROR_CHARS]
+        return self._result(request, time.monotonic(), error=ErrorInfo(kind="internal", message=message))
 
     def _failure(self, request: ToolRequest, started: float, error: ToolError) -> ToolResult:
-        return self._result(request, started, error=ErrorInfo(kind=error.kind, message=str(error)))
+        return self._result(request, started, error=ErrorInfo(kind=error.kind, message=str(error)[:MAX_ERROR_CHARS]))
 
     def _result(self, request: ToolRequest, started: float, **outcome: Any) -> ToolResult:
         return ToolResult(

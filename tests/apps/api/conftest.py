@@ -29,6 +29,7 @@ from local.protocol.messages import (
     ErrorInfo,
     GenerationThinking,
     GenerationToken,
+    KeptText,
     Message,
     QueryAccepted,
     QueryCancel,
@@ -47,7 +48,7 @@ from local.runtime.participant_runner import ParticipantRunner
 class ScriptedGenerator(Participant):
     """Answers by the first word of a query: hello, endless (cut off), tool, recall (a memory), fail, hold (until
     `release` or a cancel), queued (until a cancel), busy, deaf. Keeps its turns, as the real one does; it is given each
-    query once, by the journal."""
+    query once, by the journal. Of its tool's results `whole` is kept."""
 
     name = "generator"
     kind = Kind.AGENT
@@ -55,6 +56,7 @@ class ScriptedGenerator(Participant):
     def __init__(self) -> None:
         super().__init__(Settings())
         self.turns: dict[str, QueryReceived] = {}
+        self.whole: KeptText | None = None
         self.heard = asyncio.Event()  # of a query
         self.release = asyncio.Event()
         self.outcomes: dict[str, tuple[Message, Trace]] = {}
@@ -160,7 +162,7 @@ class ScriptedGenerator(Participant):
 
     async def _call_tool(self, query_id: str, trace: Trace, sources: tuple[str, ...]) -> ToolCallRecord:
         call: dict[str, Any] = {"call_id": f"{query_id}:0:0", "tool": "dice"}
-        settled: dict[str, Any] = {**call, "result": "4", "sources": sources}
+        settled: dict[str, Any] = {**call, "result": "4", "sources": sources, "whole": self.whole}
         await self.bus.publish(ToolRequest(query_id=query_id, args={"sides": 6}, **call), trace)
         await self.bus.publish(ToolResult(query_id=query_id, **settled), trace)
         return ToolCallRecord(args={"sides": 6}, **settled)

@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from local.bus.blobs import BlobStore
+
 System = Any  # of conftest.py
 
 
@@ -30,6 +32,7 @@ async def test_a_whole_answer_has_everything_that_led_to_it(client: httpx.AsyncC
                 "result": "4",
                 "error": None,
                 "sources": [],
+                "whole": None,
                 "duration_ms": 0.0,
             }
         ],
@@ -228,3 +231,17 @@ async def test_every_error_has_the_same_shape(
     answer = await client.request(method, path)
     assert (answer.status_code, answer.json()["error"]["kind"]) == (status, kind)
     assert answer.json()["error"]["message"]
+
+
+async def test_a_result_that_was_cut_off_is_given_whole_and_in_parts(client: httpx.AsyncClient, system: System) -> None:
+    text = "é" * 1000
+    name = BlobStore(system.journal_file.parent / "blobs").put(text.encode())
+    system.generator.whole = {"$blob": name, "size": 2000, "characters": 1000}
+    answer = (await client.post("/query", json={"query": "tool please", "query_id": "q1"})).json()
+    [call] = answer["tool_calls"]
+    assert call["whole"]["characters"] == 1000
+    path = f"/query/q1/results/{call['call_id']}"
+    assert (await client.get(path)).text == text
+    part = await client.get(path, headers={"Range": "bytes=10-13"})
+    assert (part.status_code, part.text) == (206, "éé")
+    assert (await client.get("/query/q1/results/q1:9:9")).status_code == 404

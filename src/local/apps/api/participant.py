@@ -22,6 +22,7 @@ from local.apps.api.server import serving
 from local.apps.listener import require_token
 from local.apps.memories import Memories
 from local.apps.session import LoCALSession
+from local.bus.blobs import BlobStore
 from local.config import Settings
 from local.errors import ConfigError
 from local.protocol.envelope import Envelope
@@ -60,6 +61,7 @@ class ApiParticipant(Participant):
         address, port = listener.getsockname()[:2]
         require_token(address, config.api_token)
         self._attachments = Attachments(data_dir, config.max_attachment_mb * MEGABYTE)
+        self._blobs = BlobStore(data_dir / "blobs")
         max_upload = self._attachments.max_bytes
         self._policy = GuardPolicy(hosts_of(address, port, config.allowed_hosts), config.api_token, max_upload)
 
@@ -90,6 +92,7 @@ class ApiParticipant(Participant):
                 participants=self._participants,
                 bus_streams=streams,
                 attachments=self._attachments,
+                blobs=self._blobs,
                 instance=self.bus.instance,
                 backend=self._backend,
                 version=_version(),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Header, Path
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 
 from local.apps.api.context import ApiContext, Id, PathId
 from local.apps.api.errors import RequestRefused
@@ -25,6 +25,8 @@ CRITIC, SECOND_RESPONDENT = "critic", "generator_b"
 MAX_ATTACHMENTS = 16
 
 FileId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+CallId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._:~-]{1,160}$")]
 
 
 def _not_blank(text: str) -> str:
@@ -53,6 +55,7 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
     routes.add_route("/query", queries.ask, methods=["POST"], include_in_schema=False)
     routes.add_api_route("/query", queries.ask, methods=["POST"], openapi_extra=takes(QueryBody))
     routes.add_api_route("/query/{query_id}", queries.look_up, methods=["GET"])
+    routes.add_api_route("/query/{query_id}/results/{call_id}", queries.result, methods=["GET"])
     routes.add_api_route("/query/{query_id}/events", queries.follow, methods=["GET"])
     routes.add_api_route("/query/{query_id}/cancel", queries.cancel, methods=["POST"])
 
@@ -98,6 +101,16 @@ class _Queries:
             view = await self._session.recall(query_id)
             await self._session.recall_judgements(view)
         return JsonResponse(view.as_json())
+
+    async def result(self, query_id: PathId, call_id: CallId) -> Response:
+        """The whole result of a tool call that was cut off; with `Range` a part of it."""
+        live = self._session.live(query_id)
+        view = await self._session.recall(query_id) if live is None or live.view.failure is not None else live.view
+        whole = next((call.get("whole") for call in view.as_json()["tool_calls"] if call["call_id"] == call_id), None)
+        file = self._context.blobs.find(whole["$blob"]) if whole else None
+        if file is None:
+            raise QueryRefused("not_found", f"call {call_id}: no more of a result is kept than the query has")
+        return FileResponse(file, media_type="text/plain; charset=utf-8")
 
     async def follow(self, query_id: PathId, last_event_id: Annotated[str | None, Header()] = None) -> Response:
         """A query's events. 204, which ends an EventSource, for a client that has them all when no more will come."""

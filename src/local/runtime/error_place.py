@@ -1,0 +1,47 @@
+"""Errors in words that lead to the line that raised them."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+from local.errors import LocalError
+
+_LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_OURS = str(Path(__file__).parents[1])
+
+
+def explained(error: BaseException) -> str:
+    """Such as "ValueError at my_tools/dice.py:12: too many sides": the place is the innermost one in a user's own
+    file, else in ours, else none is named. Our own errors say by themselves what is wrong."""
+    name, text = type(error).__name__, str(error)
+    if isinstance(error, LocalError):
+        return f"{name}: {text}"
+    places = list(_places(error))
+    place = next((place for place in places if not place[0].startswith(_OURS)), next(iter(places), None))
+    at = f" at {_shortened(place[0])}:{place[1]}" if place else ""
+    return f"{name}{at}: {text}" if text else f"{name}{at}"
+
+
+def _places(error: BaseException) -> Iterator[tuple[str, int]]:
+    """File and line of the calls in no library, the innermost first; then those of the error's cause."""
+    yield from reversed([*_calls(error.__traceback__)])
+    if error.__cause__ is not None:
+        yield from _places(error.__cause__)
+
+
+def _calls(traceback: TracebackType | None) -> Iterator[tuple[str, int]]:
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if not file.startswith((*_LIBRARIES, "<")):
+            yield file, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def _shortened(file: str) -> str:
+    """The path as an import would find it."""
+    folders = [folder for folder in sys.path if folder and file.startswith(f"{folder.rstrip('/')}/")]
+    return file.removeprefix(max(folders, key=len, default="")).lstrip("/") if folders else file

@@ -1,0 +1,53 @@
+"""What a tool's `run` gives back, as text, and no more of it than the model and the bus can bear."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from local.errors import BlobNotStored, ToolError
+from local.protocol.messages import KeptText
+
+Keep = Callable[[bytes], str]  # stores something and returns its name, or raises `BlobNotStored`
+MAX_KEPT_BYTES = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """A result with the addresses its text came from. `whole` is where all of a text lies that was cut off."""
+
+    text: str
+    sources: tuple[str, ...] = ()
+    whole: KeptText | None = None
+
+    @classmethod
+    def of(cls, value: object) -> ToolOutput:
+        """What `run` returned: text as it is, None as none, anything else as JSON. Raises `ToolError` for what JSON
+        cannot say."""
+        if isinstance(value, ToolOutput):
+            return value
+        if isinstance(value, str):
+            return cls(value)
+        try:
+            return cls("" if value is None else to_json(value).decode())
+        except PydanticSerializationError:
+            text = f"run returned {type(value).__name__}, expected text, ToolOutput or what JSON can say"
+            raise ToolError(text, kind="internal") from None
+
+    async def limited(self, keep: Keep | None, max_chars: int) -> ToolOutput:
+        """The first `max_chars` characters of a text that has more; `keep` takes the whole."""
+        note = f"\n\n[Cut off here: these are {max_chars} of {len(self.text)} characters. Ask for less, or for a part.]"
+        return replace(self, text=self.text[:max_chars] + note, whole=await self._kept(keep))
+
+    async def _kept(self, keep: Keep | None) -> KeptText | None:
+        """Where the whole text lies; None if there is no room for it."""
+        try:
+            data = await asyncio.to_thread(self.text.encode, "utf-8", "replace")
+            if keep is None or len(data) > MAX_KEPT_BYTES:
+                return None
+            return {"$blob": await asyncio.to_thread(keep, data), "size": len(data), "characters": len(self.text)}
+        except BlobNotStored:
+            return None

@@ -160,15 +160,8 @@ class Bus:
         """Serve a durable consumer, as `Durability.consume` has it. Raises `NoJournal` where there is none."""
         if self._durability is None:
             raise NoJournal(name)
-        return self._durability.consume(
-            name,
-            subjects,
-            receive,
-            replaced,
-            max_in_flight=max_in_flight,
-            lane_width=lane_width,
-            linger_ms=linger_ms,
-        )
+        limits = {"max_in_flight": max_in_flight, "lane_width": lane_width, "linger_ms": linger_ms}
+        return self._durability.consume(name, subjects, receive, replaced, **limits)
 
     # Talking
 

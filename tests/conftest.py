@@ -7,9 +7,10 @@ import fnmatch
 import os
 import shutil
 import sqlite3
+import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, closing, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -283,6 +284,48 @@ def until() -> Callable[[Callable[[], object]], Awaitable[None]]:
                 await asyncio.sleep(0.005)
 
     return until
+
+
+class SmallDisk:
+    """A file system of its own, of 8 MiB, mounted at `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._ballast = folder / "ballast"
+
+    def fill(self, *, room: int = 0) -> None:
+        """Leave so many bytes, and no more."""
+        with suppress(OSError), self._ballast.open("ab", buffering=0) as file:
+            while file.write(b"x" * 4096) == 4096:
+                pass
+        os.truncate(self._ballast, self._ballast.stat().st_size - room)
+
+    def free(self) -> None:
+        """Have all the room again."""
+        self._ballast.unlink()
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        """Whoever opens a file there meanwhile cannot write to it; files that are open do not notice."""
+        subprocess.run(["mount", "--bind", self.folder, self.folder], check=True)
+        subprocess.run(["mount", "-o", "remount,bind,ro", self.folder], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run(["umount", "--lazy", self.folder], check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """Skips the test where one may not mount."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    mounted = mount and subprocess.run([mount, "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True)
+    if not mounted or mounted.returncode:
+        pytest.skip("mounting a small disk takes the rights of the system's owner")
+    yield SmallDisk(folder)
+    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 @pytest.fixture

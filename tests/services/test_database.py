@@ -171,7 +171,7 @@ async def test_opening_waits_for_a_process_in_the_middle_of_a_commit_and_says_so
     path: Path, somebodys_commit: sqlite3.Connection, caplog: pytest.LogCaptureFixture, until: Until
 ) -> None:
     opening = asyncio.create_task(Database(path, MIGRATIONS).__aenter__())
-    await until(lambda: f"{path}: waiting for a process" in caplog.text)
+    await until(lambda: f"opening waits: {path}: a process is in the middle of a commit" in caplog.text)
     assert not opening.done()
     somebodys_commit.execute("COMMIT")
     database = await asyncio.wait_for(opening, 10)
@@ -183,7 +183,7 @@ async def test_an_opening_that_waits_can_be_cancelled(
     path: Path, somebodys_commit: sqlite3.Connection, caplog: pytest.LogCaptureFixture, until: Until
 ) -> None:
     opening = asyncio.create_task(Database(path, MIGRATIONS).__aenter__())
-    await until(lambda: "waiting for a process" in caplog.text)
+    await until(lambda: "opening waits" in caplog.text)
     opening.cancel()
     await asyncio.wait([opening], timeout=10)
     assert opening.cancelled()

@@ -72,7 +72,7 @@ def test_one_that_waits_for_a_process_that_is_frozen_in_a_commit_says_so_and_end
     with closing(sqlite3.connect(record, isolation_level=None)) as frozen:
         frozen.execute("BEGIN EXCLUSIVE")
         waiting = command(*_words(live, "my_tools.bell:BellTool"))
-        assert "bell.db: waiting for a process that is in the middle of a commit" in waiting.stderr.readline()
+        assert "bell.db: a process is in the middle of a commit" in waiting.stderr.readline()
         waiting.send_signal(signal.SIGINT)
         _, said = waiting.communicate(timeout=20)
     assert waiting.returncode == 130

@@ -38,6 +38,9 @@ from local.errors.stores import StoreDamaged as StoreDamaged
 from local.errors.stores import StoreFailed as StoreFailed
 from local.errors.stores import StoreFenced as StoreFenced
 from local.errors.stores import StoreFull as StoreFull
+from local.errors.stores import StoreLocked as StoreLocked
+from local.errors.stores import StoreReadOnly as StoreReadOnly
+from local.errors.stores import StoreUnwritable as StoreUnwritable
 from local.errors.stores import UntrustedFact as UntrustedFact
 from local.errors.tools import FetchRefused as FetchRefused
 from local.errors.tools import SearchUnavailable as SearchUnavailable

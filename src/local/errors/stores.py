@@ -11,10 +11,26 @@ class StoreFailed(LocalError):
     kind = "store_failed"
 
 
-class StoreFull(StoreFailed):
-    """The disk has no room for what was to be written; nothing of it was. Works again once there is space."""
+class StoreUnwritable(StoreFailed):
+    """Nothing could be written, and nothing of it was; it works again by itself once what is in the way has gone."""
+
+
+class StoreFull(StoreUnwritable):
+    """The disk has no room for what was to be written."""
 
     kind = "store_full"
+
+
+class StoreReadOnly(StoreUnwritable):
+    """The file system takes no changes at present, as after a fault of the disk."""
+
+    kind = "store_read_only"
+
+
+class StoreLocked(StoreFailed):
+    """Another process is in the middle of a commit, perhaps frozen there."""
+
+    kind = "store_locked"
 
 
 class StoreFenced(LocalError):

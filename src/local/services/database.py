@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from local.errors import StoreFailed, StoreFenced
-from local.services.sqlite_file import migrate, store_failure
+from local.services.sqlite_file import PASSING, UNWRITABLE_SECONDS, OpeningLog, migrate, store_failure
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +42,11 @@ class Database:
 
     Every job runs in the owning thread, inside a transaction that is on the disk (`synchronous=FULL`) when its awaiter
     goes on. A job that raises leaves no trace and disturbs no other. Raises `StoreFailed` for what SQLite reports,
-    `StoreFull` where the disk is full. `committed(connection)` is called in the owning thread after each commit and
+    `StoreUnwritable` where that passes. `committed(connection)` is called in the owning thread after each commit and
     before its awaiters go on; what it raises of `sqlite3.Error`, `OSError` and `StoreFailed` they get.
 
-    While another process is in the middle of a commit, opening waits and logs it: one that is frozen there holds the
-    file until it is continued or killed.
+    While nothing can be written opening waits and logs it: the disk is full or read-only, or another process is in the
+    middle of a commit. One that is frozen there holds the file until it is continued or killed.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Database:
         committed: Callable[[sqlite3.Connection], None] = lambda connection: None,
     ) -> None:
         self._path, self._migrations, self._committed = path, migrations, committed
-        self._closed = False
+        self._closed = threading.Event()
         self._owed: list[_Job[Any]] = []  # told, and not on the disk
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name=f"database {path.name}", daemon=True)
@@ -73,7 +73,7 @@ class Database:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._closed = True
+        self._closed.set()
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -105,7 +105,7 @@ class Database:
     def _put(
         self, work: Callable[[sqlite3.Connection], T], *, is_urgent: bool = True, is_early: bool = False
     ) -> asyncio.Future[T]:
-        if self._closed:
+        if self._closed.is_set():
             raise StoreFailed(f"{self._path}: is closed")
         future: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(_Job(work, future, is_urgent, is_early))
@@ -147,17 +147,26 @@ class Database:
                 return group
 
     def _open(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        waiting = OpeningLog()
         while True:
-            connection = sqlite3.connect(self._path, isolation_level=None, timeout=LOCKED_SECONDS)
             try:
-                self._prepare(connection)
-                return connection
-            except BaseException as error:
-                connection.close()
-                if self._closed or not _is_locked(error):
+                return self._connect()
+            except (sqlite3.Error, OSError) as error:
+                failure = store_failure(self._path, error)
+                if self._closed.is_set() or not isinstance(failure, PASSING):
                     raise
-            log.warning("%s: waiting for a process that is in the middle of a commit, perhaps frozen", self._path)
+            waiting.tell(failure)
+            self._closed.wait(UNWRITABLE_SECONDS)
+
+    def _connect(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        connection = sqlite3.connect(self._path, isolation_level=None, timeout=LOCKED_SECONDS)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.row_factory = sqlite3.Row
@@ -268,11 +277,6 @@ class OwnedDatabase(Database):
             return work(db)
 
         return owned
-
-
-def _is_locked(error: BaseException) -> bool:
-    """Whether another connection was in the way for too long; the extended codes have it in their lowest byte."""
-    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _log_failure(noted: asyncio.Future[object]) -> None:

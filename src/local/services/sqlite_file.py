@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import errno
+import logging
+import math
+import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from local.errors import StoreDamaged, StoreFailed, StoreFull
+from local.errors import StoreDamaged, StoreFailed, StoreFull, StoreLocked, StoreReadOnly, StoreUnwritable
 
 T = TypeVar("T")
-# SQLITE_IOERR_SHMSIZE: the file beside the WAL could not grow, the one way of being full that has another name.
+log = logging.getLogger(__name__)
+
+UNWRITABLE_SECONDS = 0.5  # between two tries to open a file that cannot be written
+SAY_SECONDS = 5.0
+PASSING = (StoreUnwritable, StoreLocked)  # what an opening waits for
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# SQLITE_IOERR_SHMSIZE: the file beside the WAL could not grow, a way of being full that has another name.
 _FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+# What SQLite says, in the lowest byte, where a file system lets it make or change no file, whatever the reason.
+_REFUSED_CODES = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
 # What SQLite says of a file that is broken; anything else (no permission, no space, busy) is no damage.
 _DAMAGE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _UNREADABLE_CODES = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ)
@@ -29,14 +41,52 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
 
 
 def store_failure(path: Path, error: sqlite3.Error | OSError, *, what: str = "") -> StoreFailed:
-    """The error for a person: `StoreFull` where space is what is missing. `what` is what failed, if need be."""
-    if isinstance(error, OSError):
-        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    else:
-        is_full = getattr(error, "sqlite_errorcode", None) in _FULL_CODES
-    if is_full:
+    """One of `PASSING` where it works again by itself once what is in the way has gone. `what` is what failed, if need
+    be."""
+    reason = _errno(path, error)
+    if reason in _FULL:
         return StoreFull(f"{path}: the disk is full; free some space and try again")
+    if reason == errno.EROFS:
+        return StoreReadOnly(f"{path}: the file system is read-only; make it writable and try again")
+    if reason == errno.EBUSY:
+        return StoreLocked(f"{path}: a process is in the middle of a commit, perhaps frozen")
     return StoreFailed(f"{path}: {what}{error}")
+
+
+def _errno(path: Path, error: sqlite3.Error | OSError) -> int | None:
+    if isinstance(error, OSError):
+        return error.errno
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code in _FULL_CODES:
+        return errno.ENOSPC
+    if code & 0xFF == sqlite3.SQLITE_BUSY:
+        return errno.EBUSY
+    return _state_of_disk(path) if code & 0xFF in _REFUSED_CODES else None
+
+
+def _state_of_disk(path: Path) -> int | None:
+    """What keeps everybody from writing there, which SQLite does not tell from a missing permission."""
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:  # the folder itself is missing
+        return None
+    if disk.f_flag & os.ST_RDONLY:
+        return errno.EROFS
+    is_full = disk.f_bavail == 0 or (disk.f_favail == 0 and disk.f_files > 0)  # some count no files
+    return errno.ENOSPC if is_full else None
+
+
+class OpeningLog:
+    """Says now and then what keeps a file from being opened."""
+
+    def __init__(self) -> None:
+        self._told_at = -math.inf
+
+    def tell(self, failure: StoreFailed) -> None:
+        """It is in the way, still or again."""
+        if time.monotonic() - self._told_at >= SAY_SECONDS:
+            log.warning("opening waits: %s", failure)
+            self._told_at = time.monotonic()
 
 
 def connect_read_only(path: Path) -> closing[sqlite3.Connection]:

@@ -145,7 +145,7 @@ class ChaosSystem:
         try:
             async for line in process.stderr:
                 said += line
-                if b" serves " in line or b": waiting for a process " in line:
+                if b" serves " in line or b" opening waits: " in line:
                     break
             else:
                 raise AssertionError(f"the replacement has ended instead of serving: {said.decode()}")

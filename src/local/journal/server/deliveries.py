@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from local import failpoints
 from local.bus.bus import Bus
-from local.errors import BlobNotStored, FrameTooLarge, PublishTimeout, StoreFull
+from local.errors import BlobNotStored, FrameTooLarge, PublishTimeout, StoreUnwritable
 from local.journal.core.delivery_core import Decision, DeliveryCore
 from local.journal.core.durable_consumer import Deliver, DurableConsumer
 from local.journal.store.entry import Header
@@ -56,7 +56,7 @@ class JournalAdmission:
             try:
                 if self._admitted.get(name) != claim:  # else it has said so again while earlier ones were admitted
                     await self._admit(claim)
-            except StoreFull as error:
+            except StoreUnwritable as error:
                 log.error("%s: %s has to wait", error, name)
                 continue  # it attaches again
             self._carry_out(self._core.attach(name, instance, self._clock()))

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from local import failpoints
 from local.bus.bus import Bus
-from local.errors import FrameTooLarge, PublishTimeout, StoreFailed, StoreFull, UnknownConsumer, UnsendableMessage
+from local.errors import FrameTooLarge, PublishTimeout, StoreFailed, StoreUnwritable, UnknownConsumer, UnsendableMessage
 from local.journal.core.delivery_core import MAX_BATCH, Batch, CommitQueue, Confirm, Decision, DeliveryCore
 from local.journal.core.durable_consumer import DeadLetter, Deliver, Died, Fenced, Serving, Settled
 from local.journal.server.deliveries import JournalAdmission, JournalDeliveries
@@ -38,7 +38,7 @@ CONFIRM_SECONDS = 0.05  # what nobody waits for is confirmed so much later, that
 TICK_SECONDS = 0.1
 RETRY_SECONDS = 1.0
 RECONNECT_SECONDS = 0.15  # until the others have found the new proxy, too
-NEW_WORK = frozenset({QUERY_RECEIVED})  # refused while the disk is full; the rest is what running work still has to say
+NEW_WORK = frozenset({QUERY_RECEIVED})  # refused while nothing can be written; the rest is running work's
 
 
 class JournalWriter:
@@ -167,7 +167,7 @@ class JournalWriter:
             self._wake()
         letters = [await self._letter_for(dead) for dead in batch.dead_letters]
         if not batch:
-            return  # and if the disk was full, nothing shows yet that it is not
+            return  # and if nothing could be written, nothing shows yet that it can
         failpoints.reach("journal.received")
         envelopes = [*batch.envelopes, *letters]
         entries = [_entry_of(envelope) for envelope in envelopes]
@@ -175,9 +175,9 @@ class JournalWriter:
             appended = await self._store.commit(entries, batch.changes)
         except StoreFailed as error:
             self._queue.put_back_changes(batch)
-            if not isinstance(error, StoreFull):
+            if not isinstance(error, StoreUnwritable):
                 raise
-            self._has_no_room(batch, error)
+            self._cannot_write(batch, error)
             return
         failpoints.reach("journal.committed")
         self.problem = ""
@@ -205,7 +205,7 @@ class JournalWriter:
         trace = Trace(found.entry.correlation_id, found.entry.envelope_id, found.entry.session_id)
         return self._bus.seal(message, trace)
 
-    def _has_no_room(self, batch: Batch, error: StoreFull) -> None:
+    def _cannot_write(self, batch: Batch, error: StoreUnwritable) -> None:
         """Refuse new work; whatever else there is comes again."""
         if not self.problem:
             log.error("%s: new queries are refused", error)

@@ -24,10 +24,12 @@ from local.journal.store.consumers import apply, remove_slice
 from local.journal.store.damage import find_damage
 from local.journal.store.entries import Filters, of_subjects, where
 from local.journal.store.entry import Appended, Entry, Header, Stored
+from local.journal.store.high_water_mark import HighWaterMark
 from local.journal.store.recovery import DamageReport, open_soundly
 from local.journal.store.schema import MIGRATIONS, JournalState, read_state
 from local.journal.store.situation import suspicion_path
 from local.services.database import Database
+from local.services.sqlite_file import PASSING, UNWRITABLE_SECONDS, OpeningLog
 
 FULL_CHECK_BYTES = 16 * 1024 * 1024  # a third of a second
 SLICE = 500  # entries looked through in one transaction
@@ -37,10 +39,11 @@ NO_CHANGES: Mapping[str, ConsumerChanges] = MappingProxyType({})
 class JournalStore:
     """Use as `async with`; one process has it open. Every coroutine returns after its commit.
 
-    Where opening finds damage, the broken file is moved aside and what is sound in it goes on in a fresh one; `damage`
-    then says what happened. A file above `full_check_bytes` is checked at its end only: `verify` it at leisure; after
-    `suspect` it is checked in full when it is opened the next time. Raises `StoreFailed`; `StoreFull` while the disk is
-    full; `StoreDamaged` for a row that has changed since the check; `NotOnRecord` for an unknown consumer.
+    Opening waits for room, and for a file that can be written. Where it finds damage the broken file is moved aside,
+    and what is sound in it goes on in a fresh one; `damage` then says what happened. A file above `full_check_bytes` is
+    checked at its end only: `verify` it at leisure; after `suspect` it is checked in full when it is opened the next
+    time. Raises `StoreFailed`; `StoreUnwritable` for what passes by itself; `StoreDamaged` for a row that has changed
+    since the check; `NotOnRecord` for an unknown consumer.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class JournalStore:
         self.damage: DamageReport | None = None
 
     async def __aenter__(self) -> Self:
-        self._mark, self.damage = await asyncio.to_thread(open_soundly, self._path, self._full_check_bytes)
+        self._mark, self.damage = await self._open_soundly()
         async with AsyncExitStack() as stack:
             stack.enter_context(self._mark)
             self._database = await stack.enter_async_context(Database(self._path, MIGRATIONS, self._committed))
@@ -163,6 +166,16 @@ class JournalStore:
         """Check all of the file beside the running work: what is wrong with it in words, None when it is sound."""
         async with self._reading:
             return await asyncio.to_thread(find_damage, self._path, self._mark.state, in_full=True)
+
+    async def _open_soundly(self) -> tuple[HighWaterMark, DamageReport | None]:
+        """Wait until the file can be written, as a `Database` does."""
+        waiting = OpeningLog()
+        while True:
+            try:
+                return await asyncio.to_thread(open_soundly, self._path, self._full_check_bytes)
+            except PASSING as error:
+                waiting.tell(error)
+            await asyncio.sleep(UNWRITABLE_SECONDS)
 
     async def _redact(self, kind: str, identifiers: Sequence[str]) -> int:
         def work(db: sqlite3.Connection) -> int:

@@ -1,0 +1,71 @@
+"""A store that is opened while its disk is full, or takes no changes: it waits, says so, and goes on by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.journal.store.store import JournalStore
+from local.services.database import Database, OwnedDatabase
+from local.services.engrams.store import EngramStore
+
+Until = Callable[[Callable[[], object]], Awaitable[None]]
+Store = AbstractAsyncContextManager[Any]
+STORES: dict[str, Callable[[Path], Store]] = {
+    "database": lambda folder: Database(folder / "notes.db", ["CREATE TABLE notes (text TEXT)"]),
+    "owned": lambda folder: OwnedDatabase(folder / "notes.db", ["CREATE TABLE notes (text TEXT)"]),
+    "engrams": EngramStore,
+    "journal": lambda folder: JournalStore(folder / "journal.db"),
+}
+
+
+@pytest.fixture(params=STORES)
+def make_store(request: pytest.FixtureRequest) -> Callable[[Path], Store]:
+    """Makes a store of one kind in a folder."""
+    return STORES[request.param]
+
+
+@pytest.fixture(params=["new", "known"])
+def folder(request: pytest.FixtureRequest, small_disk: Any, make_store: Callable[[Path], Store]) -> Path:
+    """On the small disk, with a store in it or without."""
+    path: Path = small_disk.folder / "data"
+    path.mkdir()
+    if request.param == "known":
+        asyncio.run(_make(make_store(path)))
+    return path
+
+
+async def _make(store: Store) -> None:
+    async with store:
+        pass
+
+
+async def test_opening_waits_for_room_and_says_so(
+    small_disk: Any, folder: Path, make_store: Callable[[Path], Store], caplog: pytest.LogCaptureFixture, until: Until
+) -> None:
+    small_disk.fill()
+    store = make_store(folder)
+    opening = asyncio.create_task(store.__aenter__())
+    await until(lambda: opening.done() or ("opening waits: " in caplog.text and "the disk is full" in caplog.text))
+    assert not opening.done(), opening
+    small_disk.free()
+    await asyncio.wait_for(opening, 10)
+    await store.__aexit__(None, None, None)
+
+
+async def test_opening_waits_until_the_file_can_be_written_and_says_so(
+    small_disk: Any, folder: Path, make_store: Callable[[Path], Store], caplog: pytest.LogCaptureFixture, until: Until
+) -> None:
+    store = make_store(folder)
+    with small_disk.read_only():
+        opening = asyncio.create_task(store.__aenter__())
+        await until(lambda: opening.done() or "opening waits: " in caplog.text)
+        assert not opening.done(), opening
+        assert "the file system is read-only" in caplog.text
+    await asyncio.wait_for(opening, 10)
+    await store.__aexit__(None, None, None)

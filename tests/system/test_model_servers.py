@@ -22,7 +22,7 @@ LLAMA_SERVER = f"""#!{sys.executable}
 import asyncio, socket, sys
 from starlette.responses import JSONResponse
 from local.models.stand_in import server
-from local.models.stand_in.settings import StandInSettings
+from local.models.stand_in.stand_in import StandInSettings
 
 make = server.create_app
 

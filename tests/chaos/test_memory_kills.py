@@ -14,7 +14,7 @@ from chaos_harness.remembered import remembered
 
 from local.protocol.memory_messages import MemoryResult, RecalledEngram
 from local.protocol.messages import ErrorInfo
-from local.runtime.child_monitor import MOST_EARLY_DEATHS
+from local.runtime.restart_policy import MOST_EARLY_DEATHS
 
 KILLS, ANSWERS = 6, 200
 

@@ -25,7 +25,7 @@ from local.bus.bus import Bus
 from local.errors import RequestTimeout
 from local.protocol.envelope import Trace, new_id
 from local.protocol.memory_messages import MemoryRequest, MemoryResult
-from local.runtime.child_monitor import EARLY_SECONDS
+from local.runtime.restart_policy import EARLY_SECONDS
 
 PUBLISHERS, SEARCHERS = 4, 2
 SEARCH_SECONDS = 3.0

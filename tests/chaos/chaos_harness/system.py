@@ -19,7 +19,7 @@ import psutil
 from chaos_harness.sightings import Sighting, Sightings
 from local.apps.temporary_system import TemporarySystem, write_settings
 from local.failpoints import NAMES, SIGNALS, VARIABLE
-from local.runtime.child_monitor import EARLY_SECONDS
+from local.runtime.restart_policy import EARLY_SECONDS
 
 HANG_SECONDS = 1.0
 START_SECONDS = 0.5  # at most, from a fork to being ready

@@ -17,8 +17,7 @@ from local import failpoints
 from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.announcer import Announcer
 from local.apps.backend import Backend, choose_backend
-from local.apps.bus_port import require_free
-from local.apps.listener import listen, require_token
+from local.apps.listener import listen, require_free, require_token
 from local.apps.overrides import GENERATOR, overrides_for, with_second_respondent
 from local.apps.participant import ParticipantSpec, open_bus
 from local.apps.run_directory import Facts, RunDirectory

@@ -8,8 +8,7 @@ from typing import Literal
 
 import pytest
 
-from local.agents.answering.known_facts import RETRY_SECONDS, KnownFacts
-from local.agents.answering.prompt_builder import FACTS_HEADING, TOOLS_HEADING, compose
+from local.agents.answering.prompt_builder import FACTS_HEADING, RETRY_SECONDS, TOOLS_HEADING, KnownFacts, compose
 from local.protocol.memory_messages import OWNER, UserFacts
 from local.protocol.messages import ParticipantStatus
 from local.runtime.presence import SILENT_SECONDS

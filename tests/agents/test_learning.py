@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import known_facts
+from local.agents.answering import prompt_builder
 from local.agents.answering.prompt_builder import FACTS_HEADING
 from local.agents.generator import CONSUMER
 from local.protocol.envelope import Envelope, Trace
@@ -78,7 +78,7 @@ def listed(messages: list[dict[str, Any]]) -> list[str]:
 @pytest.fixture
 def serve(stage: Any, until: Until, monkeypatch: pytest.MonkeyPatch) -> Callable[[Memory], Awaitable[Any]]:
     """A generator that has heard that this memory lives, and is patient with it."""
-    monkeypatch.setattr(known_facts, "ANSWER_SECONDS", 10.0)
+    monkeypatch.setattr(prompt_builder, "ANSWER_SECONDS", 10.0)
 
     async def serve(memory: Memory) -> Any:
         served = await stage.generator()
@@ -124,7 +124,7 @@ async def test_a_conversation_that_a_caller_brings_along_gets_none(serve: Any, m
 async def test_a_memory_that_does_not_say_delays_one_turn_by_a_moment_and_fails_none(
     serve: Any, memory: Memory, ask: Ask, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr(known_facts, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(prompt_builder, "ANSWER_SECONDS", 0.1)
     if way == "silent":
         memory.may_answer.clear()
     memory.fails = True

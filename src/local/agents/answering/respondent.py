@@ -15,9 +15,8 @@ from typing import Any, ClassVar, Self
 from local.agents.answering.call_rules import SideEffectPolicy
 from local.agents.answering.context.prompt_fitter import PromptFitter
 from local.agents.answering.generator_config import DEFAULT_PROMPT, GeneratorConfig
-from local.agents.answering.known_facts import KnownFacts, ask_memory
 from local.agents.answering.outcomes import Outcomes, trace_of
-from local.agents.answering.prompt_builder import SHARE, AttachedFiles, PromptBuilder
+from local.agents.answering.prompt_builder import SHARE, AttachedFiles, KnownFacts, PromptBuilder, ask_memory
 from local.agents.answering.speculations import Speculations
 from local.agents.answering.steps import parse_step
 from local.agents.answering.tool_registry import ToolRegistry

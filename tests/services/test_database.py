@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StoreFailed
+from local.errors import StoreFailed, StoreGone, StoreReplaced
 from local.services.database import Database
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
@@ -33,6 +33,15 @@ def damage_every_page_after_the_schema(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[8192:] = b"\xff" * len(content[8192:])
     path.write_bytes(content)
+
+
+def move(path: Path, name: str) -> None:
+    path.rename(path.with_name(name))
+
+
+def replace(path: Path) -> None:
+    move(path, "old.db")
+    path.write_bytes(b"")
 
 
 @pytest.fixture
@@ -297,3 +306,24 @@ async def test_what_raises_is_told_early_too_and_is_not_owed(path: Path) -> None
         with pytest.raises(StoreFailed, match="UNIQUE"):
             await database.run_early(insert("one"))
         assert await database.run(all_notes) == ["one"]
+
+
+async def test_a_file_that_was_moved_away_takes_nothing_until_it_is_back(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        await database.run(insert("one"))
+        move(path.parent, "elsewhere")
+        with pytest.raises(StoreGone, match=r"notes\.db is gone"):
+            await database.run(insert("two"))
+        with pytest.raises(StoreGone):
+            await database.run_early(insert("three"))
+        move(path.parent.with_name("elsewhere"), path.parent.name)
+        assert await database.run(all_notes) == ["one"]
+        await database.run(insert("four"))
+
+
+async def test_a_file_that_was_replaced_is_left_to_whoever_opens_it_next(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        await database.run(insert("one"))
+        replace(path)
+        with pytest.raises(StoreReplaced, match="was replaced"):
+            await database.run(insert("two"))

@@ -22,9 +22,15 @@ class Announcer:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._wake = asyncio.Event()
+        self._problem = ""
 
     def changed(self, child: ChildState) -> None:
         """A child's state has changed."""
+        self._wake.set()
+
+    def tell_problem(self, problem: str) -> None:
+        """Something is wrong with the system as a whole; empty when it is not any more."""
+        self._problem = problem
         self._wake.set()
 
     async def run(self, supervisor: Supervisor) -> None:
@@ -33,7 +39,7 @@ class Announcer:
         self._bus.on_newcomer.append(self._wake.set)
         while True:
             self._wake.clear()
-            self._bus.post(_status(supervisor, self._bus))
+            self._bus.post(_status(supervisor, self._bus, self._problem))
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), BEAT_SECONDS)
 
@@ -55,7 +61,7 @@ def _detail(child: ChildState) -> str:
     return f"{child.detail}; next try in {max(0.0, seconds):.0f} s"
 
 
-def _status(supervisor: Supervisor, bus: Bus) -> ParticipantStatus:
+def _status(supervisor: Supervisor, bus: Bus, problem: str) -> ParticipantStatus:
     return ParticipantStatus(
         name="supervisor",
         kind="supervisor",
@@ -73,5 +79,6 @@ def _status(supervisor: Supervisor, bus: Bus) -> ParticipantStatus:
             )
             for child in supervisor.children
         ),
+        details={"problem": problem} if problem else {},
         last_seq=bus.last_seq,
     )

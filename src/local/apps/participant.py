@@ -21,7 +21,7 @@ from local.bus.reject_log import FILE_NAME as REJECTED
 from local.bus.reject_log import RejectLog
 from local.bus.transport import open_transport
 from local.config import environment, load
-from local.errors import ConfigError
+from local.errors import ConfigError, StoreGone
 from local.journal.client.journal_client import JournalClient
 from local.runtime.participant import Participant, Resources
 from local.runtime.participant_runner import ParticipantRunner
@@ -45,6 +45,8 @@ class ParticipantSpec:
 
 def run(lifeline: Lifeline, part: ParticipantSpec) -> None:
     """The supervisor's child: serve until SIGTERM."""
+    if not part.resources.data_dir.is_dir():
+        raise StoreGone(part.resources.data_dir)
     asyncio.run(_run(lifeline, part))
 
 

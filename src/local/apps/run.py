@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from local import failpoints
 from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.announcer import Announcer
 from local.apps.backend import Backend, choose_backend
+from local.apps.data_dir_lock import DataDirLock
+from local.apps.data_dir_watch import DataDirWatch
 from local.apps.listener import listen, require_free, require_token
 from local.apps.overrides import GENERATOR, overrides_for, with_second_respondent
 from local.apps.participant import ParticipantSpec, open_bus
@@ -36,6 +39,7 @@ log = logging.getLogger(__name__)
 
 API = "local.apps.api.participant:ApiParticipant"
 JOURNAL = "local.journal.server.journal:Journal"
+PARTICIPANT = "participant"
 EXIT_CONFIG = 2
 SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, and says why
 MISCONFIGURED = f"exit status {EXIT_CONFIG}"
@@ -92,7 +96,7 @@ def run(flags: Flags) -> int:
     models = load_models(layers, flags.models)
     directory = RunDirectory(data_dir(flags.data_dir))
     directory.make_data_dir()
-    with directory.lock():
+    with directory.lock() as lock:
         bus = directory.bus_address(system)
         require_free(bus)
         listener = _listen(system) if flags.api or not flags.headless else None
@@ -107,7 +111,7 @@ def run(flags: Flags) -> int:
             listener=listener,
             chat=load("generator", GeneratorConfig, layers, shared),
         )
-        return asyncio.run(_supervise(plan, directory))
+        return asyncio.run(_supervise(plan, directory, lock))
 
 
 def _listen(system: SystemConfig) -> socket.socket:
@@ -116,7 +120,7 @@ def _listen(system: SystemConfig) -> socket.socket:
     return listener
 
 
-async def _supervise(plan: SystemPlan, directory: RunDirectory) -> int:
+async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLock) -> int:
     stop = asyncio.Event()
     _when_asked_to_stop(stop.set)
     async with open_bus("supervisor", plan.bus, plan.data_dir) as bus, asyncio.TaskGroup() as tasks:
@@ -132,13 +136,22 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory) -> int:
                     return EXIT_CONFIG
                 directory.tell(_facts(plan))
                 _greet(plan)
+                watch = DataDirWatch(lock, announcer.tell_problem, partial(_restart_participants, supervisor), stop.set)
+                watching = tasks.create_task(watch.run(), name="data directory")
                 await _until_asked_to_stop(stop, supervisor)
+                watching.cancel()
         except StartFailed as error:  # caught here, because it would leave the task group as an exception group
             log.error("%s", error)
             return EXIT_CONFIG
         finally:
             telling.cancel()
     return 0
+
+
+async def _restart_participants(supervisor: Supervisor) -> None:
+    """Have those that keep something open what is in the data directory now."""
+    names = [child.name for child in supervisor.children if child.kind == PARTICIPANT and child.name != "api"]
+    await asyncio.gather(*(supervisor.restart(name) for name in names))
 
 
 async def _until_asked_to_stop(stop: asyncio.Event, supervisor: Supervisor) -> None:
@@ -209,7 +222,7 @@ def _participant(plan: SystemPlan, name: str, target: str) -> ChildSpec:
     outlives = target == JOURNAL  # what the others still have to say at their end is to be on record
     return ChildSpec(
         name,
-        "participant",  # it says itself of which kind it is
+        PARTICIPANT,  # it says itself of which kind it is
         "local.apps.participant:run",
         (part,),
         log_level=flags.log_level,

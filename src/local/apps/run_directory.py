@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -11,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
+from local.apps.data_dir_lock import DataDirLock, unusable
 from local.bus.address import BusAddress
 from local.bus.proxy import load_or_make_keys
 from local.config import SystemConfig
-from local.errors import AlreadyRunning, ConfigError, LocalError
+from local.errors import ConfigError, LocalError
 
 
 class NotRunning(LocalError):
@@ -59,21 +59,11 @@ class RunDirectory:
                 raise ConfigError(f"{directory} is not private to this user; remove it and start again")
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Be the only system on this data directory. Raises `AlreadyRunning`, `ConfigError`.
-
-        The lock lies beside the data: what is in the temporary folder may be cleaned away, or be elsewhere for others.
-        """
-        with self._lock_file() as file:
+    def lock(self) -> Iterator[DataDirLock]:
+        """Be the only system on this data directory. Raises `AlreadyRunning`, `ConfigError`."""
+        with DataDirLock(self.data_dir) as lock:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise AlreadyRunning(self._who_runs(file.read())) from None
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
-            try:
-                yield
+                yield lock
             finally:
                 self._facts_file.unlink(missing_ok=True)
 
@@ -82,7 +72,7 @@ class RunDirectory:
         try:
             self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise self._unusable(error) from None
+            raise unusable(self.data_dir, error) from None
 
     def bus_address(self, system: SystemConfig) -> BusAddress:
         """Where the bus of this system is, keys included."""
@@ -115,19 +105,3 @@ class RunDirectory:
     @property
     def _facts_file(self) -> Path:
         return self.path / "facts.json"
-
-    def _lock_file(self) -> TextIO:
-        try:
-            file = (self.data_dir / "lock").open("a+")
-        except OSError as error:
-            raise self._unusable(error) from None
-        file.seek(0)
-        return file
-
-    def _unusable(self, error: OSError) -> ConfigError:
-        what = f"{self.data_dir} cannot hold the data: {error.strerror}"
-        return ConfigError(f"{what}; give another folder with --data-dir or LOCAL2_DATA_DIR")
-
-    def _who_runs(self, pid: str) -> str:
-        who = f"process {pid}" if pid else "another process that is still starting"
-        return f"a system runs on {self.data_dir} already ({who}); stop it, or give another --data-dir"

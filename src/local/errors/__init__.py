@@ -10,6 +10,7 @@ from local.errors.bus import BusClosed as BusClosed
 from local.errors.bus import BusNotReady as BusNotReady
 from local.errors.bus import FrameTooLarge as FrameTooLarge
 from local.errors.bus import JournalFull as JournalFull
+from local.errors.bus import JournalGone as JournalGone
 from local.errors.bus import MalformedFrame as MalformedFrame
 from local.errors.bus import NoJournal as NoJournal
 from local.errors.bus import NotConfirmed as NotConfirmed
@@ -38,8 +39,10 @@ from local.errors.stores import StoreDamaged as StoreDamaged
 from local.errors.stores import StoreFailed as StoreFailed
 from local.errors.stores import StoreFenced as StoreFenced
 from local.errors.stores import StoreFull as StoreFull
+from local.errors.stores import StoreGone as StoreGone
 from local.errors.stores import StoreLocked as StoreLocked
 from local.errors.stores import StoreReadOnly as StoreReadOnly
+from local.errors.stores import StoreReplaced as StoreReplaced
 from local.errors.stores import StoreUnwritable as StoreUnwritable
 from local.errors.stores import UntrustedFact as UntrustedFact
 from local.errors.tools import FetchRefused as FetchRefused

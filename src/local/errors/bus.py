@@ -109,3 +109,9 @@ class JournalFull(LocalError):
     """The disk has no room for new work; what was accepted before goes on when there is space."""
 
     kind = "journal_full"
+
+
+class JournalGone(JournalFull):
+    """The journal's file was taken away while the system runs: new work is refused until it is back."""
+
+    kind = "journal_gone"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from local.errors.base import LocalError
 
 
@@ -27,6 +29,19 @@ class StoreReadOnly(StoreUnwritable):
     kind = "store_read_only"
 
 
+class StoreGone(StoreUnwritable):
+    """The file that is open has lost its name: whatever was written to it would be lost."""
+
+    kind = "store_gone"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} is gone: it was removed or moved away while the system runs; nothing can be kept until it is back,"
+            " or the system is started anew"
+        )
+        self.path = path
+
+
 class StoreLocked(StoreFailed):
     """Another process is in the middle of a commit, perhaps frozen there."""
 
@@ -37,6 +52,14 @@ class StoreFenced(LocalError):
     """A newer process has taken over the store; this one must not act on it any more."""
 
     kind = "fenced"
+
+
+class StoreReplaced(StoreFenced):
+    """Another file lies where the one was that this process has open; its successor is to open that one."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} was replaced by another file while this process had it open")
+        self.path = path
 
 
 class StoreDamaged(StoreFailed):

@@ -83,8 +83,8 @@ class ParticipantRunner:
                     task.cancel()
                 self._bus.post(self._status())  # with the last numbers, so that a loss at the very end shows
 
-    def _replaced(self) -> None:
-        log.error("another process has taken the place of this one, which ends")
+    def _replaced(self, why: str = "another process has taken the place of this one") -> None:
+        log.error("%s: this process ends", why)
         self._stop.set()
 
     def _make_subscriptions(self) -> None:
@@ -130,9 +130,9 @@ class ParticipantRunner:
         except MalformedFrame as error:
             self._bus.reject(str(error), envelope.payload)
             subscription.done(envelope)
-        except StoreFenced:
+        except StoreFenced as error:
             subscription.not_done(envelope)
-            self._replaced()
+            self._replaced(str(error))
         except NOT_NOW as error:
             self._counters["put_off"] += 1
             log.log(logging.DEBUG if isinstance(error, HandedBack) else logging.WARNING, "put off: %s", error)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import queue
 import sqlite3
 import threading
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
-from local.errors import StoreFailed, StoreFenced
+from local.errors import StoreFailed, StoreFenced, StoreGone, StoreReplaced
 from local.services.sqlite_file import PASSING, UNWRITABLE_SECONDS, OpeningLog, migrate, store_failure
 
 log = logging.getLogger(__name__)
@@ -42,8 +43,9 @@ class Database:
 
     Every job runs in the owning thread, inside a transaction that is on the disk (`synchronous=FULL`) when its awaiter
     goes on. A job that raises leaves no trace and disturbs no other. Raises `StoreFailed` for what SQLite reports,
-    `StoreUnwritable` where that passes. `committed(connection)` is called in the owning thread after each commit and
-    before its awaiters go on; what it raises of `sqlite3.Error`, `OSError` and `StoreFailed` they get.
+    `StoreUnwritable` where that passes, `StoreReplaced` where another file has taken its name. `committed(connection)`
+    is called in the owning thread after each commit and before its awaiters go on; what it raises of `sqlite3.Error`,
+    `OSError` and `StoreFailed` they get.
 
     While nothing can be written opening waits and logs it: the disk is full or read-only, or another process is in the
     middle of a commit. One that is frozen there holds the file until it is continued or killed.
@@ -163,6 +165,7 @@ class Database:
         connection = sqlite3.connect(self._path, isolation_level=None, timeout=LOCKED_SECONDS)
         try:
             self._prepare(connection)
+            self._opened_file = self._path.stat()
         except BaseException:
             connection.close()
             raise
@@ -179,6 +182,7 @@ class Database:
     def _commit(self, connection: sqlite3.Connection, group: Sequence[_Job[Any]]) -> None:
         outcomes: list[tuple[_Job[Any], Any, Exception | None]] = []
         try:
+            self._check_name()
             connection.execute("BEGIN IMMEDIATE")
             self._owed = [job for job in self._owed if self._attempt(connection, job)[1] is None]
             for job in group:
@@ -190,13 +194,21 @@ class Database:
             connection.execute("COMMIT")
             self._owed = []
             self._committed(connection)
-        except (sqlite3.Error, OSError, StoreFailed) as error:
+        except (sqlite3.Error, OSError, StoreFailed, StoreFenced) as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            failure = error if isinstance(error, StoreFailed) else store_failure(self._path, error)
+            failure = error if isinstance(error, StoreFailed | StoreFenced) else store_failure(self._path, error)
             outcomes = [(job, None, failure) for job in group]
         for job, value, failed in outcomes:
             self._tell(job.future, value, failed)
+
+    def _check_name(self) -> None:
+        try:
+            found = self._path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise StoreGone(self._path) from None
+        if not os.path.samestat(found, self._opened_file):
+            raise StoreReplaced(self._path)
 
     def _attempt(self, connection: sqlite3.Connection, job: _Job[Any]) -> tuple[Any, Exception | None]:
         connection.execute("SAVEPOINT job")

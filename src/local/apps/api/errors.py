@@ -46,6 +46,8 @@ STATUS: Mapping[str, int] = {
     "publish_timeout": 503,
     "bus_not_ready": 503,
     "bus_closed": 503,
+    "journal_gone": 503,
+    "store_gone": 503,
     "journal_full": 507,
 }
 

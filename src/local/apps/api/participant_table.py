@@ -33,6 +33,7 @@ class ParticipantTable:
         self._beats: dict[int, _Beat] = {}  # by process; the supervisor may know it by another name
         self._kinds: dict[str, str] = {}  # by the supervisor's name, as the child itself has said
         self._model: str | None = None
+        self._problem = ""
 
     def heard(self, status: ParticipantStatus, now: float) -> None:
         """Somebody says how they are."""
@@ -41,6 +42,7 @@ class ParticipantTable:
             leaving = status.state == "stopping"
             self._children, self._supervisor_heard_at = status.children, None if leaving else now
             self._supervised_since = now if self._supervised_since is None else self._supervised_since
+            self._problem = status.details.get("problem", "")
         elif status.state == "stopping":
             self._beats.pop(status.pid, None)
         else:
@@ -58,12 +60,19 @@ class ParticipantTable:
         """The model that answers, as the generator last said."""
         return self._model
 
+    @property
+    def problem(self) -> str:
+        """What the supervisor last said is wrong with the system as a whole; empty if nothing is."""
+        return self._problem
+
     def health(self, now: float) -> Health:
         """`ok` if every child of the supervisor is ready and none tells of a problem, `starting` while none of them has
         failed yet."""
         if self._supervisor_heard_at is None:
             return "starting"
         if now - self._supervisor_heard_at > SILENT_SECONDS:
+            return "degraded"
+        if self._problem:
             return "degraded"
         others = [child for child in self._children if child.state != "ready"]
         if any(child.state != "starting" or child.restarts for child in others):

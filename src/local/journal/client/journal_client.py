@@ -15,7 +15,7 @@ from local import failpoints
 from local.backoff import Backoff
 from local.bus.durability import Carrier, Consumer, Delivered
 from local.bus.retry_table import TICK_SECONDS, Retry, RetryTable
-from local.errors import BusClosed, JournalFull, NotConfirmed
+from local.errors import BusClosed, JournalFull, JournalGone, NotConfirmed, StoreGone
 from local.journal.client.journal_consumer import JournalConsumer, JournalConsumers
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import ConsumerClaim, JournalConfirmed, JournalOpened
@@ -110,14 +110,15 @@ class JournalClient:
             self._retries.close(partial(BusClosed, "the bus was closed"))
 
     def _hear(self, envelope: Envelope) -> None:
-        """The journal has told what is on disk, and what it has no room for."""
+        """The journal has told what is on disk, and what it refuses to take."""
         confirmed = JournalConfirmed.decode(envelope.payload)
         for envelope_id in confirmed.ids:
             self._retries.answered(envelope_id, None)
             self._recorded.confirmed(envelope_id)
         for envelope_id in confirmed.refused:
             reason = confirmed.error.message if confirmed.error else "the disk is full"
-            self._retries.refused(envelope_id, JournalFull(reason))
+            is_gone = confirmed.error is not None and confirmed.error.kind == StoreGone.kind
+            self._retries.refused(envelope_id, JournalGone(reason) if is_gone else JournalFull(reason))
         if self._flushed is not None and not len(self._recorded) and not self._flushed.done():
             self._flushed.set_result(None)
 

@@ -11,7 +11,15 @@ from contextlib import suppress
 
 from local import failpoints
 from local.bus.bus import Bus
-from local.errors import FrameTooLarge, PublishTimeout, StoreFailed, StoreUnwritable, UnknownConsumer, UnsendableMessage
+from local.errors import (
+    FrameTooLarge,
+    PublishTimeout,
+    StoreFailed,
+    StoreGone,
+    StoreUnwritable,
+    UnknownConsumer,
+    UnsendableMessage,
+)
 from local.journal.core.delivery_core import MAX_BATCH, Batch, CommitQueue, Confirm, Decision, DeliveryCore
 from local.journal.core.durable_consumer import DeadLetter, Deliver, Died, Fenced, Serving, Settled
 from local.journal.server.deliveries import JournalAdmission, JournalDeliveries
@@ -59,7 +67,12 @@ class JournalWriter:
         self._news, self._urgent = asyncio.Event(), asyncio.Event()
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self._counters: Counter[str] = Counter()
-        self.problem = ""
+        self._trouble: StoreUnwritable | None = None
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can be written; empty while it can."""
+        return "" if self._trouble is None else str(self._trouble)
 
     def figures(self) -> dict[str, int]:
         """How much was committed, in how many commits, and what each consumer has before it."""
@@ -166,7 +179,7 @@ class JournalWriter:
         if self._queue:
             self._wake()
         letters = [await self._letter_for(dead) for dead in batch.dead_letters]
-        if not batch:
+        if not batch and not isinstance(self._trouble, StoreGone):
             return  # and if nothing could be written, nothing shows yet that it can
         failpoints.reach("journal.received")
         envelopes = [*batch.envelopes, *letters]
@@ -180,7 +193,7 @@ class JournalWriter:
             self._cannot_write(batch, error)
             return
         failpoints.reach("journal.committed")
-        self.problem = ""
+        self._trouble = None
         self._counters["committed"] += sum(place.is_new for place in appended)
         self._counters["commits"] += 1
         numbers = [place.number for place in appended]
@@ -207,9 +220,9 @@ class JournalWriter:
 
     def _cannot_write(self, batch: Batch, error: StoreUnwritable) -> None:
         """Refuse new work; whatever else there is comes again."""
-        if not self.problem:
+        if self._trouble is None:
             log.error("%s: new queries are refused", error)
-        self.problem = str(error)
+        self._trouble = error
         info = ErrorInfo(kind=error.kind, message=str(error))
         for envelope in batch.envelopes:
             if envelope.subject in NEW_WORK:

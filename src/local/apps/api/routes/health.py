@@ -20,6 +20,7 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
         status = participants.health(now)
         body = {
             "status": status,
+            "problem": participants.problem or None,
             "model": participants.model,
             "backend": context.backend,
             "stand_in": context.backend == "stand_in",

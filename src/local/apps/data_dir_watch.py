@@ -1,0 +1,59 @@
+"""Notices that the data directory is taken away, or another one put in its place, while the system runs on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from local.apps.data_dir_lock import DataDirLock
+from local.errors import AlreadyRunning, LocalError
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+
+
+class DataDirWatch:
+    """`tell(problem)` is for `/health`, empty when all is well again. `renewed()` is called when the directory is
+    another one than before; `stop()` when another system runs on it."""
+
+    def __init__(
+        self,
+        lock: DataDirLock,
+        tell: Callable[[str], object],
+        renewed: Callable[[], Awaitable[object]],
+        stop: Callable[[], object],
+    ) -> None:
+        self._lock, self._tell, self._renewed, self._stop = lock, tell, renewed, stop
+        self._problem = ""
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if self._lock.is_lost():
+                await self._take_again()
+            elif self._problem:
+                self._report("")
+                log.warning("the data directory is back")
+
+    async def _take_again(self) -> None:
+        try:
+            self._lock.take_again()
+        except AlreadyRunning as error:
+            self._report(f"the data directory was taken away while this system runs, which ends: {error}")
+            self._stop()
+        except LocalError as error:
+            self._report(str(error))
+        else:
+            log.warning("the data directory or its lock was replaced while the system runs: it goes on with what is")
+            self._report("")
+            await self._renewed()
+
+    def _report(self, problem: str) -> None:
+        if problem != self._problem:
+            self._problem = problem
+            if problem:
+                log.error("%s", problem)
+            self._tell(problem)

@@ -1,0 +1,98 @@
+"""One system for each data directory, whatever is done to the directory meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from local.apps import data_dir_watch
+from local.apps.data_dir_lock import DataDirLock
+from local.apps.data_dir_watch import DataDirWatch
+from local.errors import AlreadyRunning, StoreGone
+
+
+class Heard:
+    """What a watch has said."""
+
+    def __init__(self, lock: DataDirLock) -> None:
+        self.problems: asyncio.Queue[str] = asyncio.Queue()
+        self.was_renewed, self.is_to_stop = asyncio.Event(), asyncio.Event()
+        self.watch = DataDirWatch(lock, self.problems.put_nowait, self._renewed, self.is_to_stop.set)
+
+    async def _renewed(self) -> None:
+        self.was_renewed.set()
+
+
+def move(path: Path, name: str) -> None:
+    path.rename(path.with_name(name))
+
+
+def replace(directory: Path) -> None:
+    move(directory, "elsewhere")
+    directory.mkdir()
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(data_dir_watch, "LOOK_SECONDS", 0.01)
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data"
+
+
+def test_a_lock_whose_file_was_removed_is_lost_and_taken_again(data_dir: Path) -> None:
+    with DataDirLock(data_dir) as lock:
+        assert not lock.is_lost()
+        (data_dir / "lock").unlink()
+        assert lock.is_lost()
+        lock.take_again()
+        assert not lock.is_lost()
+        with pytest.raises(AlreadyRunning), DataDirLock(data_dir):
+            pass
+
+
+def test_a_lock_is_not_taken_again_where_there_is_no_directory_or_another_system(data_dir: Path) -> None:
+    with DataDirLock(data_dir) as lock:
+        shutil.rmtree(data_dir)
+        with pytest.raises(StoreGone, match="is gone"):
+            lock.take_again()
+        assert not data_dir.exists()
+        data_dir.mkdir()
+        with DataDirLock(data_dir), pytest.raises(AlreadyRunning):
+            lock.take_again()
+
+
+async def test_a_directory_that_was_moved_away_is_a_problem_until_it_is_back(data_dir: Path) -> None:
+    with DataDirLock(data_dir) as lock:
+        heard = Heard(lock)
+        watching = asyncio.create_task(heard.watch.run())
+        move(data_dir, "elsewhere")
+        assert "is gone" in await heard.problems.get()
+        move(data_dir.with_name("elsewhere"), data_dir.name)
+        assert await heard.problems.get() == ""
+        assert not heard.was_renewed.is_set()
+        watching.cancel()
+
+
+async def test_a_directory_in_the_place_of_the_one_before_is_used_from_then_on(data_dir: Path) -> None:
+    with DataDirLock(data_dir) as lock:
+        heard = Heard(lock)
+        watching = asyncio.create_task(heard.watch.run())
+        replace(data_dir)
+        await heard.was_renewed.wait()
+        with pytest.raises(AlreadyRunning), DataDirLock(data_dir):
+            pass
+        watching.cancel()
+
+
+async def test_where_another_system_got_in_the_first_one_says_so_and_ends(data_dir: Path) -> None:
+    with DataDirLock(data_dir) as lock:
+        (data_dir / "lock").unlink()
+        with DataDirLock(data_dir):
+            heard = Heard(lock)
+            watching = asyncio.create_task(heard.watch.run())
+            await heard.is_to_stop.wait()
+            assert "which ends: a system runs on" in await heard.problems.get()
+            watching.cancel()

@@ -7,7 +7,7 @@ import pytest
 from simulated.consumer import Memory, Observer
 from simulated.conversation import Outcome, StoredTurn
 from simulated.door import Api
-from simulated.generator import Generator
+from simulated.generator import Ahead, Generator
 from simulated.journal import Journal
 from simulated.schedule import Schedule
 from simulated.tool import Ledger, Tool, result_of
@@ -137,6 +137,17 @@ class GoesOnAfterACancellation(Generator):
         super().act_on_cancel(number, query_id)
 
 
+class TellsWhatIsNotOnRecord(Generator):
+    def hold(self, ahead: Ahead) -> None:
+        self.tell(ahead.query_id)
+
+
+class TakesWhatWasComputedFromAnotherPast(Generator):
+    def take(self, stored: StoredTurn) -> Ahead | None:
+        ahead = self.ahead.get(stored.session_id)
+        return ahead if ahead is not None and ahead.query_id == stored.query_id and not stored.steps else None
+
+
 class BuriesTheDead(Generator):
     def receive(self, number: int, envelope: Envelope) -> None:
         if envelope.subject == "bus.dead":
@@ -197,6 +208,8 @@ class RemembersTwice(Observer):
         (LetsOthersOvertakeWhatItCannotStore, "a session is in order"),
         (LetsOthersOvertakeWhatIsPutOff, "a session is in order"),
         (GoesOnAfterACancellation, "all copies of an outcome are equal"),
+        (TellsWhatIsNotOnRecord, "nothing is heard of what is not on record"),
+        (TakesWhatWasComputedFromAnotherPast, "a session is in order"),
         (BuriesTheDead, "it does not end"),
         (HasAForgetfulLedger, "nothing has an effect twice"),
         (RepeatsWhatWasInterrupted, "nothing has an effect twice"),

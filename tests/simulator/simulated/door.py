@@ -22,6 +22,9 @@ class Clients:
     accepted: set[str] = field(default_factory=set)
     outcomes: defaultdict[str, set[tuple[str, bytes]]] = field(default_factory=lambda: defaultdict(set))  # by query
     transitions: dict[str, set[int]] = field(default_factory=dict)  # by instance: what was published as recorded
+    too_early: list[str] = field(
+        default_factory=list
+    )  # queries of which something was heard before they were on record
     gaps: Counter[str] = field(default_factory=Counter)  # by instance: what was reported as dropped
 
 
@@ -61,7 +64,11 @@ class Api(Publisher):
             self.later(self.random.random() ** 2 * 0.5, self.ask, session_id)
 
     def on_heard(self, envelope: Envelope) -> None:
-        """How a query ended, live or from the record."""
+        """How a query ended, live or from the record; or what the model says of it, of which nothing is kept."""
+        if envelope.subject == "generation.token":
+            if envelope.correlation_id not in self.world.disks["journal"].numbers:
+                self.disk.too_early.append(envelope.correlation_id)
+            return
         self.disk.outcomes[envelope.correlation_id].add((envelope.subject, envelope.payload))
 
     def record(self) -> None:

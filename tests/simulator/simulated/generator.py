@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass, field
 
+from simulated import model
 from simulated.consumer import Consumer
 from simulated.conversation import Conversation, Outcome, StoredTurn, outcome_of
 from simulated.turn_run import TurnRun
 
 from local.agents.answering.waiting_line import WaitingLine
+from local.models.chat import Delta, Json
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import JournalDetach
 from local.protocol.messages import ResponseGeneration, ToolResult
 
 CANCELS = "generator_cancels"  # a consumer of its own: a cancellation does not wait behind the query it is for
 RETRY_SECONDS = 1.0
+SILENCE_SECONDS = 3.0
+
+
+@dataclass
+class Ahead:
+    """A turn that is not on record: what it was computed from, and what the model said."""
+
+    query_id: str
+    history: tuple[Json, ...]
+    said: list[Delta] = field(default_factory=list)
+
+    def fits(self, stored: StoredTurn, disk: Conversation) -> bool:
+        """Whether that turn is this one, new, and of the same past."""
+        is_new = not stored.steps and stored.query_id not in disk.cancelled
+        return self.query_id == stored.query_id and is_new and self.history == disk.history(stored)
 
 
 class Generator(Consumer):
@@ -29,6 +47,7 @@ class Generator(Consumer):
         self.given: dict[str, int] = {}  # the journal's numbers, by query_id
         self.arriving: dict[str, deque[Envelope]] = {}  # what is not stored yet, by session
         self.runs: dict[str, TurnRun] = {}
+        self.ahead: dict[str, Ahead] = {}  # by session: what is computed and not on record
         self.serve(CANCELS, self.cancel)
         super().start()
         if not self.world.is_healthy and self.random.random() < 0.3:
@@ -44,6 +63,39 @@ class Generator(Consumer):
         for run in list(self.runs.values()):
             run.beat(self.world.now)
         super().beat()
+
+    def on_heard(self, envelope: Envelope) -> None:
+        """The live copy of a query: the model is asked ahead, unless something of the session is open here."""
+        query_id, session_id = envelope.correlation_id, envelope.session_id or ""
+        is_open = session_id in self.ahead or self.arriving.get(session_id) or self.line.of(session_id)
+        if self.owns_disk and not is_open and query_id not in self.disk.turns and not model.is_poison(query_id):
+            history = self.disk.history(StoredTurn(query_id, session_id))
+            ahead = self.ahead[session_id] = Ahead(query_id, history)
+            self.later(self.random.random() ** 4, self.compute, ahead)
+            self.later(SILENCE_SECONDS, self.give_up, session_id, ahead)
+
+    def compute(self, ahead: Ahead) -> None:
+        """The model has spoken; nobody hears of it."""
+        messages = [*ahead.history, {"role": "user", "content": ahead.query_id}]
+        ahead.said = model.say(messages, self.random)
+        self.hold(ahead)
+
+    def hold(self, ahead: Ahead) -> None:
+        """Until the journal has delivered the query."""
+
+    def give_up(self, session_id: str, ahead: Ahead) -> None:
+        """The journal is silent."""
+        if self.ahead.get(session_id) is ahead:
+            del self.ahead[session_id]
+
+    def take(self, stored: StoredTurn) -> Ahead | None:
+        """What was computed of a turn that may begin; whatever else there is of its session did not know of it."""
+        ahead = self.ahead.pop(stored.session_id, None)
+        return ahead if ahead is not None and ahead.fits(stored, self.disk) else None
+
+    def tell(self, query_id: str) -> None:
+        """What the model says, as it says it."""
+        self.emit(Envelope("generation.token", f"token of {query_id}", self.role, self.instance, 1, query_id, b""))
 
     def receive(self, number: int, envelope: Envelope) -> None:
         session_id = envelope.session_id or ""

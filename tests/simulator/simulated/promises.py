@@ -56,6 +56,7 @@ class Ends:
             "the observer has each answer once": self.observer_has_each_answer_once,
             "nothing is asked again that is on record": self.nothing_is_asked_again,
             "what was recorded is on record or reported as a gap": self.recorded_or_reported,
+            "nothing is heard of what is not on record": self.nothing_is_too_early,
             "poison ends": self.poison_ends,
             "poison takes nobody with it": self.innocents_survive,
         }
@@ -118,6 +119,10 @@ class Ends:
         instance = self.world.living["api"][0].instance
         sent = {f"{instance}.{seq}" for seq in self.clients.transitions[instance]}
         return len(sent - self.schedule.journal.numbers.keys()) <= self.clients.gaps[instance]
+
+    def nothing_is_too_early(self) -> bool:
+        """Whatever is computed ahead of the record."""
+        return not self.clients.too_early
 
     def poison_ends(self) -> bool:
         """Not as answered, and after a bounded number of deaths: a journal that dies may forget the last one."""

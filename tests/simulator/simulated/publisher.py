@@ -15,6 +15,8 @@ from local.protocol.envelope import Envelope, decode
 from local.protocol.message import Message
 
 LISTENERS = {  # who hears the live copy
+    "query.received": ("generator",),
+    "generation.token": ("api",),
     "query.cancel": ("tool",),
     "response.generation": ("api",),
     "query.failed": ("api",),

@@ -15,7 +15,7 @@ from local.agents.answering.turn_table import TurnState
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult
 
 if TYPE_CHECKING:
-    from simulated.generator import Generator
+    from simulated.generator import Ahead, Generator
 
 RESEND_AFTER = 0.5
 TOOL_SECONDS = 1.5
@@ -30,6 +30,7 @@ class TurnRun:
         self.turn = Turn(question, self.kept_steps())
         self.asked: dict[str, tuple[ToolRequest, float]] = {}  # by call_id: what is open, since when
         self.records: dict[str, ToolCallRecord] = {}
+        self.ahead: Ahead | None = None
         self.is_put_off = False  # to be continued by whoever is given it again
 
     @property
@@ -38,7 +39,8 @@ class TurnRun:
         return self.is_put_off or self.turn.state is TurnState.PUBLISHING
 
     def begin(self) -> None:
-        """From the first model call, or the last stored step."""
+        """From the first model call, or what was computed of it ahead, or the last stored step."""
+        self.ahead = self.generator.take(self.stored)
         self.follow(self.turn.begin())
 
     def cancel(self) -> None:
@@ -50,7 +52,8 @@ class TurnRun:
         """Do what comes next."""
         match following:
             case Next.CALL_MODEL:
-                self.generator.later(self.generator.random.random() ** 4, self.model_speaks)
+                is_ahead = self.ahead is not None and self.ahead.said
+                self.generator.later(0 if is_ahead else self.generator.random.random() ** 4, self.model_speaks)
             case Next.CALL_TOOLS:
                 self.call_tools()
             case Next.PUBLISH:
@@ -68,8 +71,10 @@ class TurnRun:
             self.disk.poisoned[self.stored.query_id] += 1
             self.generator.world.kill(self.generator)
             return
-        for delta in model.say(messages, self.generator.random):
+        ahead, self.ahead = self.ahead, None
+        for delta in (ahead and ahead.said) or model.say(messages, self.generator.random):
             self.turn.hear(delta)
+        self.generator.tell(self.stored.query_id)
         self.step_taken(self.turn.message_ended())
 
     def step_taken(self, following: Next) -> None:

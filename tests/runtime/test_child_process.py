@@ -3,7 +3,6 @@
 import asyncio
 import os
 import socket
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -15,13 +14,12 @@ from local.runtime.child_process import ChildProcess
 async def test_a_child_that_died_before_it_heard_that_it_is_to_stop_is_gone(caplog: pytest.LogCaptureFixture) -> None:
     ours, theirs = socket.socketpair()
     dying = SimpleNamespace(pid=os.getpid())
-    with ThreadPoolExecutor(1) as thread:
-        child = ChildProcess(dying, ours, thread, *[lambda: None] * 3)  # type: ignore[arg-type] - nothing else of it
-        child.ask_to_stop()
-        theirs.close()
-        async with asyncio.timeout(10):
-            await child.gone.wait()
-        child.ask_to_stop()  # without effect
+    child = ChildProcess(dying, ours, *[lambda: None] * 3)  # type: ignore[arg-type] - nothing else of it
+    child.ask_to_stop()
+    theirs.close()
+    async with asyncio.timeout(10):
+        await child.gone.wait()
+    child.ask_to_stop()  # without effect
     assert caplog.messages == []
 
 
@@ -29,9 +27,9 @@ async def test_the_last_words_of_a_child_are_kept_until_it_works() -> None:
     ours, theirs = socket.socketpair()
     ready, terminated = asyncio.Event(), asyncio.Event()
     callbacks = (ready.set, lambda: None, terminated.set)
-    with ThreadPoolExecutor(1) as thread, theirs:
+    with theirs:
         process = SimpleNamespace(pid=os.getpid())
-        child = ChildProcess(process, ours, thread, *callbacks)  # type: ignore[arg-type] - nothing else of it
+        child = ChildProcess(process, ours, *callbacks)  # type: ignore[arg-type] - nothing else of it
         lifeline = Lifeline(theirs, hang_seconds=5.0)
         lifeline.complain("waiting\nfor room")
         theirs.send(TERMINATED)

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from local.errors import ConfigError, StartFailed, UnknownParticipant
-from local.runtime import restart_policy
+from local.runtime import restart_policy, template
 from local.runtime.supervisor import ChildPhase, ChildSpec, ChildState, Supervisor
 
 TARGETS = Path(__file__).parent / "targets"
@@ -307,10 +307,10 @@ async def test_callers_wait_in_line_while_the_child_that_serves_them_is_replaced
 async def test_killing_the_template_harms_no_child_and_the_next_start_makes_a_new_one() -> None:
     async with running(spec("proxy"), spec("critic")) as supervisor:
         before = supervisor.children
-        template = process(supervisor, "critic").parent()
-        assert template is not None
-        assert template.cmdline()[0] == "local2 template"
-        template.kill()
+        old_template = process(supervisor, "critic").parent()
+        assert old_template is not None
+        assert old_template.cmdline()[0] == "local2 template"
+        old_template.kill()
         process(supervisor, "critic").kill()
         await come_back(supervisor, "critic")
 
@@ -318,10 +318,51 @@ async def test_killing_the_template_harms_no_child_and_the_next_start_makes_a_ne
         assert process(supervisor, "proxy").is_running()
         new_template = process(supervisor, "critic").parent()
         assert new_template is not None
-        assert new_template != template
+        assert new_template != old_template
 
         process(supervisor, "proxy").kill()
         assert (await come_back(supervisor, "proxy")).detail == "exit status unknown"
+
+
+async def test_a_template_that_starts_nothing_is_killed_and_made_anew(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(template, "START_SECONDS", 0.5)
+    async with running(spec("proxy"), spec("critic")) as supervisor:
+        frozen = process(supervisor, "critic").parent()
+        assert frozen is not None
+        await supervisor.stop("critic")
+        frozen.suspend()
+        await supervisor.start("critic")
+
+        assert "the template has not started critic within 0.5 s: it is killed and made anew" in caplog.text
+        assert child(supervisor, "critic").state is ChildPhase.READY
+        assert process(supervisor, "critic").parent() != frozen
+        assert process(supervisor, "proxy").is_running()
+
+
+async def test_a_template_that_does_not_see_a_child_end_is_killed_and_the_child_comes_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running(spec("critic")) as supervisor:
+        frozen, critic = process(supervisor, "critic").parent(), process(supervisor, "critic")
+        assert frozen is not None
+        frozen.suspend()
+        critic.kill()
+        assert (await come_back(supervisor, "critic")).detail == "exit status unknown"
+
+        assert f"the template has not noticed the end of process {critic.pid}: it is killed" in caplog.text
+        assert process(supervisor, "critic").parent() != frozen
+
+
+async def test_a_template_that_is_frozen_does_not_hold_up_the_end() -> None:
+    async with running(*(spec(f"tool{number}") for number in range(8))) as supervisor:
+        frozen = process(supervisor, "tool0").parent()
+        assert frozen is not None
+        frozen.suspend()
+        began = time.monotonic()
+    assert time.monotonic() - began < 12.0, "and not two seconds or more for each child"
+    assert frozen.status() == psutil.STATUS_ZOMBIE, "whoever started it has not looked yet"
 
 
 async def test_stopping_and_starting_again_by_name() -> None:

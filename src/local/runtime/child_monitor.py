@@ -221,7 +221,7 @@ class ChildMonitor:
         lived = None if self._ready_at is None else self._now() - self._ready_at
         self._watchdog.forget(self.spec.name)
         self._child = None
-        status = await child.reap()
+        status = await self._template.reap(child)
         how = self._fault or describe_end(status)
         return _Death(how, child.last_words, lived, is_hopeless=status == EXIT_CONFIG)
 

@@ -7,13 +7,12 @@ import os
 import signal
 import socket
 from collections.abc import Callable
-from concurrent.futures import Executor
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
 
 from local.runtime.child import BEAT, READY, STOP, TERMINATED, TROUBLE
 
-REAP_SECONDS = 1.0
+REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # to tell an exit status, and once more after a kill
 # What multiprocessing reports for a child whose template died before it could pass the status on.
 STATUS_LOST = 255
 SIGNAL_NAMES = {number.value: number.name for number in signal.Signals}
@@ -31,7 +30,6 @@ class ChildProcess:
         self,
         process: BaseProcess,
         sock: socket.socket,
-        thread: Executor,
         on_ready: Callable[[], None],
         on_beat: Callable[[], None],
         on_terminated: Callable[[], None],
@@ -41,7 +39,7 @@ class ChildProcess:
         self.gone = asyncio.Event()
         self.last_words = ""
         self._half_said = b""
-        self._process, self._sock, self._thread = process, sock, thread
+        self._process, self._sock = process, sock
         self._on_ready, self._on_beat, self._on_terminated = on_ready, on_beat, on_terminated
         sock.setblocking(False)
         asyncio.get_running_loop().add_reader(sock, self._listen)
@@ -63,9 +61,18 @@ class ChildProcess:
         self.send_signal(signal.SIGKILL)
         self._hang_up()
 
-    async def reap(self) -> int | None:
-        """The exit status of a child that is gone, negative for a signal; None if nobody knows it any more."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._reap)
+    def reap(self) -> int | None:
+        """The exit status of a child that is gone, negative for a signal, `STATUS_LOST` if nobody knows it any more;
+        None if the template does not say. Blocks."""
+        self._process.join(REAP_SECONDS)
+        if self._process.exitcode is None:  # alive without a lifeline
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self._process.join(KILLED_SECONDS)
+        status = self._process.exitcode
+        if status is not None:
+            self._process.close()
+        return status
 
     def _listen(self) -> None:
         while not self.gone.is_set():
@@ -101,17 +108,6 @@ class ChildProcess:
         if TERMINATED in signs:
             self._on_terminated()
 
-    def _reap(self) -> int | None:
-        self._process.join(REAP_SECONDS)
-        if self._process.exitcode is None:  # alive without a lifeline
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-            self._process.join(REAP_SECONDS)
-        status = self._process.exitcode
-        if status is not None:
-            self._process.close()
-        return None if status == STATUS_LOST else status
-
     def _hang_up(self) -> None:
         if not self.gone.is_set():
             asyncio.get_running_loop().remove_reader(self._sock)
@@ -120,7 +116,7 @@ class ChildProcess:
 
 
 def describe_end(status: int | None) -> str:
-    """An exit status as `ChildProcess.reap` gives it, in words."""
+    """An exit status as `Template.reap` gives it, in words."""
     if status is None:
         return "exit status unknown"
     if status >= 0:

@@ -2,26 +2,34 @@
 
 multiprocessing's forkserver imports what the children share once and forks each child from there; where there is no
 fork, children are spawned. The template is shared by all supervisors of a process and ends with it. Killing it harms
-no child, because a child's death is seen on its lifeline; the next start makes a new one. While it is stopped
-(SIGSTOP), nothing can be started.
+no child, because a child's death is seen on its lifeline; the next start makes a new one. One that does not answer,
+because it hangs or is stopped (SIGSTOP), is killed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import multiprocessing
+import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from types import ModuleType
 
 from local.runtime.child import ChildSpec, main
-from local.runtime.child_process import ChildProcess
+from local.runtime.child_process import STATUS_LOST, ChildProcess
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 10.0
+FIRST_START_SECONDS = 60.0  # with all that it has to import
 
 
 def prepare_template(preload: Sequence[str]) -> ForkServerContext | SpawnContext:
@@ -48,30 +56,73 @@ class Template:
         self._hang_seconds = hang_seconds
         # multiprocessing keeps books on its children without locks: one thread makes all calls into it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="template")
+        self._answered: int | None = None  # the process that has started a child already
 
     async def start(self, spec: ChildSpec, *callbacks: Callable[[], None]) -> ChildProcess:
         """Fork the child and call back on this loop for what it says, as `ChildProcess` does. Raises whatever kept it
-        from starting."""
-        ours, theirs = socket.socketpair()
+        from starting; a template that does not answer is killed, and the next one tried."""
         try:
-            process = await asyncio.get_running_loop().run_in_executor(self._thread, self._start, spec, theirs)
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        return ChildProcess(process, ours, self._thread, *callbacks)
+            return await self._start(spec, callbacks)
+        except TimeoutError as error:
+            log.error("%s: it is killed and made anew", error)
+            return await self._start(spec, callbacks)
+
+    async def reap(self, child: ChildProcess) -> int | None:
+        """The exit status of a child that is gone, negative for a signal; None if nobody knows it any more."""
+        status = await asyncio.get_running_loop().run_in_executor(self._thread, child.reap)
+        if status is None:
+            log.error("the template has not noticed the end of process %d: it is killed", child.pid)
+            _kill_template()
+        return None if status == STATUS_LOST else status
 
     def close(self) -> None:
         """Give back the thread; the template itself ends with this process."""
         self._thread.shutdown(wait=False)
 
-    def _start(self, spec: ChildSpec, theirs: socket.socket) -> BaseProcess:
+    async def _start(self, spec: ChildSpec, callbacks: Sequence[Callable[[], None]]) -> ChildProcess:
+        ours, theirs = socket.socketpair()
+        try:
+            process = await self._fork(spec, theirs)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return ChildProcess(process, ours, *callbacks)
+
+    async def _fork(self, spec: ChildSpec, theirs: socket.socket) -> BaseProcess:
+        """Raises `TimeoutError` when the template had to be killed."""
+        forking = asyncio.get_running_loop().run_in_executor(self._thread, self._start_process, spec, theirs)
+        seconds = START_SECONDS if _template_pid() == self._answered else FIRST_START_SECONDS
+        try:
+            process = await asyncio.wait_for(asyncio.shield(forking), seconds)
+        except TimeoutError:
+            _kill_template()
+            with suppress(OSError, EOFError):  # what the thread was waiting for ends with the template
+                await forking
+            raise TimeoutError(f"the template has not started {spec.name} within {seconds:g} s") from None
+        self._answered = _template_pid()
+        return process
+
+    def _start_process(self, spec: ChildSpec, theirs: socket.socket) -> BaseProcess:
         context = prepare_template(self._preload)
         process = context.Process(target=main, args=(spec, theirs, self._hang_seconds), name=spec.name)
         with _main_module_hidden():
             process.start()
         return process
+
+
+def _template_pid() -> int | None:
+    """The template's process; None where there is none."""
+    pid: int | None = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]  # said nowhere else
+    return pid
+
+
+def _kill_template() -> None:
+    if pid := _template_pid():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # multiprocessing looks itself whether it is there
 
 
 @contextmanager

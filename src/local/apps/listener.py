@@ -9,6 +9,8 @@ import socket
 from local.bus.address import BusAddress
 from local.errors import ConfigError
 
+BACKLOG = 1024  # connections that wait to be accepted
+
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening TCP socket; port 0 takes a free one. Raises `ConfigError` if the port is taken."""
@@ -20,7 +22,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}; choose another with --api-port") from None
-    listener.listen(1024)
+    listener.listen(BACKLOG)
     return listener
 
 

@@ -21,6 +21,7 @@ from local.apps.backend import Backend, choose_backend
 from local.apps.data_dir_lock import DataDirLock
 from local.apps.data_dir_watch import DataDirWatch
 from local.apps.listener import listen, require_free, require_token
+from local.apps.open_files import raise_open_files
 from local.apps.overrides import GENERATOR, overrides_for, with_second_respondent
 from local.apps.participant import ParticipantSpec, open_bus
 from local.apps.run_directory import Facts, RunDirectory
@@ -89,6 +90,7 @@ class SystemPlan:
 def run(flags: Flags) -> int:
     """Run the system until it is to stop. Returns the exit status; raises `LocalError` for what kept it from that."""
     failpoints.check()
+    raise_open_files()
     layers = layers_for(flags.config_dir)
     system = load_system(layers, flags.system, environment())
     if flags.respondent_b is not None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from local.apps.api.participant_table import ParticipantTable
+from local.apps.api.participant_table import BY_HAND_SECONDS, ParticipantTable
 from local.protocol.messages import ChildStatus, ParticipantStatus
 from local.queries.asker import Absence
-from local.runtime.presence import BEAT_SECONDS, SILENT_SECONDS
+from local.runtime.presence import SILENT_SECONDS
 
 
 def beat(name: str, pid: int, state: Any = "ready", **more: Any) -> ParticipantStatus:
@@ -166,9 +166,9 @@ def test_whoever_is_not_configured_is_missing_when_there_was_time_to_hear_of_one
 ) -> None:
     assert table.absence(0) is None  # nobody has said who there is
     table.heard(supervisor(child("journal", 10)), 0)
-    assert table.absence(BEAT_SECONDS - 0.1) is None
-    table.heard(supervisor(child("journal", 10)), BEAT_SECONDS)
-    absence = table.absence(BEAT_SECONDS)
+    assert table.absence(BY_HAND_SECONDS - 0.1) is None
+    table.heard(supervisor(child("journal", 10)), BY_HAND_SECONDS)
+    absence = table.absence(BY_HAND_SECONDS)
     assert absence is not None and (absence.participant, "system.yaml" in absence.reason) == ("generator", True)
-    table.heard(beat("generator", 99), BEAT_SECONDS)
-    assert table.absence(BEAT_SECONDS) is None
+    table.heard(beat("generator", 99), BY_HAND_SECONDS)
+    assert table.absence(BY_HAND_SECONDS) is None

@@ -49,6 +49,8 @@ class GuardPolicy:
         """Raises `RequestRefused`. Header names are in lower case."""
         self._check_host(headers.get("host", "").lower())
         self._check_site(headers)
+        if "transfer-encoding" in headers and "content-length" in headers:
+            raise RequestRefused("malformed", "send either Content-Length or Transfer-Encoding, not both")
         if self.token is not None and path != OPEN_PATH:
             self._check_token(headers.get("authorization", ""))
         if method != "GET" and path != UPLOAD_PATH and _has_body(headers):

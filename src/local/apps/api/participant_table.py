@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 from local.protocol.messages import ChildStatus, ParticipantStatus
 from local.queries.asker import JOURNAL, Absence
-from local.runtime.presence import BEAT_SECONDS, SILENT_SECONDS
+from local.runtime.presence import LOOK_SECONDS, SILENT_SECONDS
 
 SUPERVISOR = "supervisor"
 MODEL_OWNER = "generator"
+BY_HAND_SECONDS = 2 * LOOK_SECONDS  # within it everybody who runs has told a newcomer how they are
 
 Health = Literal["ok", "starting", "degraded"]
 
@@ -105,7 +106,7 @@ class ParticipantTable:
         if child is not None:
             is_gone = child.state == "failed" and not self._has_come_by_hand(name)
             return f"the {name} has failed ({child.detail})" if is_gone else None
-        if self._supervised_since is None or now - self._supervised_since < BEAT_SECONDS or self.lives(name, now):
+        if self._supervised_since is None or now - self._supervised_since < BY_HAND_SECONDS or self.lives(name, now):
             return None
         return f"there is no {name}; `participants` in system.yaml says who is started"
 

@@ -6,31 +6,19 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
+from typing import Any
 
-import h11
 import uvicorn
-from pydantic_core import to_json
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from local.apps.api.http_connection import ConnectionLimit, HttpConnection
+from local.apps.listener import BACKLOG
 
 TICK_SECONDS = 1.0
 STOP_SECONDS = 1
+ACCEPTED_AT_ONCE = 64  # connections; each is counted before more are accepted
 HEADERS = [("x-content-type-options", "nosniff"), ("cross-origin-resource-policy", "same-origin")]
-
-
-class _Protocol(H11Protocol):
-    """Answers what is no HTTP in JSON; closes the connection without a word if an answer is under way already."""
-
-    def send_400_response(self, msg: str) -> None:
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            body = to_json({"error": {"kind": "malformed", "message": "this is no HTTP request"}})
-            headers = [("content-type", "application/json"), ("content-length", str(len(body)))]
-            response = h11.Response(status_code=400, headers=[*headers, ("connection", "close")])
-            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(event) or b"")
-        if self.cycle is not None:
-            self.cycle.disconnected = True  # what the application still sends goes nowhere
-        self.transport.close()
 
 
 class _Server(uvicorn.Server):
@@ -51,9 +39,16 @@ class _Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         while not await self.on_tick(0):  # which renews the Date header
+            self._look_at_connections()
             with suppress(TimeoutError):
                 async with asyncio.timeout(TICK_SECONDS):
                     await self._stopping.wait()
+
+    def _look_at_connections(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, HttpConnection):
+                connection.look(now)
 
     def stop(self) -> None:
         """Begin to shut down."""
@@ -70,9 +65,11 @@ async def serving(app: ASGIApp, listener: socket.socket, before_stop: Callable[[
     # Accepted sockets inherit it. asyncio sets it only where the protocol number is given, which `create_server` does
     # not do, and without it each answer on a kept connection waits 40 ms for a delayed acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    protocol: Any = partial(HttpConnection, ConnectionLimit())
     config = uvicorn.Config(
         app,
-        http=_Protocol,
+        http=protocol,
+        backlog=ACCEPTED_AT_ONCE,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -88,6 +85,7 @@ async def serving(app: ASGIApp, listener: socket.socket, before_stop: Callable[[
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(server.serve(sockets=[listener]), name="http server")
         await server.serving.wait()
+        listener.listen(BACKLOG)  # asyncio has made the queue as short as what it accepts at once
         try:
             yield
         finally:

@@ -1,0 +1,105 @@
+"""One HTTP connection of a client, and how many of them there may be."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import h11
+from pydantic_core import to_json
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from local.apps.api.errors import RETRY_SECONDS, RequestRefused, error_response
+from local.apps.open_files import most_open_files
+
+log = logging.getLogger(__name__)
+
+HEAD_SECONDS = 10.0  # for the whole head of a request, or for its first byte
+OTHER_FILES = 160  # of this process: databases, the bus, attachments, and what is accepted before it is counted
+
+
+class ConnectionLimit:
+    """Keeps the connections below the number of files that this process may have open."""
+
+    least = 64  # however few files there may be
+
+    def __init__(self) -> None:
+        self.most = max(most_open_files() - OTHER_FILES, self.least)
+        self._is_told = False
+
+    def has_room(self, connections: Iterable[Any], newcomer: HttpConnection) -> bool:
+        """Whether a newcomer may stay; if there are too many, the one that is idle for longest is closed for it."""
+        others = [other for other in connections if other is not newcomer and not other.transport.is_closing()]
+        if len(others) < self.most:
+            return True
+        self._tell()
+        oldest = min((other for other in others if other.is_idle), key=lambda other: other.idle_since, default=None)
+        if oldest is not None:
+            oldest.transport.close()
+        return oldest is not None
+
+    def _tell(self) -> None:
+        if not self._is_told:
+            log.warning("%d connections are open, and no more may be: idle ones are closed", self.most)
+        self._is_told = True
+
+
+class HttpConnection(H11Protocol):
+    """Answers what is no HTTP in JSON, and closes the connection of whoever keeps it waiting for a request."""
+
+    def __init__(self, limit: ConnectionLimit, **of_uvicorn: Any) -> None:
+        super().__init__(**of_uvicorn)
+        self._limit = limit
+        self.idle_since = self.loop.time()
+        self._answered: object = None  # the last request that was
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is being answered, or has arrived."""
+        return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
+        """A client has come."""
+        super().connection_made(transport)
+        if len(self.connections) > self._limit.most and not self._limit.has_room(self.connections, self):
+            self.app = _no_room
+
+    def look(self, now: float) -> None:
+        """To be called every second or so: no request waits for this, so none is slower for it."""
+        if not self.is_idle:
+            self._answered = None
+        elif self._answered is not self.cycle:
+            self._answered, self.idle_since = self.cycle, now
+        elif now - self.idle_since >= HEAD_SECONDS and not self.transport.is_closing():
+            self._head_is_late()
+
+    def send_400_response(self, msg: str) -> None:
+        """Whatever this is, it is no request."""
+        self._refuse(400, "malformed", "this is no HTTP request")
+
+    def _head_is_late(self) -> None:
+        if not self.conn.trailing_data[0]:  # it has said nothing, so it is not told anything
+            self.transport.close()
+        else:
+            self._refuse(408, "too_slow", f"the head of the request did not arrive within {HEAD_SECONDS:g} s")
+
+    def _refuse(self, status: int, kind: str, message: str) -> None:
+        """Close the connection with a reason; without a word if an answer is under way already."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            body = to_json({"error": {"kind": kind, "message": message}})
+            headers = [("content-type", "application/json"), ("content-length", str(len(body)))]
+            response = h11.Response(status_code=status, headers=[*headers, ("connection", "close")])
+            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # what the application still sends goes nowhere
+        self.transport.close()
+
+
+async def _no_room(scope: Scope, receive: Receive, send: Send) -> None:
+    refusal = RequestRefused("overloaded", "too many connections are open: close some, or try again later")
+    headers = {"connection": "close", "retry-after": RETRY_SECONDS}
+    await error_response(scope["path"], refusal, headers)(scope, receive, send)

@@ -1,0 +1,28 @@
+"""How many files and sockets a process may have open: the soft limit, which may be raised up to the hard one."""
+
+from __future__ import annotations
+
+import logging
+import resource
+from contextlib import suppress
+
+log = logging.getLogger(__name__)
+
+ENOUGH = 65_536
+
+
+def most_open_files() -> int:
+    """The limit of this process."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return ENOUGH if soft == resource.RLIM_INFINITY else soft
+
+
+def raise_open_files() -> None:
+    """Raise the limit of this process, and of those that it starts, as far as it may be and is of use."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
+    if wanted <= most_open_files():
+        return
+    with suppress(ValueError, OSError):  # the system may know of a further limit
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    log.debug("files that may be open: %d in place of %d", most_open_files(), soft)

@@ -17,7 +17,7 @@ from local.apps.listener import BACKLOG
 
 TICK_SECONDS = 1.0
 STOP_SECONDS = 1
-ACCEPTED_AT_ONCE = 64  # connections; each is counted before more are accepted
+ACCEPTED_AT_ONCE = 16  # connections, in one round of the loop; a few rounds later they are counted
 HEADERS = [("x-content-type-options", "nosniff"), ("cross-origin-resource-policy", "same-origin")]
 
 

@@ -30,8 +30,9 @@ ARROWS: dict[str, set[str]] = {
     "queries": {"queries", "journal.client", "runtime", "bus", "protocol"} | SHARED,
     "agents": {"agents", "queries", "runtime", "journal.client", "bus", "protocol", "models", "services"} | SHARED,
     "tools": {"tools", "queries", "runtime", "protocol", "services"} | SHARED,
+    "upkeep": {"upkeep", "journal.store", "services"} | SHARED,
     "apps": {"apps", "agents", "tools", "queries", "journal.client", "journal.server", "runtime", "bus", "protocol"}
-    | {"models"}
+    | {"models", "upkeep"}
     | SHARED,
 }
 # Inside a part: which of its packages know which others. A package that is not here knows all of its part.

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from local.apps.cli import main
+from local.apps.journal import commands
 from local.apps.journal.journal_player import (
     EnvelopeRewriter,
     JournalPlayer,
@@ -25,6 +27,7 @@ from local.apps.journal.journal_player import (
 )
 from local.apps.journal.journal_record import JournalRecord
 from local.apps.journal.play_filter import PlayFilter
+from local.apps.run_directory import Facts, RunDirectory
 from local.apps.tap.selection import Selection
 from local.bus.address import BusAddress
 from local.bus.blobs import BlobStore
@@ -223,6 +226,31 @@ async def test_the_command_plays_a_file_on_a_real_bus(tmp_path: Path) -> None:
         "left out 2 about the machinery of the system they come from",
         "played 2 of 2",
     ]
+
+
+def test_a_running_system_is_not_played_its_own_record_a_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def play(*flags: str) -> None:
+        main(["journal", "play", str(file), "--at-once", "--data-dir", str(tmp_path), *flags])
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    file = tmp_path / "export.jsonl"
+    file.write_text(f"{RECORDS[1].as_json(None)}\n")
+    played: list[str | None] = []
+    monkeypatch.setattr(commands, "play", lambda *_, addresses, **__: played.append(addresses))
+    own = ("ipc:///tmp/pub", "ipc:///tmp/sub")
+    RunDirectory(tmp_path).tell(Facts(os.getpid(), *own, False, "", "", None))
+    for flags in ([], ["--bus", ",".join(own)]):
+        with pytest.raises(SystemExit) as ended:
+            play(*flags)
+        assert ended.value.code == 2
+        assert "on record a second time" in capsys.readouterr().err
+    for flags in (["--bus", "ipc:///a,ipc:///b"], ["--same-ids"], ["--twice-on-record"]):
+        with pytest.raises(SystemExit) as ended:
+            play(*flags)
+        assert ended.value.code == 0
+    assert played == ["ipc:///a,ipc:///b", None, None]
 
 
 def test_bad_use_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

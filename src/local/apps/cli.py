@@ -1,10 +1,11 @@
-"""The command line: `local2 run | stories | tap | journal | prompt | pull | doctor`."""
+"""The command line: `local2 run | stories | tap | journal | prompt | pull | doctor | backup | restore`."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -95,6 +96,29 @@ def doctor(
     from local.apps.doctor.checkup import run as examine
 
     raise typer.Exit(examine(config_dir=config_dir, data_dir=data_dir, as_json=as_json))
+
+
+@app.command()
+def backup(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is not there yet.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Copy everything that is kept, also while the system runs."""
+    from local.apps.upkeep import run_backup
+
+    run_backup(folder, data_dir, typer.echo)
+
+
+@app.command()
+def restore(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `backup` has written.")],
+    force: Annotated[bool, typer.Option("--force", help="Move aside what is there.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Put a backup in the place of the data directory, while no system runs on it."""
+    from local.apps.upkeep import run_restore
+
+    run_restore(folder, data_dir, typer.echo, replace=force)
 
 
 @prompt_app.callback()

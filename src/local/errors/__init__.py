@@ -29,6 +29,7 @@ from local.errors.runtime import UnknownConsumer as UnknownConsumer
 from local.errors.runtime import UnknownParticipant as UnknownParticipant
 from local.errors.stores import AttachmentMissing as AttachmentMissing
 from local.errors.stores import AttachmentRefused as AttachmentRefused
+from local.errors.stores import BackupRefused as BackupRefused
 from local.errors.stores import IndexBroken as IndexBroken
 from local.errors.stores import NotOnRecord as NotOnRecord
 from local.errors.stores import PinRefused as PinRefused

@@ -68,6 +68,12 @@ class StoreDamaged(StoreFailed):
     kind = "store_damaged"
 
 
+class BackupRefused(LocalError):
+    """A copy that cannot be made, or cannot be put back there; the text says why."""
+
+    kind = "backup_refused"
+
+
 class UntrustedFact(LocalError):
     """A fact about the user that is not the user's own word."""
 

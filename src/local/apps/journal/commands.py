@@ -11,13 +11,14 @@ import typer
 
 from local.apps.command_line import BusOption, DataDir, Moment, Subject, moment
 from local.apps.journal.journal_player import at_once as without_pause
-from local.apps.journal.journal_player import play, spaced, stepwise
+from local.apps.journal.journal_player import play, refuse_own_system, spaced, stepwise
 from local.apps.journal.journal_record import read_export
 from local.apps.journal.journal_source import open_source
 from local.apps.journal.play_filter import PlayFilter
 from local.apps.journal.show import list_sessions, show_conversation, show_messages
 from local.apps.tap.selection import Selection
 from local.apps.terminal import STANDARD_OUTPUT, terminal_width, write_lines
+from local.config import data_dir as find_data_dir
 
 journal_app = typer.Typer(help="What is on record: list, show, export, play.")
 
@@ -71,18 +72,23 @@ def play_command(
         bool, typer.Option("--include-queries", help="Also what makes the system work: queries are asked again.")
     ] = False,
     same_ids: Annotated[bool, typer.Option("--same-ids", help="Keep the ids of the messages.")] = False,
+    twice_on_record: Annotated[
+        bool, typer.Option("--twice-on-record", help="On a system that will have it on record a second time.")
+    ] = False,
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
-    """Say an export again on the bus of a running system.
+    """Say an export again on a bus: one of its own (--bus), or that of a running system.
 
     For whoever listens and for user interfaces: queries, tool calls and cancellations are left out unless you ask for
-    them, because a living system would answer, carry out and obey them again. What is played is put on record again,
-    unless the system has it under the same ids.
+    them, because a living system would answer, carry out and obey them again. A running system puts what is played on
+    record a second time, unless it has it under the same ids (--same-ids): say that you want that (--twice-on-record).
     """
     if (rate is not None) + step + at_once > 1:
         raise typer.BadParameter("--rate, --step and --at-once exclude each other; give one of them")
     make_pace = without_pause if at_once else stepwise if step else functools.partial(spaced, rate or 1.0)
     play_filter = PlayFilter(Selection(tuple(subject or ("*",))), include_queries=include_queries)
     records = list(play_filter.choose(read_export(file)))
+    if not (same_ids or twice_on_record):
+        refuse_own_system(find_data_dir(data_dir), bus)
     play(records, play_filter.left_out, make_pace, keeps_ids=same_ids, data_dir=data_dir, addresses=bus)

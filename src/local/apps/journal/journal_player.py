@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from local.apps.journal.journal_record import JournalRecord
+from local.apps.run_directory import NotRunning, RunDirectory
 from local.apps.tap.connection import READY_SECONDS, print_until_stopped
 from local.apps.tap.human_view import HumanView
 from local.apps.tap.printer import Printer
@@ -20,6 +21,7 @@ from local.apps.terminal import terminal_width
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
 from local.config import data_dir as find_data_dir
+from local.errors import LocalError
 from local.protocol.envelope import Envelope, needs_packing, new_id
 
 SENDER = "player"
@@ -54,6 +56,28 @@ def play(
 
     view = HumanView(width=terminal_width)
     print_until_stopped(view, work, data_dir=data_dir, addresses=addresses, sender=SENDER)
+
+
+class PlayRefused(LocalError):
+    """A play that would put on record a second time what is there."""
+
+    kind = "conflict"
+
+
+def refuse_own_system(data_dir: Path, addresses: str | None) -> None:
+    """Raises `PlayRefused` where the bus is that of the system which runs on a data directory, and `NotRunning` where
+    no bus is named and none runs."""
+    try:
+        own = RunDirectory(data_dir).facts()
+    except NotRunning:
+        if addresses is None:
+            raise
+        return
+    if addresses is None or [part.strip() for part in addresses.split(",")] == [own.publish_to, own.subscribe_to]:
+        raise PlayRefused(
+            f"the system on {data_dir} would have all of it on record a second time; give a bus of its own (--bus"
+            " PUB,SUB), keep the ids (--same-ids), or say that you want that (--twice-on-record)"
+        )
 
 
 class JournalPlayer:

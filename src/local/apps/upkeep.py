@@ -1,0 +1,30 @@
+"""`local2 backup` and `local2 restore`: what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from local.apps.run_directory import RunDirectory
+from local.config import data_dir as find_data_dir
+from local.upkeep import backup
+
+Say = Callable[[str], object]
+
+
+def run_backup(folder: Path, data_dir: Path | None, say: Say) -> None:
+    """Copy the data directory, whether a system runs on it or not. Raises `LocalError`."""
+    source = find_data_dir(data_dir)
+    number = backup.back_up(source, folder)
+    say(f"{folder} has all of {source}: {number} files")
+
+
+def run_restore(folder: Path, data_dir: Path | None, say: Say, *, replace: bool) -> None:
+    """Put a backup in the place of the data directory. Raises `LocalError`, `AlreadyRunning` while a system runs."""
+    directory = RunDirectory(find_data_dir(data_dir))
+    directory.make_data_dir()
+    with directory.lock():
+        aside = backup.restore(folder, directory.data_dir, replace=replace)
+    if aside is not None:
+        say(f"what was there lies in {aside} now")
+    say(f"{directory.data_dir} is as it was when {folder} was made")

@@ -1,0 +1,1 @@
+"""What is done to a data directory as a whole: copies of it, and their way back."""

@@ -26,6 +26,7 @@ def test_what_was_copied_while_it_ran_answers_as_before_when_it_is_put_back(
     data, copy = tmp_path / "data", tmp_path / "copy"
     with start(data) as system:
         live = watching(system, config_dir)
+        live.http.close()
         live.ask("Tell me about the Python GIL.", session_id="kept")
         asking = threading.Thread(target=lambda: [live.ask("What is 2+2?") for _ in range(10)])
         asking.start()
@@ -38,6 +39,7 @@ def test_what_was_copied_while_it_ran_answers_as_before_when_it_is_put_back(
     assert _local2("restore", copy, "--data-dir", data, "--force") == 0
     with start(data) as system:
         live = watching(system, config_dir)
-        assert live.http.get("/sessions/kept").status_code == 200
+        with live.http as http:
+            assert http.get("/sessions/kept").status_code == 200
         assert "reference count" in live.ask("Why was it introduced?", session_id="kept")["answer"]
         assert not [line for line in system.log if "damaged" in line or " error " in line]

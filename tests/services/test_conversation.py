@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StoreFenced, StoreFull
+from local.errors import StoreFailed, StoreFenced
 from local.services.conversation import MAX_HISTORY_TURNS, Asked, ConversationService, Past, Refusal, TurnStatus
-from local.services.database import OwnedDatabase
+from local.services.owned_database import OwnedDatabase
 
 
 @pytest.fixture
@@ -251,12 +251,12 @@ async def test_a_deleted_session_has_no_summary_and_gets_none_afterwards(convers
 async def test_a_record_that_cannot_be_taken_over_is_left_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def is_full(self: OwnedDatabase, connection: object) -> None:
-        raise OSError(errno.ENOSPC, "no space left on device")
+    def fails(self: OwnedDatabase, connection: object) -> None:
+        raise OSError(errno.EIO, "input/output error")
 
-    monkeypatch.setattr(OwnedDatabase, "_wipe_log", is_full)
+    monkeypatch.setattr(OwnedDatabase, "_wipe_log", fails)
     before = set(threading.enumerate())
-    with pytest.raises(StoreFull):
+    with pytest.raises(StoreFailed, match="input/output error"):
         async with ConversationService(tmp_path / "c.db"):
             pass
     assert not {thread.name for thread in set(threading.enumerate()) - before if "c.db" in thread.name}

@@ -1,6 +1,7 @@
 """One SQLite file, one thread that owns it, and group commit."""
 
 import asyncio
+import math
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -9,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+import local.services.database
 from local.errors import StoreFailed, StoreGone, StoreReplaced
 from local.services.database import Database
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
+NORMAL, FULL = 1, 2  # as PRAGMA synchronous tells them
 MIGRATIONS = ("CREATE TABLE notes (text TEXT NOT NULL UNIQUE)",)
 
 
@@ -268,43 +271,24 @@ async def test_a_note_that_fails_is_logged(tmp_path: Path, caplog: pytest.LogCap
     assert "no such table: nowhere" in caplog.text
 
 
-def told_before_its_commit(db: sqlite3.Connection) -> int:
-    """Comes to the same when it is done twice."""
-    db.execute("INSERT OR IGNORE INTO notes VALUES ('early')")
-    return len(all_notes(db))
+def synchronous(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA synchronous").fetchone()[0])
 
 
-async def test_what_is_told_before_its_commit_is_on_the_disk_before_anything_that_is_stored_later(path: Path) -> None:
-    commits = 0
-
-    def full_once(db: sqlite3.Connection) -> None:
-        nonlocal commits
-        commits += 1
-
-    def is_full(db: sqlite3.Connection) -> None:
-        db.execute("INSERT INTO notes VALUES ('late')")
-        db.execute("ROLLBACK")  # as SQLite does when the disk is full
-        raise sqlite3.OperationalError("database or disk is full")
-
-    async with Database(path, MIGRATIONS, full_once) as database:
-        early, late = await asyncio.gather(
-            database.run_early(told_before_its_commit), database.run(is_full), return_exceptions=True
-        )
-        assert early == 1
-        assert isinstance(late, StoreFailed)
-        assert await database.run(insert("late")) == "late"
-        assert await database.run(all_notes) == ["early", "late"]
-        before = commits
-        assert await database.run_early(told_before_its_commit) == 2
-        await database.run(all_notes)
-        assert commits == before + 2  # by itself, at once
+async def test_an_unsynced_commit_is_made_but_not_waited_for_and_the_next_one_is(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        assert await database.run_unsynced(insert("one")) == "one"
+        with closing(sqlite3.connect(path)) as other:  # what a process that comes after a kill -9 finds
+            assert [text for (text,) in other.execute("SELECT * FROM notes")] == ["one"]
+        assert await database.run_unsynced(synchronous) == NORMAL
+        assert await asyncio.gather(database.run_unsynced(synchronous), database.run_short(synchronous)) == [FULL, FULL]
 
 
-async def test_what_raises_is_told_early_too_and_is_not_owed(path: Path) -> None:
+async def test_an_unsynced_commit_that_fails_leaves_no_trace(path: Path) -> None:
     async with Database(path, MIGRATIONS) as database:
         await database.run(insert("one"))
         with pytest.raises(StoreFailed, match="UNIQUE"):
-            await database.run_early(insert("one"))
+            await database.run_unsynced(insert("one"))
         assert await database.run(all_notes) == ["one"]
 
 
@@ -315,7 +299,7 @@ async def test_a_file_that_was_moved_away_takes_nothing_until_it_is_back(path: P
         with pytest.raises(StoreGone, match=r"notes\.db is gone"):
             await database.run(insert("two"))
         with pytest.raises(StoreGone):
-            await database.run_early(insert("three"))
+            await database.run_short(insert("three"))
         move(path.parent.with_name("elsewhere"), path.parent.name)
         assert await database.run(all_notes) == ["one"]
         await database.run(insert("four"))
@@ -327,3 +311,42 @@ async def test_a_file_that_was_replaced_is_left_to_whoever_opens_it_next(path: P
         replace(path)
         with pytest.raises(StoreReplaced, match="was replaced"):
             await database.run(insert("two"))
+
+
+def thread_of(db: sqlite3.Connection) -> int:
+    return threading.get_ident()
+
+
+async def test_what_is_short_is_committed_on_the_loop_unless_commits_are_slow(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local.services.database, "QUICK_SECONDS", math.inf)
+    async with Database(path, MIGRATIONS) as database:
+        here = threading.get_ident()
+        assert await database.run_short(thread_of) == here
+        assert await database.run(thread_of) != here
+        assert here not in await asyncio.gather(database.run_short(thread_of), database.run(thread_of))
+        monkeypatch.setattr(local.services.database, "QUICK_SECONDS", 0.0)
+        assert await database.run_short(thread_of) != here
+
+
+async def test_what_is_short_is_done_after_what_was_noted_before(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        database.note(insert("one"))
+        slow = database.run(insert("two"))
+        await asyncio.gather(slow, database.run_short(insert("three")))
+        assert await database.run_short(all_notes) == ["one", "two", "three"]
+
+
+async def test_another_process_in_the_way_of_what_is_short_does_not_hold_up_the_loop(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            stored = asyncio.create_task(database.run_short(insert("one")))
+            turns_of_the_loop = 0
+            while turns_of_the_loop < 50:
+                await asyncio.sleep(0)
+                turns_of_the_loop += 1
+            assert not stored.done()
+            other.execute("COMMIT")
+        assert await stored == "one"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from local.errors import StoreFailed, StoreFenced
-from local.services.database import OwnedDatabase
+from local.services.owned_database import OwnedDatabase
 
 MIGRATIONS = ("CREATE TABLE notes (text TEXT NOT NULL)",)
 SECRET = "a secret " * 1000

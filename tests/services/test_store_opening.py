@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from local.journal.store.store import JournalStore
-from local.services.database import Database, OwnedDatabase
+from local.services.database import Database
 from local.services.engrams.store import EngramStore
+from local.services.owned_database import OwnedDatabase
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 Store = AbstractAsyncContextManager[Any]

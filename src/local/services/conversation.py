@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from local.services import turn_deletion
-from local.services.database import OwnedDatabase
+from local.services.owned_database import OwnedDatabase
 from local.services.sqlite_file import DatabaseReader
 from local.services.turn_deletion import QUERY, SESSION
 from local.services.turn_record import (
@@ -63,7 +63,7 @@ class ConversationService:
         """Store a query unless its id is known; returns the stored turn and whether it is new. The first query of a
         session has decided whose it is and whether it is incognito; what does not go with that is `refused`.
 
-        Returns before the commit: whatever is stored of the turn later is not on the disk without it.
+        Returns before it is on the disk: whatever is stored of the turn later is not there without it.
         """
 
         def work(db: sqlite3.Connection) -> tuple[StoredTurn, bool]:
@@ -84,7 +84,7 @@ class ConversationService:
             past = settled_past_of(db, self._respondent_id, stored.session_id, stored.position)
             return replace(stored, cancelled=is_cancelled, beginning=past), True
 
-        return await self._database.write_early(work)
+        return await self._database.write_unsynced(work)
 
     def foresee(self, asked: Asked) -> Past | None:
         """The past that a query would have if it were accepted now, without waiting for anything that is being stored.
@@ -126,12 +126,12 @@ class ConversationService:
             db.executemany("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?)", rows)
             self._drop_results(db, query_id)
 
-        await self.write(work)
+        await self._database.write_short(work)
 
     def keep_result(self, query_id: str, call_id: str, body: str) -> asyncio.Future[object]:
         """Keep how one of several tool calls ended until the step that tells of them all is stored, or the turn ends.
 
-        On the disk within a twentieth of a second; nobody has to wait for that.
+        Stored within a twentieth of a second; nobody has to wait for that.
         """
         sql = (
             "INSERT OR IGNORE INTO results SELECT query_id, respondent_id, ?, ? FROM turns"
@@ -162,7 +162,7 @@ class ConversationService:
             self._drop_results(db, query_id)
             db.execute("DELETE FROM cancels WHERE query_id = ? AND respondent_id = ?", (query_id, self._respondent_id))
 
-        await self.write(work)
+        await self._database.write_short(work)
 
     def published(self, query_id: str) -> asyncio.Future[object]:
         """The outcome is out. Nobody has to wait for that to be stored: an outcome that goes out twice is one."""

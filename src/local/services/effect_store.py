@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from local.services.database import OwnedDatabase
+from local.services.owned_database import OwnedDatabase
 
 KEPT_SECONDS = 30 * 24 * 3600.0
 FORGOTTEN = ""  # in the place of an outcome

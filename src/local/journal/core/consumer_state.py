@@ -58,6 +58,11 @@ class ConsumerChanges:
     dead_letters: dict[int, str] = field(default_factory=dict)
     served_by: list[str | None] = field(default_factory=list)
 
+    @property
+    def is_to_last(self) -> bool:
+        """Whether losing it would do harm: what is settled is given once more then, and that is all."""
+        return bool(self.deaths or self.dead_letters or self.served_by)
+
     def followed_by(self, later: ConsumerChanges) -> ConsumerChanges:
         """These and then those."""
         return ConsumerChanges(

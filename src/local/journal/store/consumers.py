@@ -94,7 +94,7 @@ def apply(db: sqlite3.Connection, changes: Mapping[str, ConsumerChanges]) -> Non
         _put_deliveries(db, name, change, state.last_number)
         if change.served_by:
             _put_servers(db, name, change.served_by)
-    if any(change.deaths or change.dead_letters or change.served_by for change in changes.values()):
+    if any(change.is_to_last for change in changes.values()):
         write_state(db, state.changed())  # not for what is settled: losing that means one more delivery
 
 

@@ -80,7 +80,9 @@ class JournalStore:
             apply(db, changes)
             return appended
 
-        return await self._database.run(work)
+        if new or any(change.is_to_last for change in changes.values()):
+            return await self._database.run_short(work)
+        return await self._database.run_unsynced(work)
 
     async def read(self, *, limit: int, **filters: Unpack[Filters]) -> list[Stored]:
         """At most `limit` entries, in order, that match everything given."""

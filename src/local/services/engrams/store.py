@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self, TypeVar
 
-from local.services.database import OwnedDatabase
 from local.services.engrams.engram import Engram, Origin
+from local.services.owned_database import OwnedDatabase
 from local.services.sqlite_file import store_failure
 
 FILE_NAME = "engrams.db"  # in the engrams' directory

@@ -34,6 +34,9 @@ class Consumer(Protocol):
     def release(self, number: int) -> None:
         """Not done: give it again, after a while, to whoever serves the consumer then."""
 
+    def fail(self, number: int, reason: str) -> None:
+        """The handler raised: give it again after a pause that grows, at last tell of it as a dead letter."""
+
     async def close(self) -> None:
         """Take nothing more and hand back what is held."""
 

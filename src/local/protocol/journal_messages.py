@@ -90,6 +90,18 @@ class JournalAck(Message):
     numbers: tuple[int, ...]
 
 
+class JournalFailed(Message):
+    """A process that serves a durable consumer, when a handler has raised: entry `number` is to be given again after a
+    while, or to become a dead letter with this `reason`."""
+
+    subject = "journal.failed"
+    delivery = Delivery.EPHEMERAL
+    consumer: str
+    number: int
+    attempt: int
+    reason: str
+
+
 class JournalWorking(Message):
     """A process that serves durable consumers, four times a second while it works: by consumer and number, the
     attempts in flight."""

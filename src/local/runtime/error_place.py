@@ -15,15 +15,19 @@ _OURS = str(Path(__file__).parents[1])
 
 
 def explained(error: BaseException) -> str:
-    """Such as "ValueError at my_tools/dice.py:12: too many sides": the place is the innermost one in a user's own
-    file, else in ours, else none is named. Our own errors say by themselves what is wrong."""
+    """Such as "ValueError at my_tools/dice.py:12: too many sides". Our own errors say by themselves what is wrong."""
     name, text = type(error).__name__, str(error)
     if isinstance(error, LocalError):
         return f"{name}: {text}"
+    return f"{located(error)}: {text}" if text else located(error)
+
+
+def located(error: BaseException) -> str:
+    """The error's name and where it was raised: the innermost place in a user's own file, else in ours, else none. Its
+    text, which may repeat what a user has said, is left out."""
     places = list(_places(error))
     place = next((place for place in places if not place[0].startswith(_OURS)), next(iter(places), None))
-    at = f" at {_shortened(place[0])}:{place[1]}" if place else ""
-    return f"{name}{at}: {text}" if text else f"{name}{at}"
+    return type(error).__name__ + (f" at {_shortened(place[0])}:{place[1]}" if place else "")
 
 
 def _places(error: BaseException) -> Iterator[tuple[str, int]]:

@@ -70,8 +70,9 @@ def on(
 
     With `durable`, the name of a consumer of the journal, it misses nothing: it gets every message that was ever
     committed, from the journal alone, the messages of one session in order (up to `lane_width` of them side by side),
-    and a message again for as long as it has not returned: after a crash, and when it raises `StoreFailed`, which says
-    that it could not do its work now. So what it does must come to the same when it is done twice.
+    and a message again for as long as it has not returned: after a crash, and when it raises. `StoreFailed` says that
+    it could not do its work now; any other error is a failure, of which too many make the message a dead letter. So
+    what it does must come to the same when it is done twice.
     """
 
     def mark(method: Handler[M]) -> Handler[M]:

@@ -26,7 +26,7 @@ from local.errors import (
 from local.protocol.envelope import Envelope
 from local.protocol.messages import BusDead, ErrorInfo, Message, ParticipantStatus
 from local.protocol.subjects import is_said_again
-from local.runtime.error_place import explained
+from local.runtime.error_place import explained, located
 from local.runtime.logs import query_id_var
 from local.runtime.participant import Kind, Participant
 from local.runtime.presence import LOOK_SECONDS, StatusBeat
@@ -39,6 +39,10 @@ STOP_SECONDS = 10.0
 YIELD_EVERY = 128  # messages handled without a pause before the socket's reader gets its turn
 # What a durable handler may raise when its work cannot be done now: it is given the message again.
 NOT_NOW = (BlobNotStored, StoreFailed, NotConfirmed, PublishTimeout, BusClosed, HandedBack)
+
+
+class HandlerFailed(Exception):
+    """A durable handler raised what it should not: its message is given again after a while."""
 
 
 class ParticipantRunner:
@@ -130,6 +134,8 @@ class ParticipantRunner:
         except MalformedFrame as error:
             self._bus.reject(str(error), envelope.payload)
             subscription.done(envelope)
+        except HandlerFailed as error:
+            subscription.failed(envelope, str(error))
         except StoreFenced as error:
             subscription.not_done(envelope)
             self._replaced(str(error))
@@ -167,7 +173,10 @@ class ParticipantRunner:
             if is_put_off or isinstance(error, StoreFenced):
                 raise
             self._fail(envelope.subject, error)
-            return self._explain(message, envelope, error)
+            reply = self._participant.error_reply(message, error)
+            if subscription.handles.durable is not None and reply is None:
+                raise HandlerFailed(located(error)) from error  # its text is in the log
+            return reply or self._dead_letter(envelope, error)
 
     async def _reply(
         self, reply: Message | None, message: Message, envelope: Envelope, in_reply_to: str | None = None
@@ -182,13 +191,13 @@ class ParticipantRunner:
             raise
         except Exception as error:  # noqa: BLE001 - too large, or no message at all: the asker has to hear that
             self._fail(f"the reply to {envelope.subject} cannot be sent", error)
-            reply = self._explain(message, envelope, error)
+            reply = self._participant.error_reply(message, error) or self._dead_letter(envelope, error)
             if in_reply_to is not None:
                 self._replies.settle(in_reply_to, reply)
             await self._bus.publish(reply, envelope.trace(), in_reply_to=in_reply_to)
 
-    def _explain(self, message: Message, envelope: Envelope, error: Exception) -> Message:
-        return self._participant.error_reply(message, error) or BusDead(
+    def _dead_letter(self, envelope: Envelope, error: Exception) -> BusDead:
+        return BusDead(
             participant=self._participant.name,
             envelope_id=envelope.id,
             dead_subject=envelope.subject,

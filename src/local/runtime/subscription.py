@@ -106,6 +106,9 @@ class Subscription(Protocol):
     def not_done(self, envelope: Envelope) -> None:
         """The handler could not do its work on an envelope now."""
 
+    def failed(self, envelope: Envelope, reason: str) -> None:
+        """The handler raised on an envelope."""
+
     def close(self) -> None:
         """Take nothing more; what has arrived can still be handled."""
 
@@ -122,6 +125,9 @@ class LiveSubscription:
         """A live message is nobody else's business."""
 
     def not_done(self, envelope: Envelope) -> None:
+        """A live message is nobody else's business."""
+
+    def failed(self, envelope: Envelope, reason: str) -> None:
         """A live message is nobody else's business."""
 
     def close(self) -> None:
@@ -156,6 +162,10 @@ class DurableSubscription:
         """As in `Subscription`."""
         self._attempts.pop(envelope.id, None)
         self.consumer.release(self._numbers.pop(envelope.id))
+
+    def failed(self, envelope: Envelope, reason: str) -> None:
+        """As in `Subscription`."""
+        self.consumer.fail(self._numbers.pop(envelope.id), reason)
 
     def close(self) -> None:
         """As in `Subscription`. What has not begun is handed back with the consumer."""

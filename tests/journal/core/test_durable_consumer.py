@@ -266,3 +266,56 @@ def test_after_a_lost_connection_what_is_in_flight_is_given_again_soon_unless_it
     assert it.tick(now=2.9) == []
     assert given(it.tick(now=3)) == [(2, 2)]
     assert given(it.tick(now=12)) == [(1, 2)]
+
+
+def test_a_message_whose_handler_failed_is_given_again_after_pauses_that_grow_while_other_lanes_go_on() -> None:
+    it = filled("a", "a", "b", max_in_flight=1)
+    it.attach("one", now=0)
+    pauses, now = [], 0.0
+
+    for attempt in range(1, 9):
+        given_meanwhile = given(it.failed(1, attempt, "one", "oops", now))
+        assert given_meanwhile == ([(3, 1)] if attempt == 1 else [])
+        if attempt == 1:
+            it.ack(3, now)
+        due = it.next_due or 0.0
+        it.attach("one", due)
+        assert given(it.tick(due - 0.01)) == []
+        assert given(it.tick(due)) == [(1, attempt + 1)]
+        pauses.append(due - now)
+        now = due
+
+    assert pauses == [10, 20, 40, 80, 160, 300, 300, 300]
+
+
+def test_a_message_that_fails_too_often_is_a_dead_letter_with_the_last_reason() -> None:
+    it = DurableConsumer("critic", ["answer"], ack_wait=1, max_failures=2)
+    it.add(1, "a", now=0)
+    it.add(2, "a", now=0)
+    it.attach("one", now=0)
+    it.failed(1, 1, "one", "oops", now=0)
+    it.tick(1)
+
+    assert it.failed(1, 2, "one", "oops again", now=1) == [
+        DeadLetter("critic", 1, "failed 2 times: oops again"),
+        Deliver("critic", 2, 1, "one"),
+    ]
+
+
+def test_what_an_older_attempt_or_another_process_says_of_a_failure_means_nothing() -> None:
+    it = filled("a")
+    it.attach("one", now=0)
+
+    assert it.failed(1, 2, "one", "oops", now=0) == it.failed(1, 1, "two", "oops", now=0) == []
+    assert it.failed(7, 1, "one", "oops", now=0) == []
+    assert it.ack(1, now=0) == [Settled("critic", 1)]
+
+
+def test_the_next_process_is_given_at_once_what_failed_in_the_last_one() -> None:
+    it = filled("a")
+    it.attach("one", now=0)
+    it.failed(1, 1, "one", "oops", now=0)
+
+    assert given(it.attach("two", now=0)) == [(1, 2)]
+    assert it.ack(1, now=0) == [Settled("critic", 1)]
+    assert it.next_due is None

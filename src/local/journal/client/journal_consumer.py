@@ -16,6 +16,7 @@ from local.protocol.journal_messages import (
     JournalAttach,
     JournalDeliver,
     JournalDetach,
+    JournalFailed,
     JournalFenced,
     JournalWorking,
 )
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 WORKING_SECONDS = 0.25
 ATTACH_SECONDS = 2.5
 KEPT_DONE = 4096
+MAX_REASON = 2000  # characters
 
 
 class JournalConsumers:
@@ -121,6 +123,14 @@ class JournalConsumer:
     def release(self, number: int) -> None:
         """As in `Consumer`."""
         self.attempts.pop(number, None)
+
+    def fail(self, number: int, reason: str) -> None:
+        """As in `Consumer`."""
+        attempt = self.attempts.pop(number, None)
+        if attempt is not None and not self._closed:
+            self._carrier.post(
+                JournalFailed(consumer=self.claim.name, number=number, attempt=attempt, reason=reason[:MAX_REASON])
+            )
 
     async def close(self) -> None:
         """As in `Consumer`."""

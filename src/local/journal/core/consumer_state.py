@@ -8,6 +8,17 @@ from typing import NamedTuple
 
 SUSPECT_AFTER = 2
 MAX_FENCED = 64
+LONGEST_PAUSE = 30  # times `ack_wait` between two failures of a handler
+MAX_FAILURES = 24  # which with the pauses between them take ten minutes, where `ack_wait` is a second
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryLimits:
+    """After how many seconds of silence a message is given again, and after how many deaths or failures it is not."""
+
+    ack_wait: float = 30.0
+    max_deliver: int = 3
+    max_failures: int = MAX_FAILURES
 
 
 class Deaths(NamedTuple):

@@ -115,6 +115,12 @@ class DeliveryCore:
         """The consumer still works on a message."""
         return self.consumer(consumer).working(number, attempt, instance, now)
 
+    def failed(
+        self, consumer: str, number: int, attempt: int, instance: str, reason: str, now: float
+    ) -> list[Decision]:
+        """The consumer's handler raised."""
+        return [*self.consumer(consumer).failed(number, attempt, instance, reason, now)]
+
     def hasten(self, due: float) -> None:
         """The connection was lost, and perhaps deliveries with it: give them again at `due`."""
         for consumer in self._consumers.values():

@@ -2,8 +2,9 @@
 
 In order within a lane (a session), side by side across lanes; a consumer that orders a lane by itself may have several
 of a lane at a time, each with the number of the one before it. What a process held when it died is given to its
-successor at once. A message that was in flight at two deaths is a suspect and runs alone from then on, so that the next
-death has a culprit; after `max_deliver` deaths alone it is parked.
+successor at once. A message in flight at two deaths is a suspect and runs alone from then on, so that the next death
+has a culprit; after `max_deliver` deaths alone it is a dead letter. So is one whose handler has raised `max_failures`
+times, with pauses in between that grow; its lane waits, the others go on.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from local.journal.core.consumer_state import MAX_FENCED, ConsumerState, Deaths
+from local.journal.core.consumer_state import LONGEST_PAUSE, MAX_FAILURES, MAX_FENCED, ConsumerState, Deaths
 from local.protocol.subjects import covers
 
 GONE_AFTER = 3  # times `ack_wait` without a word from the process
@@ -88,7 +89,8 @@ class _Entry:
     lane: str
     deaths: Deaths
     attempt: int
-    due: float = 0.0  # when silence on it ends its delivery
+    due: float = 0.0  # when silence on it ends its delivery, or its pause ends
+    failures: int = 0
 
 
 @dataclass(slots=True)
@@ -109,6 +111,7 @@ class DurableConsumer:
         *,
         ack_wait: float = 30.0,
         max_deliver: int = 3,
+        max_failures: int = MAX_FAILURES,
         max_in_flight: int = 256,
         lane_width: int = 1,
         linger: float = 0.0,
@@ -116,7 +119,7 @@ class DurableConsumer:
     ) -> None:
         """`subjects` are whole ones and families ("tool.result."); `lane_width` of a lane are in flight at most."""
         self.name, self.ack_wait, self.max_deliver, self.max_in_flight = name, ack_wait, max_deliver, max_in_flight
-        self.subjects = tuple(subjects)
+        self.subjects, self._max_failures = tuple(subjects), max_failures
         self._lane_width, self._linger = lane_width, linger
         self._past = state or ConsumerState()
         self._settled = self._past.settled
@@ -130,6 +133,7 @@ class DurableConsumer:
         self._lanes: dict[str, _Lane] = {}
         self._ready: list[int] = []  # heap of the windows of all lanes, those in flight excepted
         self._in_flight: dict[int, _Entry] = {}
+        self._paused: dict[int, _Entry] = {}  # failed, to be given again
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -142,7 +146,7 @@ class DurableConsumer:
     @property
     def next_due(self) -> float | None:
         """When `tick` has something to do."""
-        return min((entry.due for entry in self._in_flight.values()), default=None)
+        return min((entry.due for entry in (*self._in_flight.values(), *self._paused.values())), default=None)
 
     def wants(self, subject: str) -> bool:
         """Whether messages of this subject are for this consumer."""
@@ -202,6 +206,19 @@ class DurableConsumer:
             self._heard_at = now
         return []
 
+    def failed(self, number: int, attempt: int, instance: str, reason: str, now: float) -> list[ConsumerDecision]:
+        """The handler raised, which may be due to the message, or to a bug that somebody mends soon."""
+        entry = self._in_flight.get(number)
+        if entry is None or entry.attempt != attempt or instance != self._instance:
+            return []
+        entry.failures += 1
+        if entry.failures >= self._max_failures:
+            self._settle(entry)
+            return [DeadLetter(self.name, number, f"failed {entry.failures} times: {reason}"), *self._give(now)]
+        entry.due = now + self.ack_wait * min(LONGEST_PAUSE, 2 ** (entry.failures - 1))
+        self._paused[number] = self._in_flight.pop(number)
+        return self._give(now)
+
     def hasten(self, due: float) -> None:
         """Deliveries may have been lost: end the silence on what is in flight at `due`, if not before."""
         for entry in self._in_flight.values():
@@ -211,7 +228,10 @@ class DurableConsumer:
         """Give again what has been silent for too long: the delivery or its acknowledgement was lost."""
         if now - self._heard_at > GONE_AFTER * self.ack_wait:
             return []
-        return [self._deliver(entry, now) for entry in self._in_flight.values() if entry.due <= now]
+        silent = [self._deliver(entry, now) for entry in self._in_flight.values() if entry.due <= now]
+        for number in [number for number, entry in self._paused.items() if entry.due <= now]:
+            heapq.heappush(self._ready, self._paused.pop(number).number)
+        return [*silent, *self._give(now)]
 
     def _give(self, now: float) -> list[ConsumerDecision]:
         """Hand out by number. A suspect waits until nothing is in flight, and everything behind it waits with it."""
@@ -241,9 +261,10 @@ class DurableConsumer:
         if self._instance is not None:
             self._fenced.append(self._instance)
         self._instance = instance
-        for number in self._in_flight:
+        for number in (*self._in_flight, *self._paused):
             heapq.heappush(self._ready, number)
         self._in_flight.clear()
+        self._paused.clear()
 
     def _count_deaths(self) -> list[ConsumerDecision]:
         decisions: list[ConsumerDecision] = []
@@ -261,6 +282,7 @@ class DurableConsumer:
     def _settle(self, entry: _Entry) -> None:
         del self._entries[entry.number]
         self._in_flight.pop(entry.number, None)
+        self._paused.pop(entry.number, None)
         while self._order and self._order[0] not in self._entries:
             self._order.popleft()
         self._lanes[entry.lane].window.pop(entry.number, None)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import asdict
 
 from local import failpoints
 from local.bus.bus import Bus
 from local.errors import BlobNotStored, FrameTooLarge, PublishTimeout, StoreUnwritable
+from local.journal.core.consumer_state import DeliveryLimits
 from local.journal.core.delivery_core import Decision, DeliveryCore
 from local.journal.core.durable_consumer import Deliver, DurableConsumer
 from local.journal.store.entry import Header
@@ -31,12 +33,10 @@ class JournalAdmission:
         store: JournalStore,
         carry_out: Callable[[Sequence[Decision]], None],
         clock: Callable[[], float],
-        *,
-        ack_wait: float,
-        max_deliver: int,
+        limits: DeliveryLimits,
     ) -> None:
         self._core, self._store, self._carry_out, self._clock = core, store, carry_out, clock
-        self._ack_wait, self._max_deliver = ack_wait, max_deliver
+        self._limits = limits
         self._admitted: dict[str, ConsumerClaim] = {}
         self._newcomers: dict[str, tuple[ConsumerClaim, str]] = {}
 
@@ -65,8 +65,7 @@ class JournalAdmission:
         consumer = DurableConsumer(
             claim.name,
             claim.subjects,
-            ack_wait=self._ack_wait,
-            max_deliver=self._max_deliver,
+            **asdict(self._limits),
             max_in_flight=claim.max_in_flight,
             lane_width=claim.lane_width,
             linger=claim.linger_ms / 1000,

@@ -15,6 +15,7 @@ from local.bus.reject_log import FILE_NAME as REJECTED
 from local.bus.reject_log import RejectLog
 from local.config import Settings
 from local.errors import LocalError, StoreDamaged
+from local.journal.core.consumer_state import MAX_FAILURES, DeliveryLimits
 from local.journal.server.journal_writer import JournalWriter
 from local.journal.server.redaction import YOUNG_SECONDS, JournalRedaction
 from local.journal.store.entry import Stored
@@ -47,6 +48,7 @@ class JournalConfig(Settings):
     max_megabytes: float = Field(2048.0, gt=0)
     ack_wait_seconds: float = Field(1.0, gt=0)
     max_deliver: int = Field(3, ge=1)
+    max_failures: int = Field(MAX_FAILURES, ge=1)
 
 
 class Journal(Participant):
@@ -84,8 +86,7 @@ class Journal(Participant):
             self._writer = JournalWriter(
                 self.bus,
                 store,
-                ack_wait=settings.ack_wait_seconds,
-                max_deliver=settings.max_deliver,
+                DeliveryLimits(settings.ack_wait_seconds, settings.max_deliver, settings.max_failures),
             )
             if store.damage is not None:
                 self._damage = str(store.damage)

@@ -20,30 +20,33 @@ from local.errors import (
     UnknownConsumer,
     UnsendableMessage,
 )
+from local.journal.core.consumer_state import DeliveryLimits
 from local.journal.core.delivery_core import MAX_BATCH, Batch, CommitQueue, Confirm, Decision, DeliveryCore
 from local.journal.core.durable_consumer import DeadLetter, Deliver, Died, Fenced, Serving, Settled
+from local.journal.server.dead_letters import DeadLetters
 from local.journal.server.deliveries import JournalAdmission, JournalDeliveries
 from local.journal.store.entry import Entry
 from local.journal.store.store import JournalStore
 from local.protocol.delivery_classes import delivery_of, is_hurried, kept_subjects
-from local.protocol.envelope import Envelope, Trace
+from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import (
     JournalAck,
     JournalAttach,
     JournalConfirmed,
     JournalDetach,
+    JournalFailed,
     JournalFenced,
     JournalWorking,
 )
 from local.protocol.message import Message
-from local.protocol.messages import BusDead, ErrorInfo
+from local.protocol.messages import ErrorInfo
 from local.protocol.subjects import QUERY_RECEIVED
 
 log = logging.getLogger(__name__)
 
 GROUP_COMMIT_SECONDS = 0.05  # messages for which nobody waits wait so long for others to share a commit with
 CONFIRM_SECONDS = 0.05  # what nobody waits for is confirmed so much later, that of several commits in one message
-TICK_SECONDS = 0.1
+TICK_SECONDS, LONGEST_TICK_SECONDS = 0.1, 1.0
 RETRY_SECONDS = 1.0
 RECONNECT_SECONDS = 0.15  # until the others have found the new proxy, too
 NEW_WORK = frozenset({QUERY_RECEIVED})  # refused while nothing can be written; the rest is running work's
@@ -55,13 +58,12 @@ class JournalWriter:
     What has not been committed when the process dies was not confirmed either: its publisher sends it again.
     """
 
-    def __init__(self, bus: Bus, store: JournalStore, *, ack_wait: float, max_deliver: int) -> None:
+    def __init__(self, bus: Bus, store: JournalStore, limits: DeliveryLimits) -> None:
         self._bus, self._store = bus, store
         self._clock = time.monotonic
         self._core, self._queue = DeliveryCore(delivery_of), CommitQueue(is_hurried)
-        self._admission = JournalAdmission(
-            self._core, store, self._carry_out, self._clock, ack_wait=ack_wait, max_deliver=max_deliver
-        )
+        self._admission = JournalAdmission(self._core, store, self._carry_out, self._clock, limits)
+        self._dead_letters = DeadLetters(bus, store)
         self._committing = asyncio.Lock()
         self._deliveries = JournalDeliveries(bus, store, self._obsolete)
         self._news, self._urgent = asyncio.Event(), asyncio.Event()
@@ -87,6 +89,7 @@ class JournalWriter:
             JournalDetach: self._detach,
             JournalAck: self._acknowledge,
             JournalWorking: self._working,
+            JournalFailed: self._failed,
         }
         for kind, hear in heard.items():
             self._bus.subscribe(kind.subject, self._guarded(hear))
@@ -158,6 +161,14 @@ class JournalWriter:
                     decisions = self._core.working(consumer, number, attempt, envelope.instance, self._clock())
                     self._carry_out(decisions)
 
+    def _failed(self, envelope: Envelope) -> None:
+        said = JournalFailed.decode(envelope.payload)
+        now = self._clock()
+        self._carry_out(
+            self._core.failed(said.consumer, said.number, said.attempt, envelope.instance, said.reason, now)
+        )
+        self._wait_for_silence()
+
     # Committing
 
     def _wake(self, *, is_urgent: bool = False) -> None:
@@ -178,7 +189,7 @@ class JournalWriter:
         batch = self._queue.take()
         if self._queue:
             self._wake()
-        letters = [await self._letter_for(dead) for dead in batch.dead_letters]
+        letters = [await self._dead_letters.tell(dead) for dead in batch.dead_letters]
         if not batch and not isinstance(self._trouble, StoreGone):
             return  # and if nothing could be written, nothing shows yet that it can
         failpoints.reach("journal.received")
@@ -204,19 +215,6 @@ class JournalWriter:
         for letter in letters:
             with suppress(PublishTimeout):  # nobody hears it live then; it is on record
                 await self._bus.send(letter)
-
-    async def _letter_for(self, dead: DeadLetter) -> Envelope:
-        """The `bus.dead` that tells of a message that a consumer is given no more."""
-        [found] = await self._store.read(limit=1, after=dead.number - 1)
-        log.error("message %d is given up for %s: %s", dead.number, dead.consumer, dead.reason)
-        message = BusDead(
-            participant=dead.consumer,
-            envelope_id=found.entry.envelope_id,
-            dead_subject=found.entry.subject,
-            error=ErrorInfo(kind="gave_up", message=dead.reason),
-        )
-        trace = Trace(found.entry.correlation_id, found.entry.envelope_id, found.entry.session_id)
-        return self._bus.seal(message, trace)
 
     def _cannot_write(self, batch: Batch, error: StoreUnwritable) -> None:
         """Refuse new work; whatever else there is comes again."""
@@ -249,7 +247,7 @@ class JournalWriter:
 
     def _wait_for_silence(self) -> None:
         if self._tick not in self._timers and (due := self._core.next_due) is not None:
-            self._in(max(TICK_SECONDS, due - self._clock()), self._tick)
+            self._in(min(LONGEST_TICK_SECONDS, max(TICK_SECONDS, due - self._clock())), self._tick)
 
     def _try_again(self) -> None:
         self._wake(is_urgent=True)

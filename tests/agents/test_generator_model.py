@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from local.agents.answering import warm_up
 from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.generator import GeneratorAgent
 from local.config_models import Endpoint, ModelsConfig, Routing
 from local.errors import ConfigError, ModelError
-from local.protocol.messages import ParticipantStatus, ResponseGeneration
+from local.models.chat import AwayDelta
+from local.protocol.messages import GenerationWaiting, ParticipantStatus, ResponseGeneration
 from local.runtime.participant import Resources
 from local.services.conversation import ConversationService
 
@@ -32,6 +35,28 @@ async def test_answers_of_the_stand_in_are_signed_by_it_and_by_no_models_name(st
     await stage.door.ask("Where?", "q1")
     assert (await stage.door.hears(ResponseGeneration)).model == "stand-in"
     assert agent.details()["model"] == "stand-in"
+
+
+async def test_whoever_waits_for_a_model_that_is_away_is_told_and_may_cancel(stage: Any) -> None:
+    agent = (await stage.generator()).participant
+    stage.model.will_say(AwayDelta("it is away"), asyncio.Event())
+    await stage.door.ask("Where?", "q1")
+    assert (await stage.door.hears(GenerationWaiting)).reason == "it is away"
+    assert agent.details()["problem"] == "it is away"
+    await stage.door.cancel("q1")
+    response = await stage.door.hears(ResponseGeneration)
+    assert (response.status, response.degraded) == ("cancelled", ("it is away",))
+
+
+async def test_a_model_that_is_back_is_no_problem_any_more(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm_up, "LOOK_AGAIN_SECONDS", 0.05)
+    stage.model.problem = ModelError("the server is away", kind="unreachable")
+    await stage.generator()
+    await stage.door.hears(
+        ParticipantStatus, name="generator", details={"model": "gemma", "problem": "the server is away"}
+    )
+    stage.model.problem = None
+    await stage.door.hears(ParticipantStatus, name="generator", details={"model": "gemma", "load": "loaded"})
 
 
 HOME = Endpoint(kind="ollama", url="http://127.0.0.1:1")

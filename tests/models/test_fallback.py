@@ -32,7 +32,7 @@ def course(tries: Attempts, error: ModelError) -> list[tuple[str, float]]:
     return seen
 
 
-@pytest.mark.parametrize("kind", ["unreachable", "stream_cut", "bad_stream", "server_error", "never heard of"])
+@pytest.mark.parametrize("kind", ["bad_stream", "server_error", "never heard of"])
 def test_a_failure_that_may_pass_is_tried_again_later_and_later_and_then_elsewhere(kind: str) -> None:
     assert course(attempts(A, B), fault(kind)) == [(A, 0), (A, 0.5), (A, 1), (B, 0), (B, 0.5), (B, 1)]
 
@@ -62,7 +62,36 @@ def test_nobody_waits_longer_than_allowed_in_all() -> None:
 
 
 def test_a_busy_server_is_tried_again_when_it_wishes_and_then_elsewhere() -> None:
-    assert course(attempts(A, B, max_retries=1), busy("overloaded", 3)) == [(A, 0), (A, 3), (B, 0), (B, 3)]
+    tries = attempts(A, B, max_retries=1, max_wait_seconds=8)
+    assert course(tries, busy("overloaded", 3)) == [(A, 0), (A, 3), (B, 0), (B, 3)]
+
+
+@pytest.mark.parametrize("kind", ["unreachable", "stream_cut", "overloaded"])
+def test_those_that_are_away_are_asked_again_in_turn_for_as_long_as_is_allowed(kind: str) -> None:
+    seen = course(attempts(A, B, max_wait_seconds=20), fault(kind))
+    assert seen[:6] == [(A, 0), (A, 0.5), (A, 1), (B, 0), (B, 0.5), (B, 1)]
+    assert seen[6:] == [(A, 2), (B, 4), (A, 5), (B, 5)]
+
+
+def test_the_time_that_a_server_takes_to_be_away_counts_too() -> None:
+    tries = attempts(A, max_retries=1)
+    assert tries.after(fault("unreachable"), 100.0) == Attempt(A, 0.5)
+    assert tries.after(fault("unreachable"), 110.0) == Attempt(A, 1.0, is_return=True)
+    assert tries.after(fault("unreachable"), 129.0) is None
+
+
+def test_only_who_is_away_is_waited_for() -> None:
+    tries = attempts(A, B, max_retries=1)
+    assert tries.after(fault("unreachable"), 0.0) == Attempt(A, 0.5)
+    assert tries.after(fault("unreachable"), 1.0) == Attempt(B)
+    assert tries.after(fault("model_missing"), 1.0) == Attempt(A, 1.0, is_return=True)
+    assert tries.after(fault("model_missing"), 2.0) is None
+
+
+@pytest.mark.parametrize("policy", [{"max_retries": 0}, {"waits_for_return": False}])
+def test_who_is_away_is_not_waited_for_against_the_settings(policy: dict[str, object]) -> None:
+    seen = course(attempts(A, **policy), fault("unreachable"))
+    assert sum(wait for _, wait in seen) <= 1.5
 
 
 def test_fallbacks_can_be_turned_off_each_for_itself() -> None:

@@ -11,7 +11,18 @@ import pytest
 
 from local.config_models import MaxTools
 from local.errors import ModelBusy, ModelError
-from local.models.chat import ChatModel, ContentDelta, Degraded, Delta, Done, Json, ModelInfo, ThinkingDelta, Usage
+from local.models.chat import (
+    AwayDelta,
+    ChatModel,
+    ContentDelta,
+    Degraded,
+    Delta,
+    Done,
+    Json,
+    ModelInfo,
+    ThinkingDelta,
+    Usage,
+)
 from local.models.fallback import FallbackPolicy
 from local.models.router import NoModelLeft, Router, Target
 
@@ -150,6 +161,36 @@ async def test_a_passing_failure_is_waited_out_in_silence(stage: Stage) -> None:
     stage.home.will(DOWN).will(DOWN).will_say("Hi")
     deltas = await ask(stage.router())
     assert (said(deltas), notes(deltas), stage.waits) == ("Hi", [], [0.5, 1.0])
+
+
+async def test_a_model_that_is_away_is_waited_for_and_that_is_told_at_once_and_once(stage: Stage) -> None:
+    stage.targets = stage.targets[:1]
+    for _ in range(5):
+        stage.home.will(DOWN)
+    stage.home.will_say("Hi")
+    async with aclosing(stage.router().chat("small", HELLO)) as stream:
+        first = await anext(stream)
+        assert isinstance(first, AwayDelta) and stage.waits == [0.5, 1.0]
+        rest = [delta async for delta in stream]
+    assert first.note == "the model is away and is waited for, at most 30 s: it is down"
+    assert (said(rest), notes(rest), stage.waits) == ("Hi", [], [0.5, 1.0, 2.0, 4.0, 5.0])
+
+
+async def test_a_model_that_stays_away_is_the_outcome_when_the_time_is_over(stage: Stage) -> None:
+    stage.targets = stage.targets[:1]
+    for _ in range(20):
+        stage.home.will(DOWN)
+    with pytest.raises(ModelError, match="it is down"):
+        await ask(stage.router())
+    assert 20 < stage.now <= 30
+
+
+async def test_nobody_waits_for_vectors(stage: Stage) -> None:
+    stage.targets = stage.targets[:1]
+    stage.home.embeds.extend([DOWN] * 20)
+    with pytest.raises(ModelError, match="it is down"):
+        await stage.router().embed("small", ["text"])
+    assert stage.now == 1.5
 
 
 async def test_a_server_that_says_when_is_asked_then(stage: Stage) -> None:

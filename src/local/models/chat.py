@@ -58,6 +58,11 @@ class Degraded:
 
 
 @dataclass(frozen=True, slots=True)
+class AwayDelta(Degraded):
+    """Nobody answers for now, and the call waits until somebody does, or has waited for too long."""
+
+
+@dataclass(frozen=True, slots=True)
 class TokenScore:
     """One generated token, and the natural logarithms of the probabilities of what might have stood in its place."""
 

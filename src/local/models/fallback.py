@@ -9,31 +9,38 @@ from local.errors import ModelBusy, ModelError
 from local.models.model_errors import ErrorClass, classify
 
 FIRST_WAIT = 0.5
+LONGEST_WAIT = 5.0
 # For so long a model that failed is asked after all others of its chain: where the failure stays, and where it passes.
 SHUNNED_SECONDS = 60.0
 SHUNNED_SHORTLY_SECONDS = 15.0
 # Failures that lie in what was asked say nothing about the next call.
 _OF_THE_REQUEST = frozenset({"bad_request", "bad_call", "filtered", "unsupported"})
+# Who failed so is away for a while, as a server is that is restarted or loads its model.
+_AWAY = frozenset({"unreachable", "stream_cut", "overloaded"})
 # What another try at the same model cannot mend, or would mend at the price of waiting as long again.
 _NO_RETRY = (ErrorClass.PERMANENT, ErrorClass.TIMEOUT)
 
 
 @dataclass(frozen=True, slots=True)
 class FallbackPolicy:
-    """`max_retries` counts for each model, `max_wait_seconds` for one call with all its attempts."""
+    """`max_retries` counts for each model, `max_wait_seconds` for one call with all its attempts. With
+    `waits_for_return` whoever is away is asked again until then."""
 
     fallback_on_rate_limit: bool = True
     fallback_on_error: bool = True
     max_retries: int = 2
     max_wait_seconds: float = 30.0
+    waits_for_return: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Ask the model of this name, in so many seconds."""
+    """Ask the model of this name, in so many seconds; it `is_return` if nobody has answered, and who is away may be
+    back."""
 
     target: str
     wait: float = 0.0
+    is_return: bool = False
 
 
 class Pauses:
@@ -68,14 +75,17 @@ class Attempts:
 
     A rate limit leads to the next model, a failure that passes to another try and then to the next, one that stays to
     the next at once; what does not fit the context is for the caller, who can shorten it. When the next may not be
-    asked, or nobody is left, or it would take longer than allowed, that is the end.
+    asked, or nobody is left, or it would take longer than allowed, that is the end; but those that are away are asked
+    again for as long as is allowed.
     """
 
     def __init__(self, targets: Sequence[str], policy: FallbackPolicy, pauses: Pauses, now: float) -> None:
         self._policy, self._pauses = policy, pauses
         self._left = sorted(targets, key=lambda target: pauses.is_shunned(target, now))
-        self._retries = 0
+        self._retries = self._returns = 0
         self._waited = 0.0
+        self._away: list[str] = []
+        self._failing_since: float | None = None
 
     def first(self, now: float) -> Attempt:
         """Whom to ask first. One that must still be waited for, for longer than allowed, may say so itself."""
@@ -85,6 +95,7 @@ class Attempts:
     def after(self, error: ModelError, now: float) -> Attempt | None:
         """What comes after a failure; None: nothing, the failure is the outcome."""
         target, kind = self._left[0], classify(error)
+        self._note(target, error, now)
         if kind is ErrorClass.CONTEXT_OVERFLOW:
             return None
         delay = self._delay(error)
@@ -101,10 +112,31 @@ class Attempts:
             seconds = SHUNNED_SECONDS if kind is ErrorClass.PERMANENT else SHUNNED_SHORTLY_SECONDS
             self._pauses.shun(target, now + seconds)
         if following is None:
-            return None
+            return self._return(now)
         self._left = self._left[self._left.index(following) :]
         self._retries = 0
         return self._attempt(following, self._pauses.wait(following, now))
+
+    def _note(self, target: str, error: ModelError, now: float) -> None:
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        others = [other for other in self._away if other != target]
+        self._away = [*others, target] if error.kind in _AWAY else others
+
+    def _return(self, now: float) -> Attempt | None:
+        """Those that are away in turn, after pauses that grow."""
+        policy = self._policy
+        if not (self._away and policy.waits_for_return and policy.max_retries):
+            return None
+        target = self._away[0]
+        pause = min(FIRST_WAIT * 2 ** (policy.max_retries + self._returns), LONGEST_WAIT)
+        wait = max(pause, self._pauses.wait(target, now))
+        elapsed = max(self._waited, now - (self._failing_since or now))
+        if elapsed + wait > policy.max_wait_seconds:
+            return None
+        self._left, self._retries = [target], policy.max_retries
+        self._returns += 1
+        self._waited += wait
+        return Attempt(target, wait, is_return=True)
 
     def _delay(self, error: ModelError) -> float:
         """What the server wishes, else 0.5 s and double from one try to the next."""

@@ -7,13 +7,13 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from local.config_models import MaxTools
 from local.errors import ModelError
-from local.models.chat import ChatModel, Degraded, Delta, Json, ModelInfo
+from local.models.chat import AwayDelta, ChatModel, Degraded, Delta, Json, ModelInfo
 from local.models.fallback import Attempts, FallbackPolicy, Pauses
 from local.models.tool_selection import choose_tools, tier_of
 
@@ -50,6 +50,8 @@ class ChainCall:
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self.notes: list[str] = []
+        self._is_away, self._untold = False, list[AwayDelta]()
+        self._most_seconds = policy.max_wait_seconds
         self._targets = {target.name: target for target in targets}
         self._clock, self._sleep = clock, sleep
         self._attempts = Attempts(list(self._targets), policy, pauses, clock())
@@ -62,6 +64,11 @@ class ChainCall:
             await self._sleep(self._next.wait)
         return self._targets[self._next.target]
 
+    def take_untold(self) -> Sequence[AwayDelta]:
+        """What is to be told before `next` waits, once."""
+        untold, self._untold = self._untold, []
+        return untold
+
     def failed(self, error: ModelError) -> None:
         """The target that was asked has failed; raises the outcome if none is to be asked any more."""
         name = self._next.target
@@ -69,12 +76,21 @@ class ChainCall:
         following = self._attempts.after(error, self._clock())
         if following is None:
             raise outcome(self._failures) from error
-        if following.target == name:
+        if following.is_return:
+            self._tell_away(error)
+        elif following.target == name:
             log.info("%s is asked again in %.1f s: %s", name, following.wait, error)
         else:
             log.warning("%s is asked in place of %s: %s", following.target, name, error)
             self.notes.append(f"{name} could not answer ({error}), so {following.target} was asked")
         self._next = following
+
+    def _tell_away(self, error: ModelError) -> None:
+        if not self._is_away:
+            note = f"the model is away and is waited for, at most {self._most_seconds:g} s: {error}"
+            self._untold.append(AwayDelta(note))
+            log.warning("%s", note)
+        self._is_away = True
 
 
 def outcome(failures: Mapping[str, ModelError]) -> ModelError:
@@ -118,8 +134,10 @@ class Router:
         logprobs: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         """See `ChatModel.chat`."""
-        call = self._call(self._find(model))
+        call = self._call(self._find(model), self._policy)
         while True:
+            for away in call.take_untold():
+                yield away
             target = await call.next()
             begun = False
             try:
@@ -128,14 +146,9 @@ class Router:
                 for note in (*call.notes, *_left_out(target, tools, offered)):
                     yield Degraded(note)
                 stream = target.client.chat(
-                    target.model,
-                    messages,
-                    tools=offered,
-                    think=think,
-                    options=options,
-                    format=format,
+                    target.model, messages, tools=offered, think=think, options=options, format=format,
                     logprobs=logprobs,
-                )
+                )  # fmt: skip
                 async with aclosing(stream):
                     async for delta in stream:
                         begun = begun or not isinstance(delta, Degraded)
@@ -149,9 +162,10 @@ class Router:
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """See `ChatModel.embed`. Only the same model on another server takes over: vectors of two models are not
-        comparable."""
+        comparable. One that is away is not waited for: who searches has words, too."""
         targets = self._find(model)
-        call = self._call([target for target in targets if target.model == targets[0].model])
+        policy = replace(self._policy, waits_for_return=False)
+        call = self._call([target for target in targets if target.model == targets[0].model], policy)
         while True:
             target = await call.next()
             try:
@@ -183,8 +197,8 @@ class Router:
         """Close every connection."""
         await self._close_clients()
 
-    def _call(self, targets: Sequence[Target]) -> ChainCall:
-        return ChainCall(targets, self._policy, self._pauses, self._clock, self._sleep)
+    def _call(self, targets: Sequence[Target], policy: FallbackPolicy) -> ChainCall:
+        return ChainCall(targets, policy, self._pauses, self._clock, self._sleep)
 
     def _offered(self, target: Target, tools: Sequence[Json], messages: Sequence[Json]) -> Sequence[Json]:
         return choose_tools(tools, messages, getattr(self._max_tools, tier_of(target.model))) if tools else ()

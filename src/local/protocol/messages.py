@@ -77,6 +77,16 @@ class GenerationToken(GenerationThinking):
     subject = "generation.token"
 
 
+class GenerationWaiting(Message):
+    """The generator, when no model server answers for now: it waits until one does; `reason` is a sentence."""
+
+    subject = "generation.waiting"
+    delivery = Delivery.EPHEMERAL
+    query_id: str
+    respondent_id: str = MAIN_RESPONDENT
+    reason: str
+
+
 class ToolSchemaRequest(Message):
     """Whoever needs to know which tools there are; every tool answers with its schema."""
 

@@ -144,7 +144,8 @@ class Respondent(Participant):
             line = WaitingLine(settings.max_concurrent_turns, settings.max_waiting_turns)
             self._turns = TurnQueue(self._conversation, self._outcomes, line, self._prepare, self._news)
             warm_up = self._warm_up.run if self.policy.loads_model else self._warm_up.look
-            warming_up = asyncio.create_task(warm_up(self._learn_window), name="warm up")
+            watching = self._warm_up.watch(partial(warm_up, self._learn_window))
+            warming_up = asyncio.create_task(watching, name="warm up")
             stack.callback(warming_up.cancel)
             await stack.enter_async_context(self._leases.are_open(self.bus))
             await stack.enter_async_context(self._fitter.is_open())
@@ -257,6 +258,7 @@ class Respondent(Participant):
             priority=self.policy.priority(self._leases, model_name),
             tool_timeout_seconds=settings.tool_timeout_seconds,
             max_answer_tokens=settings.max_answer_tokens,
+            on_away=self._warm_up.away,
         )
 
     def _offered(self) -> dict[str, ToolSchema]:

@@ -64,7 +64,8 @@ class BackgroundTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
-    """What a turn works with. `answers_as` is the name to sign with, where it is not the model's."""
+    """What a turn works with. `answers_as` is the name to sign with, where it is not the model's; `on_away` is
+    told when no model server answers for now."""
 
     model: ChatModel
     prompts: PromptFitter
@@ -76,3 +77,4 @@ class TurnContext:
     answers_as: str | None = None
     priority: Priority = field(default_factory=lambda: UsersTurn(Leases(), ""))
     clock: Callable[[], float] = field(default=time.monotonic)
+    on_away: Callable[[str], object] = field(default=lambda _: None)

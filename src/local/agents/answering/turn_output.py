@@ -13,11 +13,12 @@ from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.outcomes import publish_outcome
 from local.agents.answering.turn_table import TurnState
 from local.bus.bus import Bus
-from local.models.chat import ContentDelta, Delta, ThinkingDelta
+from local.models.chat import AwayDelta, ContentDelta, Delta, ThinkingDelta
 from local.protocol.envelope import Trace
 from local.protocol.messages import (
     GenerationThinking,
     GenerationToken,
+    GenerationWaiting,
     Message,
     ResponseGeneration,
     ToolRequest,
@@ -97,7 +98,10 @@ class TurnOutput:
         self._changes.note(before, action, after)
 
     def hear(self, delta: Delta) -> None:
-        """The model goes on; only what it thinks and says is told."""
+        """The model goes on; only what it thinks and says is told, and that it is waited for."""
+        if isinstance(delta, AwayDelta):
+            self.flush()
+            self._post(GenerationWaiting(query_id=self._query_id, respondent_id=self._respondent_id, reason=delta.note))
         if not isinstance(delta, ContentDelta | ThinkingDelta):
             return
         self._changes.flush()

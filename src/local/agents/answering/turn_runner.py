@@ -18,7 +18,7 @@ from local.agents.answering.turn_context import TurnContext
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
 from local.errors import LocalError, ModelError, StoreFailed, StoreFenced
-from local.models.chat import Done, Json
+from local.models.chat import AwayDelta, Done, Json
 from local.models.text_calls import find_text_call
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
 
@@ -170,7 +170,9 @@ class TurnRunner:
                 turn.hear(delta)
                 self._output.hear(delta)
                 await self._output.room()
-                if isinstance(delta, Done):
+                if isinstance(delta, AwayDelta):
+                    context.on_away(delta.note)
+                elif isinstance(delta, Done):
                     context.prompts.window.counted(planned, delta.usage.prompt_tokens)
 
     async def _store_steps(self) -> None:

@@ -35,7 +35,7 @@ class WarmUp:
 
     def away(self, reason: str) -> None:
         """A call has found out that no model server answers."""
-        self._tell(reason)
+        self._note(reason)
 
     async def run(self, learn: Callable[[ModelInfo], object]) -> None:
         """Say at once what the first query would run into. `learn` is told what the server knows of the model."""
@@ -61,5 +61,8 @@ class WarmUp:
     def _tell(self, problem: str) -> None:
         if self.details != {"problem": problem}:
             log.warning("%s", problem)
+        self._note(problem)
+
+    def _note(self, problem: str) -> None:
         self.details = {"problem": problem}
         self._has_problem.set()

@@ -30,7 +30,7 @@ ARROWS: dict[str, set[str]] = {
     "queries": {"queries", "journal.client", "runtime", "bus", "protocol"} | SHARED,
     "agents": {"agents", "queries", "runtime", "journal.client", "bus", "protocol", "models", "services"} | SHARED,
     "tools": {"tools", "queries", "runtime", "protocol", "services"} | SHARED,
-    "upkeep": {"upkeep", "journal.store", "services"} | SHARED,
+    "upkeep": {"upkeep", "journal.store", "agents", "services", "bus", "protocol"} | SHARED,
     "apps": {"apps", "agents", "tools", "queries", "journal.client", "journal.server", "runtime", "bus", "protocol"}
     | {"models", "upkeep"}
     | SHARED,

@@ -19,10 +19,11 @@ log = logging.getLogger(__name__)
 class Announcer:
     """Publishes the supervisor's status. Call `changed` from the supervisor's `on_change`."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, notice: str = "") -> None:
+        """`notice` is something that users should know of this start."""
         self._bus = bus
         self._wake = asyncio.Event()
-        self._problem = ""
+        self._details = {"notice": notice} if notice else {}
 
     def changed(self, child: ChildState) -> None:
         """A child's state has changed."""
@@ -30,7 +31,8 @@ class Announcer:
 
     def tell_problem(self, problem: str) -> None:
         """Something is wrong with the system as a whole; empty when it is not any more."""
-        self._problem = problem
+        self._details.pop("problem", None)
+        self._details |= {"problem": problem} if problem else {}
         self._wake.set()
 
     async def run(self, supervisor: Supervisor) -> None:
@@ -39,7 +41,7 @@ class Announcer:
         self._bus.on_newcomer.append(self._wake.set)
         while True:
             self._wake.clear()
-            self._bus.post(_status(supervisor, self._bus, self._problem))
+            self._bus.post(_status(supervisor, self._bus, self._details))
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), BEAT_SECONDS)
 
@@ -61,7 +63,7 @@ def _detail(child: ChildState) -> str:
     return f"{child.detail}; next try in {max(0.0, seconds):.0f} s"
 
 
-def _status(supervisor: Supervisor, bus: Bus, problem: str) -> ParticipantStatus:
+def _status(supervisor: Supervisor, bus: Bus, details: dict[str, str]) -> ParticipantStatus:
     return ParticipantStatus(
         name="supervisor",
         kind="supervisor",
@@ -79,6 +81,6 @@ def _status(supervisor: Supervisor, bus: Bus, problem: str) -> ParticipantStatus
             )
             for child in supervisor.children
         ),
-        details={"problem": problem} if problem else {},
+        details=dict(details),
         last_seq=bus.last_seq,
     )

@@ -1,4 +1,5 @@
-"""The command line: `local2 run | stories | tap | journal | prompt | pull | doctor | backup | restore`."""
+"""The command line: `local2 run | stories | tap | journal | prompt | pull | doctor | backup | restore |
+rebuild`."""
 
 from __future__ import annotations
 
@@ -119,6 +120,17 @@ def restore(
     from local.apps.upkeep import run_restore
 
     run_restore(folder, data_dir, typer.echo, replace=force)
+
+
+@app.command()
+def rebuild(
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="conversation, engrams or all.")] = "all",
+    data_dir: DataDir = None,
+) -> None:
+    """Make the record or the memory anew from the journal, while no system runs on it."""
+    from local.apps.upkeep import run_rebuild
+
+    run_rebuild(what, data_dir, typer.echo)
 
 
 @prompt_app.callback()

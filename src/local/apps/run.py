@@ -34,6 +34,7 @@ from local.models.servers.spec import ServerSpec
 from local.models.stand_in.stand_in import StandInSettings
 from local.runtime.participant import Resources
 from local.runtime.supervisor import ChildSpec, Supervisor
+from local.upkeep.missing import missing
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +114,16 @@ def run(flags: Flags) -> int:
             listener=listener,
             chat=load("generator", GeneratorConfig, layers, shared),
         )
-        return asyncio.run(_supervise(plan, directory, lock))
+        notice = _rebuild_missing(directory.data_dir)
+        return asyncio.run(_supervise(plan, directory, lock, notice))
+
+
+def _rebuild_missing(data_dir: Path) -> str:
+    if not missing(data_dir):
+        return ""
+    from local.upkeep.rebuild import rebuild_missing  # it knows all stores and messages, and takes time to import
+
+    return rebuild_missing(data_dir)
 
 
 def _listen(system: SystemConfig) -> socket.socket:
@@ -122,11 +132,11 @@ def _listen(system: SystemConfig) -> socket.socket:
     return listener
 
 
-async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLock) -> int:
+async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLock, notice: str) -> int:
     stop = asyncio.Event()
     _when_asked_to_stop(stop.set)
     async with open_bus("supervisor", plan.bus, plan.data_dir) as bus, asyncio.TaskGroup() as tasks:
-        announcer = Announcer(bus)
+        announcer = Announcer(bus, notice)
         supervisor = Supervisor(
             stages(plan), hang_seconds=plan.system.hang_seconds, preload=PRELOAD, on_change=announcer.changed
         )

@@ -1,4 +1,4 @@
-"""`local2 backup` and `local2 restore`: what they say."""
+"""`local2 backup`, `restore` and `rebuild`: what they say."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pathlib import Path
 
 from local.apps.run_directory import RunDirectory
 from local.config import data_dir as find_data_dir
+from local.errors import ConfigError
 from local.upkeep import backup
+from local.upkeep.missing import STORES
+from local.upkeep.rebuild import rebuild
 
 Say = Callable[[str], object]
 
@@ -28,3 +31,15 @@ def run_restore(folder: Path, data_dir: Path | None, say: Say, *, replace: bool)
     if aside is not None:
         say(f"what was there lies in {aside} now")
     say(f"{directory.data_dir} is as it was when {folder} was made")
+
+
+def run_rebuild(what: str, data_dir: Path | None, say: Say) -> None:
+    """Make stores anew from the journal. Raises `LocalError`, `AlreadyRunning` while a system runs."""
+    if what not in (*STORES, "all"):
+        raise ConfigError(f"{what!r} is none of {', '.join(STORES)}, all")
+    directory = RunDirectory(find_data_dir(data_dir))
+    directory.make_data_dir()
+    with directory.lock():
+        for name in STORES if what == "all" else [what]:
+            number = rebuild(directory.data_dir, name)
+            say(f"{name} has {number} exchanges from the journal; what was there lies beside it")

@@ -34,7 +34,7 @@ class ParticipantTable:
         self._beats: dict[int, _Beat] = {}  # by process; the supervisor may know it by another name
         self._kinds: dict[str, str] = {}  # by the supervisor's name, as the child itself has said
         self._model: str | None = None
-        self._problem = ""
+        self._details: Mapping[str, str] = {}  # the supervisor's
 
     def heard(self, status: ParticipantStatus, now: float) -> None:
         """Somebody says how they are."""
@@ -43,7 +43,7 @@ class ParticipantTable:
             leaving = status.state == "stopping"
             self._children, self._supervisor_heard_at = status.children, None if leaving else now
             self._supervised_since = now if self._supervised_since is None else self._supervised_since
-            self._problem = status.details.get("problem", "")
+            self._details = status.details
         elif status.state == "stopping":
             self._beats.pop(status.pid, None)
         else:
@@ -64,7 +64,12 @@ class ParticipantTable:
     @property
     def problem(self) -> str:
         """What the supervisor last said is wrong with the system as a whole; empty if nothing is."""
-        return self._problem
+        return self._details.get("problem", "")
+
+    @property
+    def notice(self) -> str:
+        """What the supervisor wants users to know of this start; empty if there is nothing."""
+        return self._details.get("notice", "")
 
     def health(self, now: float) -> Health:
         """`ok` if every child of the supervisor is ready and none tells of a problem, `starting` while none of them has
@@ -73,7 +78,7 @@ class ParticipantTable:
             return "starting"
         if now - self._supervisor_heard_at > SILENT_SECONDS:
             return "degraded"
-        if self._problem:
+        if self.problem:
             return "degraded"
         others = [child for child in self._children if child.state != "ready"]
         if any(child.state != "starting" or child.restarts for child in others):

@@ -21,6 +21,7 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
         body = {
             "status": status,
             "problem": participants.problem or None,
+            "notice": participants.notice or None,
             "model": participants.model,
             "backend": context.backend,
             "stand_in": context.backend == "stand_in",

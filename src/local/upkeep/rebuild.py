@@ -1,0 +1,184 @@
+"""The generator's record and the memory, made again from the journal as far as that reaches.
+
+What users have deleted has no payload there, and does not come back. Pins, summaries and what was learned of prompts
+are not on record; facts are looked for again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+from typing import NamedTuple
+
+from local.agents.answering.outcomes import asked_of
+from local.agents.remembering.records import exchange_of
+from local.errors import LocalError, StoreFailed
+from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.protocol.message import MAIN_RESPONDENT
+from local.protocol.messages import QueryFailed, QueryReceived, ResponseGeneration, SessionDeleted
+from local.services.conversation import Asked, ConversationService, TurnStatus
+from local.services.engrams.service import EngramService
+from local.services.turn_record import refusal_of
+from local.upkeep.missing import STORES, missing
+from local.upkeep.recorded import Recorded, recorded
+
+log = logging.getLogger(__name__)
+
+SLICE = 200
+SAID_OF_ANSWERS = (CritiqueResult, PairwiseResult, UserFeedback, SessionDeleted)
+
+
+class _Turn(NamedTuple):
+    asked: Asked
+    asked_at: float
+    end: ResponseGeneration | QueryFailed
+    ended_at: float
+
+
+async def _conversation(data_dir: Path, path: Path) -> int:
+    """Every query that has an end, in the order of the ends; those without are delivered by the journal."""
+    turns, number = _turns(data_dir), 0
+    async with ConversationService(path) as conversation:
+        while found := list(islice(turns, SLICE)):
+            await conversation.write(partial(_put_turns, found))
+            number += len(found)
+    return number
+
+
+def _turns(data_dir: Path) -> Iterator[_Turn]:
+    open_queries: dict[str, Recorded] = {}
+    for each in recorded(data_dir, QueryReceived, ResponseGeneration, QueryFailed):
+        match each.message:
+            case QueryReceived() as query:
+                open_queries.setdefault(query.query_id, each)
+            case ResponseGeneration() | QueryFailed() as end if end.respondent_id == MAIN_RESPONDENT:
+                asked = open_queries.pop(end.query_id, None)
+                if asked is not None:
+                    yield _turn(asked, end, each.committed_at)
+
+
+def _turn(asked: Recorded, end: ResponseGeneration | QueryFailed, ended_at: float) -> _Turn:
+    assert isinstance(asked.message, QueryReceived)
+    return _Turn(asked_of(asked.message, asked.envelope, ()), asked.committed_at, end, ended_at)
+
+
+def _put_turns(turns: Sequence[_Turn], db: sqlite3.Connection) -> None:
+    for turn in turns:
+        _put_turn(db, turn)
+
+
+def _put_turn(db: sqlite3.Connection, turn: _Turn) -> None:
+    asked, end = turn.asked, turn.end
+    db.execute(
+        "INSERT OR IGNORE INTO turns (query_id, respondent_id, session_id, user_id, envelope_id, query, body,"
+        " in_history, status, tools, answer, outcome_subject, outcome, published, created_at, finished_at, incognito,"
+        " refused) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)",
+        (asked.query_id, MAIN_RESPONDENT, asked.session_id, asked.user_id, asked.envelope_id, asked.query, asked.body,
+         asked.in_history, _status(end), json.dumps(asked.tools), getattr(end, "answer", None), end.subject,
+         end.encode().decode(), turn.asked_at, turn.ended_at, asked.incognito,
+         refusal_of(db, MAIN_RESPONDENT, asked)),
+    )  # fmt: skip
+
+
+def _status(end: ResponseGeneration | QueryFailed) -> TurnStatus:
+    if isinstance(end, ResponseGeneration):
+        return TurnStatus(end.status)
+    return TurnStatus.CANCELLED if end.error.kind == "cancelled" else TurnStatus.FAILED
+
+
+async def _engrams(data_dir: Path, path: Path) -> int:
+    """Every answer, then what was said of it."""
+    number = 0
+    async with EngramService(path.parent) as engrams:
+        for each in recorded(
+            data_dir, ResponseGeneration, CritiqueResult, PairwiseResult, UserFeedback, SessionDeleted
+        ):
+            number += await _remember(engrams, each)
+    return number
+
+
+async def _remember(engrams: EngramService, each: Recorded) -> int:
+    """Store one message; returns how many exchanges that were."""
+    match each.message:
+        case ResponseGeneration() as response:
+            exchange = exchange_of(response, each.envelope, each.committed_at)
+            if exchange is not None:
+                await engrams.ingest(exchange)
+                return 1
+        case CritiqueResult() as result:
+            score = result.score if result.expected is None else result.expected
+            if score is not None:
+                await engrams.grade(result.query_id, result.respondent_id, score)
+        case PairwiseResult(winner=str(winner)) as result:
+            for respondent_id in ("A", "B"):
+                await engrams.compare(result.query_id, respondent_id, winner)
+        case UserFeedback() as feedback:
+            await engrams.rate(feedback.query_id, feedback.respondent_id, feedback.rating, feedback.rated_at)
+        case SessionDeleted() as deleted:
+            await engrams.delete_session(deleted.deleted_session_id)
+    return 0
+
+
+Make = Callable[[Path, Path], Awaitable[int]]
+MAKE: Mapping[str, Make] = {"conversation": _conversation, "engrams": _engrams}
+
+
+def rebuild(data_dir: Path, name: str) -> int:
+    """Make a store of `STORES` anew from the journal; returns how many exchanges are in it. What there was is moved
+    aside. Nothing may run on the data directory. Raises `NotOnRecord` without a journal, `StoreFailed`."""
+    path = data_dir / STORES[name].path
+    try:
+        _move_aside(path)
+    except OSError as error:
+        raise StoreFailed(f"{path} cannot be moved aside: {error.strerror}") from None
+    return asyncio.run(_made(name, data_dir))
+
+
+def rebuild_missing(data_dir: Path) -> str:
+    """Make anew what is missing or has nothing in it though the journal has answers; says what was done, or could not
+    be, and nothing where there was nothing to do."""
+    said = []
+    for name in missing(data_dir) if _has_answers(data_dir) else []:
+        path = data_dir / STORES[name].path
+        log.warning("%s is missing or empty, but the journal has answers: it is made anew from them", path)
+        try:
+            number = asyncio.run(_made(name, data_dir))
+        except LocalError as error:
+            log.error("%s could not be made anew: %s", path, error)
+            said.append(f"{name} is missing and could not be made anew: {error}")
+            continue
+        log.warning("%s has %d exchanges again; what is not on record is lost", path, number)
+        said.append(f"{name} was missing and was made anew from the journal, with {number} exchanges")
+    return "; ".join(said)
+
+
+async def _made(name: str, data_dir: Path) -> int:
+    return await MAKE[name](data_dir, data_dir / STORES[name].path)
+
+
+def _has_answers(data_dir: Path) -> bool:
+    try:
+        with closing(recorded(data_dir, ResponseGeneration)) as answers:
+            return any(_is_kept(each.message) for each in answers)
+    except LocalError:
+        return False  # the journal's own start says what is wrong with it
+
+
+def _is_kept(message: object) -> bool:
+    return isinstance(message, ResponseGeneration) and not message.incognito and message.in_history
+
+
+def _move_aside(path: Path) -> None:
+    names = (f"{path.name}.before-rebuild-{number}" for number in count(1))
+    aside = next(name for name in names if not path.with_name(name).exists())
+    for suffix in ("", "-wal", "-shm"):
+        file = path.with_name(path.name + suffix)
+        if file.exists():
+            file.replace(path.with_name(aside + suffix))

@@ -1,0 +1,86 @@
+"""A record or a memory that is missing is made anew from the journal, and that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.apps.cli import main
+from local.apps.temporary_system import TemporarySystem, write_settings
+
+
+@pytest.fixture
+def start(config_dir: Path, tmp_path: Path) -> Callable[[Path], TemporarySystem]:
+    settings = write_settings(tmp_path / "settings", {"system": {"participants": ["generator", "memory"]}})
+    return lambda data_dir: TemporarySystem(data_dir, config_dir=settings, flags=["--backend", "stand_in"])
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _memories(http: Any) -> list[str]:
+    return [each["query"] for each in http.get("/memory").json()["engrams"]]
+
+
+def test_what_is_missing_is_made_anew_without_what_was_deleted(
+    start: Callable[[Path], TemporarySystem], watching: Any, config_dir: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    with start(data) as system:
+        live = watching(system, config_dir)
+        with live.http as http:
+            live.ask("What is 2+2?", session_id="kept")
+            live.ask("What is 3+3?", session_id="kept")
+            live.ask("What is 4+4?", session_id="deleted")
+            live.wait_until(lambda: len(_memories(http)) == 3)
+            assert http.delete("/sessions/deleted").status_code == 200
+            live.wait_until(lambda: len(_memories(http)) == 2)
+            sessions = http.get("/sessions/kept").json()
+    _remove(data / "conversation.db")
+    (data / "conversation.db").touch()
+    _remove(data / "engrams" / "engrams.db")
+    with start(data) as system:
+        live = watching(system, config_dir)
+        with live.http as http:
+            live.wait_until(lambda: live.health()["status"] == "ok")
+            assert "conversation was missing and was made anew from the journal, with 2" in live.health()["notice"]
+            assert "engrams was missing" in live.health()["notice"]
+            again = http.get("/sessions/kept").json()
+            assert [turn["query"] for turn in again["turns"]] == [turn["query"] for turn in sessions["turns"]]
+            assert [turn["answer"] for turn in again["turns"]] == [turn["answer"] for turn in sessions["turns"]]
+            assert http.get("/sessions/deleted").status_code == 404
+            assert sorted(_memories(http)) == ["What is 2+2?", "What is 3+3?"]
+            assert live.ask("What is 2+2?", query_id=again["turns"][0]["query_id"], session_id="kept")["answer"]
+    assert any("it is made anew" in line for line in system.log)
+
+
+def test_a_store_is_rebuilt_by_hand_while_no_system_runs(
+    start: Callable[[Path], TemporarySystem], watching: Any, config_dir: Path, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def rebuild(what: str) -> int:
+        with pytest.raises(SystemExit) as ended:
+            main(["rebuild", what, "--data-dir", str(tmp_path / "data")])
+        return int(ended.value.code or 0)
+
+    with start(tmp_path / "data") as system:
+        live = watching(system, config_dir)
+        live.http.close()
+        live.ask("What is 2+2?", session_id="kept")
+        assert rebuild("all") == 2
+        assert "a system runs on" in capsys.readouterr().err
+    assert rebuild("everything") == 2
+    assert "none of conversation, engrams, all" in capsys.readouterr().err
+    assert rebuild("all") == 0
+    assert "conversation has 1 exchanges" in capsys.readouterr().out
+    assert (tmp_path / "data" / "conversation.db.before-rebuild-1").exists()
+    with start(tmp_path / "data") as system:
+        live = watching(system, config_dir)
+        with live.http as http:
+            assert live.health()["notice"] is None
+            assert http.get("/sessions/kept").status_code == 200

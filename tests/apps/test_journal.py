@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from local.apps.cli import main
 from local.apps.command_line import BadMoment, moment
 from local.apps.journal.journal_record import BadExport, JournalRecord, read_export
 from local.bus.blobs import BlobStore
+from local.journal.core.consumer_state import ConsumerChanges
 from local.journal.store.entry import Entry, Stored
 from local.journal.store.schema import FILE_NAME
 from local.journal.store.store import JournalStore
@@ -250,3 +252,20 @@ def test_a_line_that_is_no_record_is_named(changed: dict[str, Any], said: str) -
     for rubbish in ("{", "[]", "nan", '"x"'):
         with pytest.raises(BadExport, match=r"^line 3: .*; expected a line of `local2 journal export`"):
             JournalRecord.parse(rubbish, "line 3")
+
+
+def test_dead_letters_are_listed_with_their_consumer_and_why(run: Run, data_dir: Path) -> None:
+    async def give_up() -> None:
+        async with JournalStore(data_dir / FILE_NAME) as store:
+            await store.register("diary", ["query.received"], floor=0)
+            reasons = {5: "failed 24 times: ValueError at my_observers/diary.py:12"}
+            await store.commit([], {"diary": ConsumerChanges(settled={1}, dead_letters=reasons)})
+
+    record(data_dir)
+    assert len(run("dead").splitlines()) == 1
+    asyncio.run(give_up())
+    [_, line] = run("dead").splitlines()
+    number, *_, query_id, why = re.split(r"  +", line.strip())
+    assert (number, query_id) == ("5", "q2")
+    assert why == "failed 24 times: ValueError at my_observers/diary.py:12"
+    assert " diary " in line and " query.received " in line

@@ -1,4 +1,4 @@
-"""The command line of the journal: `local2 journal list | show | export | play`."""
+"""The command line of the journal: `local2 journal list | show | dead | export | play`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from local.apps.journal.journal_player import play, refuse_own_system, spaced, s
 from local.apps.journal.journal_record import read_export
 from local.apps.journal.journal_source import open_source
 from local.apps.journal.play_filter import PlayFilter
-from local.apps.journal.show import list_sessions, show_conversation, show_messages
+from local.apps.journal.show import list_dead_letters, list_sessions, show_conversation, show_messages
 from local.apps.tap.selection import Selection
 from local.apps.terminal import STANDARD_OUTPUT, terminal_width, write_lines
 from local.config import data_dir as find_data_dir
 
-journal_app = typer.Typer(help="What is on record: list, show, export, play.")
+journal_app = typer.Typer(help="What is on record: list, show, dead, export, play.")
 
 
 @journal_app.command("list")
@@ -40,6 +40,13 @@ def show_command(
     with open_source(data_dir) as source:
         records = source.find(key)
         write_lines(show_messages(records) if messages else show_conversation(source, records))
+
+
+@journal_app.command("dead")
+def dead_command(data_dir: DataDir = None) -> None:
+    """Show the messages that a participant could not handle and is given no more, and why."""
+    with open_source(data_dir) as source:
+        write_lines(list_dead_letters(source, terminal_width()))
 
 
 @journal_app.command("export")

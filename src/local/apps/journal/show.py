@@ -39,6 +39,16 @@ def list_sessions(source: JournalSource, width: int | None) -> Iterator[str]:
     yield f"{entries} messages in all, {numbers}{size} bytes"
 
 
+def list_dead_letters(source: JournalSource, width: int | None) -> Iterator[str]:
+    """A line for each message that a consumer was given up with, cut to `width`."""
+    form = "{:>8}  {:<19}  {:<16}  {:<24}  {:<32}  {}"
+    yield cut(form.format("number", "time", "consumer", "subject", "query", "why"), width)
+    for dead in source.journal.dead_letters():
+        time = date_and_time(dead.committed_at)
+        line = form.format(dead.number, time, dead.consumer, dead.subject, dead.query_id, dead.reason)
+        yield cut(visible(line), width)
+
+
 def show_messages(records: Iterable[JournalRecord]) -> Iterator[str]:
     """A line for each message: number, time, subject, sender."""
     for record in records:

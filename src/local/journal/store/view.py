@@ -26,6 +26,17 @@ class SessionSpan(NamedTuple):
     last_at: float
 
 
+class DeadLetterRecord(NamedTuple):
+    """A dead letter: a message that a consumer is given no more, and why. Times are seconds since 1970."""
+
+    number: int
+    committed_at: float
+    consumer: str
+    subject: str
+    query_id: str
+    reason: str
+
+
 class Extent(NamedTuple):
     """All of a journal. Without entries the numbers are 0. `size` is in bytes, what is still in the WAL included."""
 
@@ -86,6 +97,15 @@ class JournalView:
                     " JOIN entries last ON last.number = s.high ORDER BY s.low"
                 ).fetchall()
             ]
+
+    def dead_letters(self) -> list[DeadLetterRecord]:
+        """Every message that some consumer has been given up with, in order; not those that are too old to be kept."""
+        with self._reporting():
+            sql = (
+                "SELECT d.number, e.committed_at, d.consumer, e.subject, e.correlation_id, d.parked FROM deliveries d"
+                " JOIN entries e ON e.number = d.number WHERE d.parked IS NOT NULL ORDER BY d.number, d.consumer"
+            )
+            return [DeadLetterRecord(*row) for row in self._db.execute(sql).fetchall()]
 
     def count(self) -> Extent:
         """How much there is."""

@@ -28,6 +28,8 @@ def extended(watching: Callable[..., Any], tmp_path_factory: pytest.TempPathFact
             (folder / "config" / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / "config" / file).write_text(code)
             added += yaml.safe_load(line)["more_participants"]
+    (folder / "config" / "my_tools" / "broken.py").write_text("import nowhere_to_be_found\n")
+    added += ["my_tools.broken:BrokenTool"]
     settings = {
         "system": {"participants": ["generator"], "more_participants": added},
         "diary": {"file": str(folder / "diary.md")},
@@ -58,3 +60,9 @@ def test_the_agent_asks_and_is_answered(extended) -> None:
     messages = extended.http.get("/sessions/news").json()["messages"]
     assert [message["role"] for message in messages] == ["system", "user", "assistant"]
     assert "Paris" in messages[-1]["content"]
+
+
+def test_a_tool_that_cannot_be_imported_stops_nobody_else_and_health_says_why(extended) -> None:
+    broken = extended.participant("BrokenTool")
+    assert broken["state"] == "failed"
+    assert "cannot import my_tools.broken: No module named 'nowhere_to_be_found'" in broken["detail"]

@@ -27,13 +27,13 @@ from local.apps.participant import ParticipantSpec, open_bus
 from local.apps.run_directory import Facts, RunDirectory
 from local.apps.warm_up import PRELOAD
 from local.bus.address import BusAddress
-from local.config import SystemConfig, data_dir, environment, layers_for, load, load_system
+from local.config import SystemConfig, data_dir, environment, layers_for, load, load_system, short_names
 from local.config_models import load_models
 from local.errors import StartFailed
 from local.models.servers.spec import ServerSpec
 from local.models.stand_in.stand_in import StandInSettings
 from local.runtime.participant import Resources
-from local.runtime.supervisor import ChildSpec, Supervisor
+from local.runtime.supervisor import ChildSpec, ChildState, Supervisor
 from local.upkeep.missing import missing
 
 log = logging.getLogger(__name__)
@@ -143,8 +143,7 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLoc
         telling = tasks.create_task(announcer.run(supervisor))
         try:
             async with supervisor:
-                misconfigured = [child for child in supervisor.children if child.detail.startswith(MISCONFIGURED)]
-                if misconfigured:  # it has said itself what is wrong
+                if any(map(_is_misconfigured, supervisor.children)):  # it has said itself what is wrong
                     return EXIT_CONFIG
                 directory.tell(_facts(plan))
                 _greet(plan)
@@ -164,6 +163,11 @@ async def _restart_participants(supervisor: Supervisor) -> None:
     """Have those that keep something open what is in the data directory now."""
     names = [child.name for child in supervisor.children if child.kind == PARTICIPANT and child.name != "api"]
     await asyncio.gather(*(supervisor.restart(name) for name in names))
+
+
+def _is_misconfigured(child: ChildState) -> bool:
+    """Whether one of our own cannot be made; what users have added stops nobody else, and `/health` shows it."""
+    return child.detail.startswith(MISCONFIGURED) and child.name in {*short_names(), "proxy", "journal", "api"}
 
 
 async def _until_asked_to_stop(stop: asyncio.Event, supervisor: Supervisor) -> None:

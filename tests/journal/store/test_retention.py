@@ -8,6 +8,7 @@ from typing import Any
 from local.journal.core.consumer_state import ConsumerChanges
 from local.journal.store.entry import Appended, Entry
 from local.journal.store.store import JournalStore
+from local.services.sqlite_file import connect_read_only
 
 MakeEntry = Callable[..., Entry]
 FOREVER, UNLIMITED = 1e12, 2**60
@@ -15,6 +16,11 @@ FOREVER, UNLIMITED = 1e12, 2**60
 
 async def numbers(store: JournalStore, **wanted: object) -> list[int]:
     return [stored.number for stored in await store.read(limit=10_000, **wanted)]  # type: ignore[arg-type]
+
+
+def pages(path: Path) -> int:
+    with connect_read_only(path) as db:
+        return int(db.execute("PRAGMA page_count").fetchone()[0])
 
 
 async def test_retention_removes_what_is_too_old(store: JournalStore, clock: Any, entry: MakeEntry) -> None:
@@ -39,6 +45,17 @@ async def test_retention_keeps_the_file_within_its_size(path: Path, store: Journ
     assert left == list(range(left[0], 2001))
     assert len(left) > 200
     assert await store.retain(FOREVER, 1_000_000) == 0
+
+
+async def test_what_retention_removes_makes_the_file_smaller(path: Path, store: JournalStore, entry: MakeEntry) -> None:
+    for start in range(0, 2000, 500):
+        await store.commit(
+            [entry(number, payload=os.urandom(1000).hex().encode()) for number in range(start, start + 500)]
+        )
+    before = pages(path)
+    assert await store.retain(FOREVER, 1_000_000) > 1000
+    assert pages(path) < before / 2
+    assert await store.verify() is None
 
 
 async def test_retention_never_removes_what_a_consumer_has_not_settled(

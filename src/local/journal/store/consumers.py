@@ -148,6 +148,7 @@ def _put_servers(db: sqlite3.Connection, name: str, instances: Sequence[str | No
 
 
 SLICE = 500  # entries removed in one transaction: appends wait no longer than for that
+FREED_PAGES = 1000  # given back to the file system in one transaction, of 4 kB each
 _ENTRY_OVERHEAD = 500  # bytes of header columns and indexes
 
 
@@ -180,6 +181,17 @@ def remove_slice(db: sqlite3.Connection, committed_before: float, max_bytes: int
             db.execute(f"DELETE FROM {condition} <= ?", (cut,))
         write_state(db, state.changed()._replace(first_number=cut + 1))
     return removed
+
+
+def give_back_slice(db: sqlite3.Connection) -> bool:
+    """Give unused pages at the end of the file back to the file system; returns whether there may be more.
+
+    Without effect on a journal that an older program has made: there they are used again.
+    """
+    (before,) = db.execute("PRAGMA freelist_count").fetchone()
+    db.execute(f"PRAGMA incremental_vacuum({FREED_PAGES})").fetchall()
+    (after,) = db.execute("PRAGMA freelist_count").fetchone()
+    return bool(after and after < before)
 
 
 def _used_bytes(db: sqlite3.Connection) -> int:

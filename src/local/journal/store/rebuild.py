@@ -42,6 +42,7 @@ def build_journal(path: Path, broken: Path | None, mark: JournalState | None) ->
             source.execute("PRAGMA writable_schema=ON")  # the tables can be read though an index is described badly
         db = stack.enter_context(closing(sqlite3.connect(path, isolation_level=None)))
         # No crash needs undoing in a file that nobody uses before it is complete.
+        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # or what is removed would leave the file as large as it was
         db.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA secure_delete=ON")
         migrate(db, MIGRATIONS)
         db.execute("BEGIN")

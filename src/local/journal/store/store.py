@@ -20,7 +20,7 @@ from typing import Self, Unpack
 from local.errors import StoreFailed
 from local.journal.core.consumer_state import ConsumerChanges, ConsumerState
 from local.journal.store import consumers, entries
-from local.journal.store.consumers import apply, remove_slice
+from local.journal.store.consumers import apply, give_back_slice, remove_slice
 from local.journal.store.damage import find_damage
 from local.journal.store.entries import Filters, of_subjects, where
 from local.journal.store.entry import Appended, Entry, Header, Stored
@@ -150,7 +150,8 @@ class JournalStore:
         return await self._redact(entries.ENVELOPE, envelope_ids)
 
     async def retain(self, max_age_seconds: float, max_bytes: int) -> int:
-        """Remove the oldest entries that are older, or that make the file's used part larger; returns how many.
+        """Remove the oldest entries that are older, or that make the file's used part larger, and give the space back;
+        returns how many.
 
         Stops at the first entry that a registered consumer has neither acknowledged nor had as a dead letter.
         """
@@ -158,6 +159,8 @@ class JournalStore:
         removed = 0
         while count := await self._database.run(lambda db: remove_slice(db, oldest, max_bytes)):
             removed += count
+        while removed and await self._database.run(give_back_slice):
+            pass
         return removed
 
     def suspect(self) -> None:

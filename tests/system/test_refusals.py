@@ -64,7 +64,11 @@ def test_a_bad_flag(refused, tmp_path: Path, flags: list[str], complaint: str) -
     [
         ("system", "backends: auto\n", "system.yaml:1: backends: unknown key; did you mean backend?"),
         ("generator", "think: true\nmodell: x\n", "generator.yaml:2: modell: unknown key; did you mean model?"),
-        ("web_search", "provider: nobody\n", "provider: there is no search provider 'nobody'"),
+        (
+            "system",
+            "participants: [generator, {web_search: {provider: nobody}}]\n",
+            "provider: there is no search provider 'nobody'",
+        ),
     ],
 )
 def test_a_bad_key_in_a_file(refused, tmp_path: Path, name: str, text: str, complaint: str) -> None:

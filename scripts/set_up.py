@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "set-up.stamp"
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 RUN = ("requirements.lock",)
 TEST = ("requirements.lock", "requirements-dev.lock")
 
@@ -53,12 +55,15 @@ def enter(locks: Sequence[str]) -> None:
     try:
         if is_current(locks):
             if VENV.samefile(sys.prefix):
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
                 return
         else:
             import install
 
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             install.bring_up_to_date(locks)
         sys.stderr.flush()
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until this script is in the other Python
         os.execv(PYTHON, [str(PYTHON), *sys.argv])
     except (SetUpFailed, OSError) as error:
         print(f"LoCAL2 could not be set up: {error}", file=sys.stderr)

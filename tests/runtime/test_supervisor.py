@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local.errors import ConfigError, StartFailed, UnknownParticipant
-from local.runtime import restart_policy, template
+from local.errors import ConfigError, StartFailed, StartInterrupted, UnknownParticipant
+from local.runtime import child_monitor, restart_policy, template
 from local.runtime.supervisor import ChildPhase, ChildSpec, ChildState, Supervisor
 
 TARGETS = Path(__file__).parent / "targets"
@@ -391,6 +391,32 @@ async def test_a_start_that_is_cancelled_leaves_nothing_running() -> None:
 
     assert [child.state for child in supervisor.children] == [ChildPhase.STOPPED] * 2
     assert not any(process.is_running() for process in family)
+
+
+async def test_an_end_that_comes_during_the_start_is_at_once_and_leaves_nothing_running() -> None:
+    supervisor = Supervisor([spec("proxy"), spec("critic", "never_ready"), spec("memory")])
+    starting = asyncio.create_task(supervisor.__aenter__())
+    async with asyncio.timeout(PATIENCE):
+        await supervisor.wait_until(lambda children: any(child.name == "critic" and child.pid for child in children))
+    family = [process(supervisor, "proxy"), process(supervisor, "critic")]
+    supervisor.wind_down()
+    with pytest.raises(StartInterrupted):
+        await starting
+
+    assert [child.state for child in supervisor.children] == [ChildPhase.STOPPED] * 3
+    assert not any(process.is_running() for process in family)
+
+
+async def test_a_child_that_a_signal_to_everybody_has_killed_is_not_called_dead(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(child_monitor, "GROUP_SIGNAL_SECONDS", PATIENCE)
+    async with running(spec("critic", "ready_then_mute")) as supervisor:
+        killed = process(supervisor, "critic")
+        killed.terminate()
+        await asyncio.to_thread(killed.wait, PATIENCE)
+        supervisor.wind_down()  # the same signal, a moment later
+    assert caplog.text == ""
 
 
 def test_two_children_of_one_name_are_refused() -> None:

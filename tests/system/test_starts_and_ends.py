@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import httpx
 import pytest
 
 from local.apps.temporary_system import SystemDidNotStart, TemporarySystem
+
+RUN = ("local.apps.cli", "run", "--headless", "--api", "--api-port", "0")
 
 
 def _ask(system, query: str) -> str:
@@ -59,6 +62,39 @@ def test_a_signal_to_the_whole_group_is_an_orderly_end(
         assert system.process.wait(20) == 0
         assert not [line for line in system.log if "started again" in line or " error " in line]
     assert files_with(tmp_path, "quokkaberry") == []  # for which the generator needs the journal at its end
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.2, 1.6, 2.0])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def test_a_signal_to_everybody_at_any_moment_of_a_start_is_an_end_with_one_line(
+    command, processes, survivors, tmp_path: Path, number: signal.Signals, seconds: float
+) -> None:
+    process = command(*RUN, "--backend", "stand_in", "--data-dir", tmp_path)
+    _wait_until_it_looks_after_itself(process.pid)
+    time.sleep(seconds)  # whatever it is doing then
+    everybody = processes(process.pid)
+    os.killpg(process.pid, number)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode in (0, 128 + number)
+    assert len(said.splitlines()) == 1, said
+    assert "LoCAL2 was stopped before it was ready" in said or "LoCAL2 is ready" in said
+    assert survivors([*everybody, *processes(process.pid)]) == []
+
+
+def _wait_until_it_looks_after_itself(pid: int) -> None:
+    """Until SIGTERM is caught; before that the interpreter itself starts, which is not our business."""
+    end = time.monotonic() + 30
+    while not int(_status_of(pid)["SigCgt"], 16) & 1 << (signal.SIGTERM - 1):
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def _status_of(pid: int) -> dict[str, str]:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except FileNotFoundError:
+        pytest.skip("there is no /proc to look into")
+    return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
 
 
 def test_when_the_supervisor_is_killed_nobody_outlives_it(start, processes, survivors, tmp_path: Path) -> None:

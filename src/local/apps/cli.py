@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from local.apps.command_line import ConfigDir, DataDir, JsonOption, LogLevel, exit_status, new_app
+from local.apps.early_end import end_when_told
 
 app = new_app()
 _GROUPS = {"journal": "local.apps.journal.commands:journal_app", "tap": "local.apps.tap.commands:tap_app"}
@@ -155,6 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Exit status 2, with one line, for whatever the user can mend."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["run"]:
+        end_when_told()
         _warm_up()
     _add_groups(arguments[0] if arguments else "")
     sys.exit(exit_status(app, arguments or ["--help"], "local2"))

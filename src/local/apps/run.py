@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from local.apps.warm_up import PRELOAD
 from local.bus.address import BusAddress
 from local.config import SystemConfig, data_dir, environment, layers_for, load, load_system, short_names
 from local.config_models import load_models
-from local.errors import StartFailed
+from local.errors import StartFailed, StartInterrupted
 from local.models.servers.spec import ServerSpec
 from local.models.stand_in.stand_in import StandInSettings
 from local.runtime.participant import Resources
@@ -134,12 +134,12 @@ def _listen(system: SystemConfig) -> socket.socket:
 
 async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLock, notice: str) -> int:
     stop = asyncio.Event()
-    _when_asked_to_stop(stop.set)
     async with open_bus("supervisor", plan.bus, plan.data_dir) as bus, asyncio.TaskGroup() as tasks:
         announcer = Announcer(bus, notice)
         supervisor = Supervisor(
             stages(plan), hang_seconds=plan.system.hang_seconds, preload=PRELOAD, on_change=announcer.changed
         )
+        _when_asked_to_stop(stop, supervisor)
         telling = tasks.create_task(announcer.run(supervisor))
         try:
             async with supervisor:
@@ -149,11 +149,13 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLoc
                 _greet(plan)
                 watch = DataDirWatch(lock, announcer.tell_problem, partial(_restart_participants, supervisor), stop.set)
                 watching = tasks.create_task(watch.run(), name="data directory")
-                await _until_asked_to_stop(stop, supervisor)
+                await stop.wait()
                 watching.cancel()
         except StartFailed as error:  # caught here, because it would leave the task group as an exception group
             log.error("%s", error)
             return EXIT_CONFIG
+        except StartInterrupted as end:
+            print(end, file=sys.stderr)  # noqa: T201
         finally:
             telling.cancel()
     return 0
@@ -170,24 +172,21 @@ def _is_misconfigured(child: ChildState) -> bool:
     return child.detail.startswith(MISCONFIGURED) and child.name in {*short_names(), "proxy", "journal", "api"}
 
 
-async def _until_asked_to_stop(stop: asyncio.Event, supervisor: Supervisor) -> None:
-    """A signal may go to the children as well, as systemd sends it: they leave it to the supervisor from then on."""
+def _when_asked_to_stop(stop: asyncio.Event, supervisor: Supervisor) -> None:
+    """By Ctrl-C, by SIGTERM, or because the terminal closes, unless nohup has started us.
+
+    A signal may go to the children as well, as systemd sends it: they leave it to the supervisor from then on.
+    """
 
     def end() -> None:
         supervisor.wind_down()
         stop.set()
 
-    _when_asked_to_stop(end)
-    await stop.wait()
-
-
-def _when_asked_to_stop(do: Callable[[], object]) -> None:
-    """By Ctrl-C, by SIGTERM, or because the terminal closes, unless nohup has started us."""
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
     for number in numbers:
-        asyncio.get_running_loop().add_signal_handler(number, do)
+        asyncio.get_running_loop().add_signal_handler(number, end)
 
 
 def stages(plan: SystemPlan) -> list[ChildSpec | list[ChildSpec]]:

@@ -25,6 +25,7 @@ from local.errors.runtime import AlreadyRunning as AlreadyRunning
 from local.errors.runtime import HandedBack as HandedBack
 from local.errors.runtime import IllegalTransition as IllegalTransition
 from local.errors.runtime import StartFailed as StartFailed
+from local.errors.runtime import StartInterrupted as StartInterrupted
 from local.errors.runtime import UnknownConsumer as UnknownConsumer
 from local.errors.runtime import UnknownParticipant as UnknownParticipant
 from local.errors.stores import AttachmentMissing as AttachmentMissing

@@ -57,3 +57,12 @@ class StartFailed(LocalError):
     def __init__(self, name: str, detail: str) -> None:
         super().__init__(f"{name} could not be started: {detail}; its own log lines above say why")
         self.name, self.detail = name, detail
+
+
+class StartInterrupted(LocalError):
+    """Somebody has ended the system before it was ready."""
+
+    kind = "start_interrupted"
+
+    def __init__(self) -> None:
+        super().__init__("LoCAL2 was stopped before it was ready")

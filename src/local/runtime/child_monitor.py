@@ -19,6 +19,7 @@ from local.runtime.template import Template
 log = logging.getLogger(__name__)
 
 LATE_TICKS = 2.0
+TERMINATED_TO_DEATH = describe_end(-signal.SIGTERM)
 GROUP_SIGNAL_SECONDS = 0.25  # within it a signal to everybody has reached everybody
 
 
@@ -180,6 +181,8 @@ class ChildMonitor:
     async def _keep(self) -> None:
         while True:
             death = await self._live()
+            if death.how == TERMINATED_TO_DEATH:  # before it could pass that on: it may have been sent to everybody
+                await self._sleep(GROUP_SIGNAL_SECONDS)
             if not self._is_stopping:
                 await self._pause(death)
             if self._is_stopping:
@@ -200,7 +203,11 @@ class ChildMonitor:
         else:
             log.warning("%s died (%s) and is started again %s", self.spec.name, death.how, when)
             self._set(ChildPhase.RESTARTING, pid=None, detail=death.detail)
-        self._woken.clear()
+        await self._sleep(seconds)
+
+    async def _sleep(self, seconds: float) -> None:
+        if not self._is_stopping:
+            self._woken.clear()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._woken.wait(), seconds)
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import gc
-import signal
 
 from setproctitle import setproctitle
 
 from local.runtime.logs import configure_logging
 
 setproctitle("local2 template")
-# Forked children inherit this, so Ctrl-C cannot hit one that has not yet begun to look after itself.
-for number in (signal.SIGINT, signal.SIGHUP):
-    signal.signal(number, signal.SIG_IGN)
 # What most children want; those find it done, and leave the loggers' pages alone.
 configure_logging("template", "info")
 # A collection in a child would write to every object's header and so copy the pages it shares with the others.

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from local.errors import ConfigError, StartFailed, UnknownParticipant
+from local.errors import ConfigError, StartFailed, StartInterrupted, UnknownParticipant
 from local.runtime.child import ChildSpec, Lifeline
 from local.runtime.child_monitor import ChildMonitor, ChildPhase, ChildState, Watchdog
 from local.runtime.template import Template, prepare_template
@@ -49,6 +49,7 @@ class Supervisor:
         self._template = Template(preload, hang_seconds)
         self._monitors: dict[str, ChildMonitor] = {}
         self._changed = asyncio.Event()
+        self._is_ending = False
 
     @property
     def children(self) -> tuple[ChildState, ...]:
@@ -56,7 +57,8 @@ class Supervisor:
         return tuple(monitor.state for monitor in self._monitors.values())
 
     async def __aenter__(self) -> Self:
-        """Start everything. Raises StartFailed, with nothing left running, if a required child is given up."""
+        """Start everything. Raises, with nothing left running, StartFailed if a required child is given up, and
+        StartInterrupted after `wind_down`."""
         tick = self._hang_seconds / TICKS_PER_HANG
         watchdog = Watchdog(tick, asyncio.get_running_loop().time())
         for spec in (spec for stage in self._stages for spec in stage):
@@ -91,8 +93,10 @@ class Supervisor:
     def wind_down(self) -> None:
         """The end is near: whoever dies from now on is not started again, and no child ends by a SIGTERM of others. For
         the moment of a signal, which may have gone to the children as well."""
+        self._is_ending = True
         for monitor in self._monitors.values():
             monitor.wind_down()
+        self._wake()
 
     async def start(self, name: str) -> None:
         """Start a child that was stopped or given up; returns when it is ready or given up (see `children`)."""
@@ -115,9 +119,11 @@ class Supervisor:
         return self._monitors[name]
 
     async def _start_stage(self, monitors: Sequence[ChildMonitor]) -> None:
-        for monitor in monitors:
+        for monitor in monitors if not self._is_ending else ():
             monitor.start()
-        await self.wait_until(lambda _: all(monitor.settled or monitor.had_its_try for monitor in monitors))
+        await self.wait_until(lambda _: self._is_ending or all(each.settled or each.had_its_try for each in monitors))
+        if self._is_ending:
+            raise StartInterrupted
         for monitor in monitors:
             if monitor.spec.required and monitor.state.state is ChildPhase.FAILED:
                 raise StartFailed(monitor.spec.name, monitor.state.detail)
@@ -142,9 +148,12 @@ class Supervisor:
             await asyncio.wait([self._watching])
             self._template.close()
 
-    def _note(self, child: ChildState) -> None:
+    def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+    def _note(self, child: ChildState) -> None:
+        self._wake()
         if self._on_change is None:
             return
         try:

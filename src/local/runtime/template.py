@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from types import ModuleType
@@ -28,6 +28,7 @@ from local.runtime.child_process import STATUS_LOST, ChildProcess
 
 log = logging.getLogger(__name__)
 
+GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)  # which terminals and service managers send to everybody
 START_SECONDS = 10.0
 FIRST_START_SECONDS = 60.0  # with all that it has to import
 
@@ -44,7 +45,12 @@ def prepare_template(preload: Sequence[str]) -> ForkServerContext | SpawnContext
     context.set_forkserver_preload(
         ["local.runtime.preloading", *preload, "local.runtime.child", "local.runtime.preloaded"]
     )
-    forkserver.ensure_running()
+    resource_tracker.ensure_running()  # by itself: it lets signals through again
+    signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
     return context
 
 

@@ -143,7 +143,7 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLoc
         telling = tasks.create_task(announcer.run(supervisor))
         try:
             async with supervisor:
-                if any(map(_is_misconfigured, supervisor.children)):  # it has said itself what is wrong
+                if any(_is_misconfigured(child, plan) for child in supervisor.children):  # it has said what is wrong
                     return EXIT_CONFIG
                 directory.tell(_facts(plan))
                 _greet(plan)
@@ -167,9 +167,10 @@ async def _restart_participants(supervisor: Supervisor) -> None:
     await asyncio.gather(*(supervisor.restart(name) for name in names))
 
 
-def _is_misconfigured(child: ChildState) -> bool:
+def _is_misconfigured(child: ChildState, plan: SystemPlan) -> bool:
     """Whether one of our own cannot be made; what users have added stops nobody else, and `/health` shows it."""
-    return child.detail.startswith(MISCONFIGURED) and child.name in {*short_names(), "proxy", "journal", "api"}
+    added = {entry.name for entry in plan.system.participants} - set(short_names())
+    return child.detail.startswith(MISCONFIGURED) and child.name not in added
 
 
 def _when_asked_to_stop(stop: asyncio.Event, supervisor: Supervisor) -> None:

@@ -46,6 +46,6 @@ def _calls(traceback: TracebackType | None) -> Iterator[tuple[str, int]]:
 
 
 def _shortened(file: str) -> str:
-    """The path as an import would find it."""
-    folders = [folder for folder in sys.path if folder and file.startswith(f"{folder.rstrip('/')}/")]
-    return file.removeprefix(max(folders, key=len, default="")).lstrip("/") if folders else file
+    """The path as an import would find it, or as it is from here."""
+    folders = [f"{folder.rstrip('/')}/" for folder in (*sys.path, str(Path.cwd())) if folder]
+    return file.removeprefix(max(filter(file.startswith, folders), key=len, default=""))

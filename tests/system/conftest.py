@@ -174,7 +174,8 @@ def command() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     yield begin
     for process in started:
         for left in _processes(process.pid):
-            left.kill()
+            with suppress(psutil.NoSuchProcess):  # it has ended by itself meanwhile
+                left.kill()
         process.communicate()
 
 

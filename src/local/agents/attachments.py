@@ -24,7 +24,7 @@ class FileView:
 
     @property
     def is_picture(self) -> bool:
-        """Whether it is for a model's eyes."""
+        """Whether the file is for a model's eyes."""
         return self.media_type.startswith("image/")
 
 

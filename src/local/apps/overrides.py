@@ -11,7 +11,7 @@ GENERATOR, SECOND_RESPONDENT = short_names()["generator"], short_names()["genera
 
 
 def with_second_respondent(system: SystemConfig) -> SystemConfig:
-    """The same system, in which a second respondent takes part."""
+    """The system with a second respondent among its participants."""
     if any(entry.target == SECOND_RESPONDENT for entry in system.participants):
         return system
     second = ParticipantEntry(target=SECOND_RESPONDENT)

@@ -123,7 +123,7 @@ class Attempts:
         self._away = [*others, target] if error.kind in _AWAY else others
 
     def _return(self, now: float) -> Attempt | None:
-        """Those that are away in turn, after pauses that grow."""
+        """The models that are away in turn, after pauses that grow."""
         policy = self._policy
         if not (self._away and policy.waits_for_return and policy.max_retries):
             return None

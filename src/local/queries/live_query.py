@@ -39,7 +39,7 @@ class LiveQuery:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether it is on record, or has ended."""
+        """Whether the query is on record, or has ended."""
         return self._accepted.is_set()
 
     async def accepted(self) -> None:
@@ -90,7 +90,7 @@ class LiveQuery:
             self._watchers.discard(changed)
 
     def has_nothing_after(self, number: int | None) -> bool:
-        """Whether it has ended and that number is its last event's."""
+        """Whether the query has ended and that number is its last event's."""
         return self.view.ended and number == self.events.count
 
     def lacks(self, judgements: Collection[str]) -> bool:
@@ -137,7 +137,7 @@ class LiveQueries:
 
     @property
     def open(self) -> Collection[LiveQuery]:
-        """Those that were added and not put away yet."""
+        """The queries that were added and not put away yet."""
         return self._open.values()
 
     @property

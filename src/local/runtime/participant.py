@@ -151,5 +151,5 @@ class Participant:
         return {}
 
     def details(self) -> dict[str, str]:
-        """What it works with, for the status beat; `/health` shows it."""
+        """What the participant works with, for the status beat; `/health` shows it."""
         return {}

@@ -62,7 +62,7 @@ class Presence:
 
     @property
     def lives(self) -> bool:
-        """Whether it was heard lately."""
+        """Whether the participant was heard lately."""
         return self._clock() - self._heard_at <= SILENT_SECONDS
 
     async def lives_within(self, seconds: float) -> bool:

@@ -97,7 +97,7 @@ def comparison(judge: str, outcome: ComparisonOutcome) -> ComparisonResult:
 
 
 def no_comparison(kind: str, message: str) -> ComparisonResult:
-    """What it is told when nobody compared them."""
+    """The answer to a request that nobody could compare for."""
     return ComparisonResult(error=ErrorInfo(kind=kind, message=message))
 
 

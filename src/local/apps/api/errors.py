@@ -76,7 +76,7 @@ def error_response(path: str, error: LocalError, headers: Mapping[str, str] | No
 
 
 def openai_error(error: LocalError) -> dict[str, Any]:
-    """The same as OpenAI words it."""
+    """A failure in OpenAI's words."""
     status = status_of(error)
     of_type = "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
     param = getattr(error, "param", None)

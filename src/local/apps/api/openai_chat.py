@@ -54,7 +54,7 @@ class ChatMessage(BaseModel):
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The text of the message."""
         if isinstance(self.content, list):
             return "".join(part.text for part in self.content if isinstance(part, TextPart))
         return self.content or ""

@@ -75,7 +75,7 @@ class ConsumerChanges:
         return bool(self.deaths or self.dead_letters or self.served_by)
 
     def followed_by(self, later: ConsumerChanges) -> ConsumerChanges:
-        """These and then those."""
+        """These changes and then the later ones."""
         return ConsumerChanges(
             self.settled | later.settled,
             {**self.deaths, **later.deaths},

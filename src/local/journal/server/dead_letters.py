@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class DeadLetters:
-    """Those of one journal."""
+    """The dead letters of one journal."""
 
     def __init__(self, bus: Bus, store: JournalStore) -> None:
         self._bus, self._store = bus, store

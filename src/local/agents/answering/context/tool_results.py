@@ -27,7 +27,7 @@ def calls_of(group: Sequence[Json]) -> list[Json]:
 
 
 def has_results(group: Sequence[Json]) -> bool:
-    """Whether it is a round of tool calls."""
+    """Whether a group of messages is a round of tool calls."""
     return len(group) > 1
 
 

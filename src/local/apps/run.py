@@ -202,7 +202,8 @@ def stages(plan: SystemPlan) -> list[ChildSpec | list[ChildSpec]]:
     beside: list[ChildSpec] = [_participant(plan, "journal", JOURNAL)]
     if plan.backend.listener is not None:
         args = (StandInSettings(), plan.backend.listener)
-        beside.append(ChildSpec("stand_in", "model", "local.apps.processes:run_stand_in", args, log_level=level))
+        target = "local.apps.processes:run_stand_in"  # outlives whoever is still asking it something at the end
+        beside.append(ChildSpec("stand_in", "model", target, args, outlives=True, log_level=level))
     for entry in plan.system.participants:
         beside.append(_participant(plan, entry.name, entry.target))
     if plan.listener is not None:

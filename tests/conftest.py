@@ -150,6 +150,7 @@ class Scene:
         self.store: JournalStore
         self._blobs, self._rejects = BlobStore(directory / "blobs"), RejectLog(directory / "rejects")
         self._to_lose: list[tuple[bytes, asyncio.Event]] = []
+        self._lost_subjects: list[bytes] = []
         self._stack = AsyncExitStack()
 
     def _transport(self) -> Leaky:
@@ -226,7 +227,18 @@ class Scene:
         self._to_lose.append((subject.encode(), lost))
         return lost
 
+    @contextmanager
+    def losing(self, subject: str) -> Iterator[None]:
+        """Every frame of a subject or family gets lost meanwhile."""
+        self._lost_subjects.append(subject.encode())
+        try:
+            yield
+        finally:
+            self._lost_subjects.remove(subject.encode())
+
     def _loses(self, frame: bytes) -> bool:
+        if frame.startswith(tuple(self._lost_subjects)):
+            return True
         for rule in self._to_lose:
             if frame.startswith(rule[0]):
                 self._to_lose.remove(rule)

@@ -23,6 +23,7 @@ from types import FrameType
 from typing import Any
 
 import httpx
+import pytest
 
 import local
 from local.apps.participant import ParticipantSpec, serve
@@ -31,6 +32,7 @@ from local.bus.address import BusAddress
 from local.bus.proxy import Proxy
 from local.config import short_names
 from local.config_models import Endpoint, Routing
+from local.runtime import participant_runner
 from local.runtime.participant import Resources
 
 SOURCE = f"{Path(local.__file__).parent}/"
@@ -171,12 +173,16 @@ def tell(path: list[str], paths: list[Traced], documented: dict[str, str]) -> No
     print("\n".join(lines))  # noqa: T201 for whoever keeps the page
 
 
-async def test_the_files_on_a_query_s_path_are_few_and_those_that_the_page_lists() -> None:
-    """A status beat may fall into a query, so that the path is what all queries but one pass through. What may come
-    before or after the answer is on it, too."""
+async def test_the_files_on_a_query_s_path_are_few_and_those_that_the_page_lists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a busy machine something else may fall into a query, so that the path is what those queries pass through that
+    were disturbed least, all but one. What may come before or after the answer is on it, too."""
+    monkeypatch.setattr(participant_runner, "LOOK_SECONDS", 3600.0)  # no status beats meanwhile
     paths, needed = await traced_queries()
+    paths = sorted(paths, key=len)[: QUERIES // 2]
     times = Counter(file for path in paths for file in path)
-    path = [file for file in times if times[file] >= QUERIES - 1]
+    path = [file for file in times if times[file] >= len(paths) - 1]
     documented = documented_path()
     tell(path, paths, documented)
     missing = [f"+ | `{file}` | … |" for file in path if file not in documented]

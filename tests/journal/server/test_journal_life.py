@@ -49,9 +49,9 @@ async def test_its_status_says_how_much_was_committed_and_nothing_when_nothing_i
     talker = await scene.bus()
     for number in range(3):
         await talker.publish(QueryCancel(query_id=f"q{number}"), envelope_id=f"id {number // 2}")
-    while (status := await status_of(beats)).counters.get("commits") != 3:
+    while (status := await status_of(beats)).counters.get("committed") != 2:  # one id came twice
         pass
-    assert status.counters["committed"] == 2  # one id came twice
+    assert status.counters["commits"] >= 2
     assert status.details == {}
 
 
@@ -179,11 +179,11 @@ async def test_a_bus_that_stands_still_while_it_delivers_from_the_disk_does_not_
 ) -> None:
     journal = await scene.journal(ack_wait_seconds=0.1)
     talker, reader = await scene.bus(), Reader()
-    scene.lose_next("journal.deliver.")
     await scene.serve(reader)
-    await talker.publish(QueryReceived(query_id="q", query="one"))
-    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", 0.01)
-    scene.wire.down()
+    with scene.losing("journal.deliver."):
+        await talker.publish(QueryReceived(query_id="q", query="one"))
+        monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", 0.01)
+        scene.wire.down()
     await until(lambda: "could not be given to reader" in caplog.text or journal.task.done())
     scene.wire.up()
     assert await asyncio.wait_for(reader.got.get(), SECONDS) == "one"

@@ -19,6 +19,7 @@ STAMP = VENV / "set-up.stamp"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 RUN = ("requirements.lock",)
 TEST = ("requirements.lock", "requirements-dev.lock")
+WORKERS_PER_CORE = 2
 
 
 class SetUpFailed(Exception):
@@ -34,7 +35,7 @@ def run_command(name: str) -> None:
 
 
 def run_tests() -> None:
-    """Run pytest from the top of the checkout, inside the environment, one worker for each core.
+    """Run pytest from the top of the checkout, inside the environment, two workers for each core: many tests wait.
 
     Compiled modules are kept, as an installation has them: tests start hundreds of processes.
     """
@@ -44,7 +45,8 @@ def run_tests() -> None:
     os.chdir(ROOT)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
-    sys.exit(pytest.main(["-n", "auto", "--dist", "worksteal", *sys.argv[1:]]))
+    workers = str(WORKERS_PER_CORE * (os.cpu_count() or 1))
+    sys.exit(pytest.main(["-n", workers, "--dist", "worksteal", *sys.argv[1:]]))
 
 
 def enter(locks: Sequence[str]) -> None:

@@ -11,7 +11,8 @@ import pytest
 from pydantic import Field, ValidationError
 
 from local import config
-from local.config import Environment, Settings, SystemConfig
+from local.config import Settings, SystemConfig
+from local.environment import Environment, data_dir, environment
 from local.errors import ConfigError
 
 CHECKOUT = Path(__file__).parent.parent
@@ -208,7 +209,7 @@ def test_a_key_that_has_lost_its_meaning_is_a_warning(
 
 
 def test_an_empty_variable_counts_as_unset_and_keys_are_not_shown() -> None:
-    found = config.environment({"OLLAMA_HOST": "", "BRAVE_API_KEY": "secret", "LOCAL2_DATA_DIR": "/d"})
+    found = environment({"OLLAMA_HOST": "", "BRAVE_API_KEY": "secret", "LOCAL2_DATA_DIR": "/d"})
     assert found == Environment(brave_api_key="secret", data_dir=Path("/d"))
     assert "secret" not in repr(found)
 
@@ -233,13 +234,13 @@ def test_a_settings_folder_that_was_named_must_exist(tmp_path: Path) -> None:
 
 def test_the_data_folder_is_the_flag_then_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL2_DATA_DIR", str(tmp_path / "variable"))
-    assert config.data_dir(None) == tmp_path / "variable"
-    assert config.data_dir(tmp_path / "flag") == tmp_path / "flag"
+    assert data_dir(None) == tmp_path / "variable"
+    assert data_dir(tmp_path / "flag") == tmp_path / "flag"
 
 
 def system(folder: Path, text: str = "", **variables: str) -> SystemConfig:
     write(folder, text, "system")
-    return config.load_system([folder], {}, config.environment(variables))
+    return config.load_system([folder], {}, environment(variables))
 
 
 def test_the_shipped_system_file_says_what_the_defaults_are_and_who_takes_part() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from local.config import secret
 from local.config_address import is_cloud
 from local.config_models import Endpoint, ModelsConfig, Routing, load_models
+from local.environment import secret
 from local.errors import ConfigError
 
 DEFAULTS = Path(__file__).parent.parent / "config"

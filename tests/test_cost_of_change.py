@@ -14,7 +14,8 @@ from local.bus import transport
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.transport import open_transport
-from local.config import Environment, load, load_system
+from local.config import load, load_system
+from local.environment import Environment
 from local.errors import BadBusAddress, ConfigError
 from local.protocol.delivery_classes import delivery_of, kept_subjects, message_classes
 from local.protocol.message import Delivery

@@ -1,16 +1,14 @@
 """Configuration: YAML files, flags and environment variables in, frozen typed models out.
 
-No other module reads settings or the environment. A participant declares a `Settings` of its own and gets it injected.
+No other module reads settings, and only `environment` what its name says. A participant declares a `Settings` of its own and gets it injected.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -21,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from local import config_file
 from local.config_fault import Fault, faults, suggestion
 from local.config_file import ConfigFile
+from local.environment import Environment, environment
 from local.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -134,46 +133,6 @@ class SystemConfig(Settings):
         return self
 
 
-@dataclass(frozen=True)
-class Environment:
-    """What LoCAL2 takes from environment variables. None where one is unset or empty."""
-
-    ollama_host: str | None = None
-    brave_api_key: str | None = field(default=None, repr=False)
-    tavily_api_key: str | None = field(default=None, repr=False)
-    api_token: str | None = field(default=None, repr=False)
-    config_dir: Path | None = None
-    data_dir: Path | None = None
-    failpoints: str = ""
-
-
-def environment(variables: Mapping[str, str] = os.environ) -> Environment:
-    """Read the variables that LoCAL2 knows."""
-    config_dir, data_dir = variables.get("LOCAL2_CONFIG_DIR"), variables.get("LOCAL2_DATA_DIR")
-    return Environment(
-        ollama_host=variables.get("OLLAMA_HOST") or None,
-        brave_api_key=variables.get("BRAVE_API_KEY") or None,
-        tavily_api_key=variables.get("TAVILY_API_KEY") or None,
-        api_token=variables.get("LOCAL2_API_TOKEN") or None,
-        config_dir=Path(config_dir) if config_dir else None,
-        data_dir=Path(data_dir) if data_dir else None,
-        failpoints=variables.get("LOCAL2_FAILPOINTS", ""),
-    )
-
-
-def secret(variable: str) -> str:
-    """The value of the environment variable that a setting names. Raises ConfigError if it is unset or empty."""
-    value = os.environ.get(variable, "")
-    if not value:
-        raise ConfigError(f"the environment variable {variable} is not set, and models.yaml says that it holds a key")
-    return value
-
-
-def environment_with(additions: Mapping[str, str]) -> dict[str, str]:
-    """The environment of this process, for a program that it starts, with some variables set."""
-    return {**os.environ, **additions}
-
-
 def layers_for(config_dir: Path | None) -> list[Path]:
     """The folders to read settings from, the weakest first: the defaults, then the user's folder.
 
@@ -190,12 +149,6 @@ def layers_for(config_dir: Path | None) -> list[Path]:
     if not folder.is_dir():
         raise ConfigError(f"{named}: no such folder; the folder for settings must exist")
     return [defaults, folder]
-
-
-def data_dir(flag: Path | None) -> Path:
-    """Where everything is kept: the flag, else LOCAL2_DATA_DIR, else the platform's folder. It need not exist yet."""
-    named = flag or environment().data_dir or platformdirs.user_data_path("local2", appauthor=False)
-    return named.expanduser().resolve()
 
 
 def load_system(layers: Sequence[Path], overrides: Mapping[str, Any], variables: Environment) -> SystemConfig:

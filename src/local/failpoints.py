@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from local.config import environment
 from local.config_fault import suggestion
+from local.environment import environment
 from local.errors import ConfigError
 
 NAMES = frozenset(

@@ -21,7 +21,7 @@ from local.apps.doctor.checkup import check_up, run
 from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus, as_json, as_text
 from local.apps.doctor.installation import examine
 from local.apps.run_directory import Facts, RunDirectory
-from local.config import Environment
+from local.environment import Environment
 
 OK, WARN, FAIL = FindingStatus
 ROOT = Path(__file__).parents[2]

@@ -11,8 +11,9 @@ from local.apps.doctor.doctor_finding import FindingStatus
 from local.apps.doctor.installation import Installation, ObserverModels, examine
 from local.apps.doctor.model_server import check_embeddings, check_observers
 from local.apps.doctor.participants import check_bundled_model, check_memory, check_store
-from local.config import Environment, Settings
+from local.config import Settings
 from local.config_models import Chains, ModelsConfig
+from local.environment import Environment
 from local.services.embeddings.minilm import MiniLmEmbedder
 from local.services.engrams.engram import EngramDraft
 from local.services.engrams.service import EngramService

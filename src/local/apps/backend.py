@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from local.apps.listener import listen
-from local.config import SystemConfig, secret
+from local.config import SystemConfig
 from local.config_address import is_cloud
 from local.config_models import OPT_IN, Endpoint, ModelsConfig, Provider, Routing
+from local.environment import secret
 from local.errors import ConfigError
 from local.models.server_address import is_loopback, normalise_base_url, normalise_host
 from local.models.servers.spec import ServerSpec, llama_server_spec, ollama_spec, require_model

@@ -20,7 +20,8 @@ from local.bus.bus import Bus
 from local.bus.reject_log import FILE_NAME as REJECTED
 from local.bus.reject_log import RejectLog
 from local.bus.transport import open_transport
-from local.config import environment, load
+from local.config import load
+from local.environment import environment
 from local.errors import ConfigError, StoreGone
 from local.journal.client.journal_client import JournalClient
 from local.runtime.participant import Participant, Resources

@@ -21,10 +21,11 @@ from local.apps.overrides import overrides_for
 from local.apps.participant import ParticipantSpec, find_class, open_bus, serve
 from local.apps.run_directory import NotRunning, RunDirectory
 from local.bus.address import BusAddress
-from local.config import SystemConfig, environment, layers_for, load_system, short_names
-from local.config import data_dir as find_data_dir
+from local.config import SystemConfig, layers_for, load_system, short_names
 from local.config_fault import suggestion
 from local.config_models import Endpoint, Routing, load_models
+from local.environment import data_dir as find_data_dir
+from local.environment import environment
 from local.errors import ConfigError, LocalError, MalformedFrame
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ParticipantStatus

@@ -14,8 +14,9 @@ from local.agents.generator import GeneratorAgent
 from local.apps.participant import find_class
 from local.apps.run_directory import RunDirectory
 from local.apps.system_client import SystemClient
-from local.config import data_dir as data_dir_of
-from local.config import environment, layers_for, load, load_system
+from local.config import layers_for, load, load_system
+from local.environment import data_dir as data_dir_of
+from local.environment import environment
 from local.errors import ConfigError
 from local.models.chat import Json
 from local.protocol.messages import ToolSchema

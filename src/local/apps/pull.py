@@ -8,8 +8,9 @@ from contextlib import aclosing
 from pathlib import Path
 
 from local.apps.backend import ollama_url
-from local.config import environment, layers_for, load_system
+from local.config import layers_for, load_system
 from local.config_models import load_models
+from local.environment import environment
 from local.models.chat import Json
 from local.models.ollama import OllamaModel
 

@@ -27,8 +27,9 @@ from local.apps.participant import ParticipantSpec, open_bus
 from local.apps.run_directory import Facts, RunDirectory
 from local.apps.warm_up import PRELOAD
 from local.bus.address import BusAddress
-from local.config import SystemConfig, data_dir, environment, layers_for, load, load_system, short_names
+from local.config import SystemConfig, layers_for, load, load_system, short_names
 from local.config_models import load_models
+from local.environment import data_dir, environment
 from local.errors import StartFailed, StartInterrupted
 from local.models.servers.spec import ServerSpec
 from local.models.stand_in.stand_in import StandInSettings

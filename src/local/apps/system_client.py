@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
-from local.config import environment
+from local.environment import environment
 from local.errors import LocalError
 
 CONNECT_SECONDS = 10.0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from local.apps.run_directory import RunDirectory
-from local.config import data_dir as find_data_dir
+from local.environment import data_dir as find_data_dir
 from local.errors import ConfigError
 from local.upkeep import backup
 from local.upkeep.missing import STORES

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from local.config import secret
 from local.config_models import Endpoint, Routing
+from local.environment import secret
 from local.models.chat import ChatModel
 from local.models.fallback import FallbackPolicy
 from local.models.ollama import OllamaModel

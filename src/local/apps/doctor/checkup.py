@@ -11,8 +11,8 @@ from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus, as_te
 from local.apps.doctor.doctor_finding import as_json as to_json
 from local.apps.doctor.installation import examine
 from local.apps.doctor.model_server import check_model_servers
-from local.config import data_dir as find_data_dir
-from local.config import environment
+from local.environment import data_dir as find_data_dir
+from local.environment import environment
 
 ASK_FOR_HELP = "please report this, it is a fault of the doctor"
 

@@ -14,8 +14,9 @@ from local.agents.generator import GeneratorAgent
 from local.apps.doctor.doctor_finding import DoctorFinding, fail, ok
 from local.apps.participant import SECRETS, find_class
 from local.apps.run_directory import Facts, RunDirectory
-from local.config import Environment, Settings, SystemConfig, layers_for, load, load_system
+from local.config import Settings, SystemConfig, layers_for, load, load_system
 from local.config_models import ModelsConfig, load_models
+from local.environment import Environment
 from local.errors import LocalError
 from local.tools.web_search import WebSearchConfig, WebSearchTool
 

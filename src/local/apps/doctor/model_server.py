@@ -9,8 +9,9 @@ from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.backend import may_stand_in, ollama_url, openai_endpoint, used_providers
 from local.apps.doctor.doctor_finding import DoctorFinding, fail, ok, warn
 from local.apps.doctor.installation import ObserverModels
-from local.config import SystemConfig, secret
+from local.config import SystemConfig
 from local.config_models import ModelsConfig, Provider
+from local.environment import secret
 from local.errors import ConfigError, ModelError
 from local.models.chat import ModelInfo
 from local.models.ollama import OllamaModel

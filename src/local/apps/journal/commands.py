@@ -18,7 +18,7 @@ from local.apps.journal.play_filter import PlayFilter
 from local.apps.journal.show import list_dead_letters, list_sessions, show_conversation, show_messages
 from local.apps.tap.selection import Selection
 from local.apps.terminal import STANDARD_OUTPUT, terminal_width, write_lines
-from local.config import data_dir as find_data_dir
+from local.environment import data_dir as find_data_dir
 
 journal_app = typer.Typer(help="What is on record: list, show, dead, export, play.")
 

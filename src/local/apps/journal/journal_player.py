@@ -20,7 +20,7 @@ from local.apps.tap.printer import Printer
 from local.apps.terminal import terminal_width
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
-from local.config import data_dir as find_data_dir
+from local.environment import data_dir as find_data_dir
 from local.errors import LocalError
 from local.protocol.envelope import Envelope, needs_packing, new_id
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from local.apps.journal.journal_record import JournalRecord
 from local.apps.tap.selection import Selection
 from local.bus.blobs import BlobStore
-from local.config import data_dir as find_data_dir
+from local.environment import data_dir as find_data_dir
 from local.errors import NotOnRecord
 from local.journal.store.schema import FILE_NAME
 from local.journal.store.view import JournalView

@@ -18,7 +18,7 @@ from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.proxy import load_or_make_keys
 from local.bus.transport import open_transport
-from local.config import data_dir as find_data_dir
+from local.environment import data_dir as find_data_dir
 from local.errors import ConfigError
 from local.protocol.envelope import Envelope
 

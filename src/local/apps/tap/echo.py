@@ -16,7 +16,7 @@ from local.apps.tap.view import FieldView, JsonView, View
 from local.apps.terminal import terminal_width
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
-from local.config import data_dir as find_data_dir
+from local.environment import data_dir as find_data_dir
 from local.protocol.envelope import Envelope
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from local.config import environment_with
+from local.environment import environment_with
 from local.models.servers import guard
 from local.models.servers.spec import ServerSpec
 

@@ -1,0 +1,71 @@
+"""What LoCAL2 takes from environment variables, and where it keeps everything. Quick to import: commands that only talk
+to a running system need no settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from local.errors.base import ConfigError
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What LoCAL2 takes from environment variables. None where one is unset or empty."""
+
+    ollama_host: str | None = None
+    brave_api_key: str | None = field(default=None, repr=False)
+    tavily_api_key: str | None = field(default=None, repr=False)
+    api_token: str | None = field(default=None, repr=False)
+    config_dir: Path | None = None
+    data_dir: Path | None = None
+    failpoints: str = ""
+    editor: str | None = None
+    pager: str | None = None
+    terminal: str | None = None  # its kind
+    wants_no_colour: bool = False
+    wants_plain_text: bool = False  # neither colour nor a cursor that moves: for a screen reader
+
+
+def environment(variables: Mapping[str, str] = os.environ) -> Environment:
+    """Read the variables that LoCAL2 knows."""
+    config_dir, data_dir = variables.get("LOCAL2_CONFIG_DIR"), variables.get("LOCAL2_DATA_DIR")
+    return Environment(
+        ollama_host=variables.get("OLLAMA_HOST") or None,
+        brave_api_key=variables.get("BRAVE_API_KEY") or None,
+        tavily_api_key=variables.get("TAVILY_API_KEY") or None,
+        api_token=variables.get("LOCAL2_API_TOKEN") or None,
+        config_dir=Path(config_dir) if config_dir else None,
+        data_dir=Path(data_dir) if data_dir else None,
+        failpoints=variables.get("LOCAL2_FAILPOINTS", ""),
+        editor=variables.get("VISUAL") or variables.get("EDITOR") or None,
+        pager=variables.get("PAGER") or None,
+        terminal=variables.get("TERM") or None,
+        wants_no_colour=bool(variables.get("NO_COLOR")),
+        wants_plain_text=bool(variables.get("ACCESSIBLE")),
+    )
+
+
+def secret(variable: str) -> str:
+    """The value of the environment variable that a setting names. Raises ConfigError if it is unset or empty."""
+    value = os.environ.get(variable, "")
+    if not value:
+        raise ConfigError(f"the environment variable {variable} is not set, and models.yaml says that it holds a key")
+    return value
+
+
+def environment_with(additions: Mapping[str, str]) -> dict[str, str]:
+    """The environment of this process, for a program that it starts, with some variables set."""
+    return {**os.environ, **additions}
+
+
+def data_dir(flag: Path | None) -> Path:
+    """Where everything is kept: the flag, else LOCAL2_DATA_DIR, else the platform's folder. It need not exist yet."""
+    named = flag or environment().data_dir
+    if named is None:
+        import platformdirs
+
+        named = platformdirs.user_data_path("local2", appauthor=False)
+    return named.expanduser().resolve()

@@ -1,6 +1,6 @@
 """Configuration: YAML files, flags and environment variables in, frozen typed models out.
 
-No other module reads settings, and only `environment` what its name says. A participant declares a `Settings` of its own and gets it injected.
+No other module reads settings. A participant declares a `Settings` of its own and gets it injected.
 """
 
 from __future__ import annotations

@@ -187,6 +187,16 @@ def test_facts_that_bear_on_the_question_come_first_and_contradictions_are_told_
     assert output.sources == ("engram:f2", "engram:f1", "engram:e1")
 
 
+def test_facts_that_hold_side_by_side_are_a_list_and_doubts_are_told() -> None:
+    nuts, eggs = fact("allergies", "nuts", "2026-11-01"), fact("allergies", "eggs", "2026-11-02", added=True)
+    text = told(facts=(nuts, eggs), query="Which allergies do I have?").text
+    assert "“eggs” (said 2 weeks ago, 2026-11-02) and “nuts” (said 2 weeks ago, 2026-11-01)" in text
+    assert "contradict" not in text
+    text = told(facts=(fact("home", "Rome", "2026-11-01", certain=False),), query="Where is my home?").text
+    assert "- home: “Rome” (said 2 weeks ago, 2026-11-01, not certain)\n" in f"{text}\n"
+    assert "contradict" not in text
+
+
 def test_a_question_about_the_user_in_general_is_answered_with_every_fact() -> None:
     text = told(facts=(fact("where I live", "Oslo"), fact(COFFEE, "black")), query="What do you know about me?").text
     assert "Oslo" in text and "black" in text

@@ -15,13 +15,16 @@ MemoryVerb = Literal["search", "list", "get", "delete", "pin", "unpin", "facts",
 
 
 class FactRecord(Data):
-    """A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970."""
+    """A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not
+    `certain` the user was not sure of, one that is `added` holds beside the others of its slot."""
 
     slot: str
     value: str
     stated_at: float
     engram_id: str
     superseded_at: float | None = None
+    certain: bool = True
+    added: bool = False
 
 
 class OutdatedFact(Data):

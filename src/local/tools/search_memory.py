@@ -37,7 +37,7 @@ LONGEST = 6000  # characters of everything
 LONGEST_SIDE = 600  # of a question or an answer
 LONGEST_VALUE = 200
 LONGEST_FACTS = 3000  # of all of them together
-MOST_VALUES = 3  # of one slot, where they contradict each other
+MOST_VALUES = 12  # of one slot; nobody has so many allergies
 MOST_NOTES = 3
 _ROOM_AROUND = 200 + MOST_NOTES * (LONGEST_VALUE + 10)  # for heading and notes
 _UNVERIFIED = {"web": "from the web", "tool": "from a tool"}
@@ -102,9 +102,16 @@ def _facts_part(slots: Sequence[Sequence[FactRecord]], now: datetime) -> list[_P
 
 
 def _fact_line(facts: Sequence[FactRecord], now: datetime) -> str:
-    values = [f"“{_inline(fact.value)}” (said {_when(fact.stated_at, now)})" for fact in facts]
-    conflict = "; these contradict each other, and it is not known which holds" if len(values) > 1 else ""
-    return f"- {_inline(facts[0].slot)}: {' or '.join(values)}{conflict}"
+    values = [_value(fact, now) for fact in facts]
+    is_list = all(fact.certain for fact in facts) and sum(not fact.added for fact in facts) < 2
+    conflict = "" if is_list else "; these contradict each other, and it is not known which holds"
+    told = (" and " if is_list else " or ").join(values)
+    return f"- {_inline(facts[0].slot)}: {told}{conflict if len(values) > 1 else ''}"
+
+
+def _value(fact: FactRecord, now: datetime) -> str:
+    doubt = "" if fact.certain else ", not certain"
+    return f"“{_inline(fact.value)}” (said {_when(fact.stated_at, now)}{doubt})"
 
 
 def _entry(number: int, hit: RecalledEngram, now: datetime) -> str:

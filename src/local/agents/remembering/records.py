@@ -106,6 +106,8 @@ def fact_records(facts: Iterable[StatedFact]) -> tuple[FactRecord, ...]:
             stated_at=fact.stated_at,
             engram_id=fact.engram_id,
             superseded_at=fact.superseded_at,
+            certain=fact.certain,
+            added=fact.added,
         )
         for fact in facts
     )

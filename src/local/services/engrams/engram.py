@@ -91,19 +91,21 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A fact stated in an exchange. `slot` names what it is about: "how I take my coffee". `origin` is whose word it
-    is; only the user's own makes a fact."""
+    is; only the user's own makes a fact. `certain` is False where the user was not sure."""
 
     engram_id: str
     slot: str
     value: str
     stated_at: float
     origin: Origin
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class StatedFact:
-    """A stored statement: current as long as `superseded_at` is None. Several current ones of one slot contradict each
-    other, and nobody has said which one holds."""
+    """A stored statement: current as long as `superseded_at` is None. Of several current ones of one slot those that
+    are `added` hold beside the others, as one can have two allergies; of what is not `certain` nobody has said whether
+    it holds."""
 
     fact_id: int
     user_id: str
@@ -113,6 +115,8 @@ class StatedFact:
     stated_at: float
     superseded_by: int | None = None
     superseded_at: float | None = None
+    certain: bool = True
+    added: bool = False
 
 
 def engram_id(query_id: str, respondent_id: str) -> str:

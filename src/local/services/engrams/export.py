@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from local.services.engrams import record
-from local.services.engrams.engram import StatedFact
+from local.services.engrams.facts import stored_fact
 from local.services.engrams.store import stored_engram
 
 PAGE_BYTES = 48_000  # of a page of several lines: what is larger does not travel within a frame, but through a file
@@ -55,11 +55,11 @@ def _engrams(db: sqlite3.Connection, user_id: str, after: int) -> Lines:
 
 def _facts(db: sqlite3.Connection, user_id: str, after: int) -> Lines:
     sql = (
-        "SELECT fact_id, facts.user_id, engram_id, slot, value, stated_at, facts.superseded_by, superseded_at"
-        " FROM facts JOIN engrams USING (number) WHERE facts.user_id = ? AND fact_id > ? ORDER BY fact_id LIMIT ?"
+        "SELECT facts.*, engram_id FROM facts JOIN engrams USING (number)"
+        " WHERE facts.user_id = ? AND fact_id > ? ORDER BY fact_id LIMIT ?"
     )
     for row in db.execute(sql, (user_id, after, _PAGE_LINES)).fetchall():
-        yield row["fact_id"], _line({"kind": "fact", **asdict(StatedFact(*row))})
+        yield row["fact_id"], _line({"kind": "fact", **asdict(stored_fact(row))})
 
 
 def _line(record: dict[str, object]) -> str:

@@ -100,7 +100,7 @@ def _lines(db: sqlite3.Connection, engram: Engram, current: Iterable[StatedFact]
 
 def _line(fact: StatedFact) -> str:
     said = datetime.fromtimestamp(fact.stated_at, UTC).date().isoformat()
-    return plain(f"{fact.slot}: {fact.value}", f" (said {said})")
+    return plain(f"{fact.slot}: {fact.value}", f" ({'' if fact.certain else 'not certain, '}said {said})")
 
 
 def _size(lines: Sequence[str]) -> str:

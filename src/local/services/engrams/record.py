@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from local.errors import NotOnRecord
-from local.services.engrams import lexical
+from local.services.engrams import lexical, succession
 from local.services.engrams.engram import USERS_RESPONDENT, Change, Engram, EngramDraft, Ingested, Origin
 from local.services.engrams.masking import masked
 from local.services.engrams.store import stored_engram
@@ -206,6 +206,7 @@ def _delete(db: sqlite3.Connection, rows: Sequence[sqlite3.Row], now: float) -> 
     after = {each["number"]: each for row in found for each in lexical.exchanges_after(db, row)}
     for row in found:
         lexical.remove_from_index(db, row)
+    succession.forget(db, numbers)
     for row in rows:
         db.execute("DELETE FROM engrams WHERE number = ?", (row["number"],))
         db.execute("INSERT OR IGNORE INTO tombstones VALUES (?, ?)", (row["query_id"], now))

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from local.errors import AlreadyRunning, IndexBroken, ModelError, StoreFailed
 from local.services.embeddings.embedder import Embedder
-from local.services.engrams import export, facts, pinned, record, search, vectors
+from local.services.engrams import export, facts, pinned, record, search, succession, vectors
 from local.services.engrams.engram import Change, Engram, EngramDraft, Ingested, StatedFact, Statement, engram_id
 from local.services.engrams.facts import Classified
 from local.services.engrams.lexical import CANDIDATES, LexicalHit, LexicalSearch
@@ -160,25 +160,25 @@ class EngramService:
 
     async def unclassified(self, limit: int) -> list[Engram]:
         """The oldest of the users' exchanges that no model has looked at yet."""
-        return await self._store.read(lambda db: facts.oldest_pending(db, limit))
+        return await self._store.read(lambda db: succession.oldest_pending(db, limit))
 
     async def classify(self, classified_id: str, classified: Classified) -> list[StatedFact]:
         """Note what a model made of an exchange, once, and the facts in it, which it returns.
 
         Raises `NotOnRecord` for an engram that has been deleted meanwhile.
         """
-        return await self._store.write_with_others(lambda db: facts.note(db, classified_id, classified))
+        return await self._store.write_with_others(lambda db: succession.note(db, classified_id, classified))
 
     async def supersede(self, statement: Statement) -> StatedFact:
         """Store a fact in place of what its slot said before. Raises `UntrustedFact` for another's word."""
-        return await self._store.write(lambda db: facts.supersede(db, statement))
+        return await self._store.write(lambda db: succession.supersede(db, statement))
 
     async def contradict(self, statement: Statement) -> StatedFact:
         """Store a fact beside what its slot says: nobody knows which holds. Raises `UntrustedFact`."""
-        return await self._store.write(lambda db: facts.contradict(db, statement))
+        return await self._store.write(lambda db: succession.contradict(db, statement))
 
     async def facts(self, user_id: str) -> list[StatedFact]:
-        """What holds for a user, by slot; several facts of one slot contradict each other."""
+        """What holds for a user, by slot; see `StatedFact` for several of one slot."""
         return await self._store.read(lambda db: facts.current(db, user_id))
 
     async def fact_history(self, user_id: str) -> list[StatedFact]:

@@ -104,6 +104,13 @@ MIGRATIONS = (
     INSERT INTO vector_index (id) VALUES (1);
     """,
     "CREATE INDEX engrams_unparsed ON engrams (number) WHERE classified = 2 AND searchable",
+    """
+    ALTER TABLE facts ADD COLUMN certain INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE facts ADD COLUMN added INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE facts ADD COLUMN retracted_in INTEGER REFERENCES engrams ON DELETE SET NULL;
+    CREATE INDEX facts_by_retraction ON facts (retracted_in) WHERE retracted_in IS NOT NULL;
+    CREATE INDEX engrams_by_successor ON engrams (superseded_by) WHERE superseded_by IS NOT NULL;
+    """,
 )
 
 

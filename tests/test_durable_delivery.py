@@ -16,7 +16,7 @@ from local.journal.client import journal_client, journal_consumer
 from local.journal.client.journal_client import JournalClient, RecordedBuffer
 from local.journal.server import journal_writer
 from local.protocol.envelope import Envelope, Trace, new_id
-from local.protocol.journal_messages import JournalDeliver
+from local.protocol.journal_messages import JournalDeliver, JournalRedeliver, JournalRedelivered
 from local.protocol.messages import AnswerDialog, BusDead, Message, ParticipantStatus, QueryCancel, QueryReceived
 from local.runtime.participant import Participant, Settingless, on
 
@@ -451,6 +451,37 @@ async def test_what_breaks_its_handler_is_given_again_and_done_when_that_is_mend
     assert worker.begun.count("mended break") == 4
     assert worker.done.index("beside it") < worker.done.index("mended break") < worker.done.index("behind it")
     assert dead.empty()
+
+
+async def test_a_dead_letter_is_given_again_when_that_is_asked_for_and_once_whoever_dies(scene: Any) -> None:
+    journal = await scene.journal(max_failures=1)
+    talker, worker, dead = await scene.bus(), durable_worker(), await scene.hears("bus.dead")
+    process = await scene.serve(worker)
+    for text in ("mended break", "behind it"):
+        await talker.publish(query(text), Trace("q", None, "s"))
+    await asyncio.wait_for(dead.get(), SECONDS)
+    await worker.has(worker.done, "behind it")
+    worker.begun += ["mended break"] * 9  # somebody has mended it
+    await process.kill()
+
+    async def redeliver(**what: Any) -> JournalRedelivered:
+        return await talker.request(JournalRedeliver(**what), JournalRedelivered, SECONDS)
+
+    unknown = await redeliver(consumer="nobody")
+    assert unknown.error is not None and "no durable consumer 'nobody' is registered" in unknown.error.message
+    assert (await redeliver(numbers=(2, 99))).numbers == {}
+    for _ in range(2):  # the second time it is so already
+        assert (await redeliver(consumer="worker")).numbers == {"worker": (1,)}
+    await journal.kill()
+    await scene.journal(max_failures=1)
+    heir = durable_worker()
+    heir.begun += ["mended break"] * 9
+    await scene.serve(heir)
+    await heir.has(heir.done, "mended break")
+    await talker.publish(query("later"), Trace("q", None, "s"))
+    await heir.has(heir.done, "later")
+    assert heir.done == ["mended break", "later"]
+    assert (await redeliver(consumer="worker")).numbers == {}
 
 
 async def test_what_cannot_be_read_is_counted_and_holds_up_nobody(scene: Any, talker: Any) -> None:

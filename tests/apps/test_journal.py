@@ -254,6 +254,11 @@ def test_a_line_that_is_no_record_is_named(changed: dict[str, Any], said: str) -
             JournalRecord.parse(rubbish, "line 3")
 
 
+def test_dead_letters_are_given_again_only_by_a_system_that_runs(run: Run, data_dir: Path) -> None:
+    assert f"no system runs on {data_dir}" in run("redeliver", "5")
+    assert "give the NUMBERs of dead letters, or --consumer NAME" in run("redeliver")
+
+
 def test_dead_letters_are_listed_with_their_consumer_and_why(run: Run, data_dir: Path) -> None:
     async def give_up() -> None:
         async with JournalStore(data_dir / FILE_NAME) as store:

@@ -15,8 +15,9 @@ from simulated.turn_run import TurnRun
 from simulated.world import Process, Violation
 
 from local.agents.answering.steps import Step
+from local.journal.core.consumer_decision import ConsumerDecision, Deliver
 from local.journal.core.delivery_core import Confirm, Decision
-from local.journal.core.durable_consumer import ConsumerDecision, Deliver, DurableConsumer
+from local.journal.core.durable_consumer import DurableConsumer
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import JournalDeliver
 from local.protocol.messages import ToolCallRecord, ToolRequest
@@ -55,6 +56,11 @@ class NeverParks(Journal):
         consumer = super().consumer(name)
         consumer.max_deliver = 1_000_000
         return consumer
+
+
+class ForgetsWhatIsToBeGivenAgain(Journal):
+    def resume(self) -> None:
+        pass
 
 
 class NeverConfirmsWhatIsRecorded(Journal):
@@ -196,6 +202,7 @@ class RemembersTwice(Observer):
         (HasNoLanes, "a session is in order"),
         (DoesNotSayWhatComesBefore, "a session is in order"),
         (NeverParks, "it does not end"),
+        (ForgetsWhatIsToBeGivenAgain, "it does not end"),
         (NeverConfirmsWhatIsRecorded, "it does not end"),
         (NeverResends, "it does not end"),
         (DropsInSilence, "what was recorded is on record or reported as a gap"),

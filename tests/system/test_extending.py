@@ -10,12 +10,34 @@ from typing import Any
 import pytest
 import yaml
 
+from local.apps.cli import main
 from local.apps.temporary_system import TemporarySystem, write_settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = [(ROOT / page).read_text("utf-8") for page in ("README.md", "docs/extending.md")]
 # A file by its name in the text, and after its code the line for system.yaml.
 EXAMPLE = re.compile(r"`(my_\w+/\w+\.py)`:\n\n```python\n(.*?)^```$.*?^```yaml\n(.*?)^```$", re.M | re.S)
+
+
+LEDGER = '''
+from pathlib import Path
+
+from local.protocol.envelope import Envelope
+from local.protocol.messages import ResponseGeneration
+from local.runtime.participant import Participant, on
+
+
+class Ledger(Participant):
+    """An observer with a bug, as long as there is no file."""
+
+    name = "ledger"
+
+    @on(ResponseGeneration, durable="ledger")
+    async def write(self, response: ResponseGeneration, envelope: Envelope) -> None:
+        with Path("{file}").open("r+") as ledger:
+            ledger.seek(0, 2)
+            ledger.write(response.query + ";")
+'''
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +51,11 @@ def extended(watching: Callable[..., Any], tmp_path_factory: pytest.TempPathFact
             (folder / "config" / file).write_text(code)
             added += yaml.safe_load(line)["more_participants"]
     (folder / "config" / "my_tools" / "broken.py").write_text("import nowhere_to_be_found\n")
-    added += ["my_tools.broken:BrokenTool"]
+    (folder / "config" / "my_observers" / "ledger.py").write_text(LEDGER.format(file=folder / "ledger.txt"))
+    added += ["my_tools.broken:BrokenTool", "my_observers.ledger:Ledger"]
     settings = {
         "system": {"participants": ["generator"], "more_participants": added},
+        "journal": {"max_failures": 1},
         "diary": {"file": str(folder / "diary.md")},
         "news": {"question": "What is the capital of France?"},
     }
@@ -52,6 +76,27 @@ def test_the_observer_hears_every_answer(extended) -> None:
     diary = extended.config_dir.parent / "diary.md"
     extended.ask("Hello")
     extended.wait_until(lambda: diary.exists() and "## Hello\n" in diary.read_text("utf-8"))
+
+
+def test_what_a_bug_has_kept_from_an_observer_it_gets_when_that_is_mended(extended, capfd) -> None:
+    def journal(*arguments: str) -> tuple[str, str]:
+        with pytest.raises(SystemExit):
+            main(["journal", *arguments, "--data-dir", str(extended.system.data_dir)])
+        return capfd.readouterr()
+
+    def dead() -> list[str]:
+        return [line.split()[0] for line in journal("dead")[0].splitlines() if query_id in line]
+
+    query_id = extended.ask("What is the capital of Norway?")["query_id"]
+    extended.wait_until(lambda: bool(dead()))
+    [number] = dead()
+    ledger = extended.config_dir.parent / "ledger.txt"
+    ledger.touch()
+    given, error = journal("redeliver", number, "999999")
+    assert given == f"given to ledger again: {number}\n"
+    assert error == "local2: 999999: no dead letter of anybody; `local2 journal dead` lists those there are\n"
+    extended.wait_until(lambda: "What is the capital of Norway?;" in ledger.read_text("utf-8"))
+    assert dead() == []
 
 
 def test_the_agent_asks_and_is_answered(extended) -> None:

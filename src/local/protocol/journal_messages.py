@@ -102,6 +102,26 @@ class JournalFailed(Message):
     reason: str
 
 
+class JournalRedeliver(Message):
+    """Whoever has mended what dead letters were due to: those with these numbers, or all, are to be given again to a
+    consumer, or to each that was given up with them."""
+
+    subject = "journal.redeliver"
+    delivery = Delivery.EPHEMERAL
+    is_request = True
+    consumer: str | None = None
+    numbers: tuple[int, ...] = ()  # none is all
+
+
+class JournalRedelivered(Message):
+    """The journal's answer to that: by consumer, which messages are on record as to be given again, or why none is."""
+
+    subject = "journal.redelivered"
+    delivery = Delivery.EPHEMERAL
+    numbers: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    error: ErrorInfo | None = None
+
+
 class JournalWorking(Message):
     """A process that serves durable consumers, four times a second while it works: by consumer and number, the
     attempts in flight."""

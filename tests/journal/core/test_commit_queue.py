@@ -4,9 +4,9 @@ import pytest
 
 from local.errors import MalformedFrame
 from local.journal.core import delivery_core
+from local.journal.core.consumer_decision import DeadLetter, Died, Serving, Settled
 from local.journal.core.consumer_state import ConsumerChanges, Deaths
 from local.journal.core.delivery_core import MAX_BATCH, CommitQueue
-from local.journal.core.durable_consumer import DeadLetter, Died, Serving, Settled
 from local.protocol.envelope import Envelope
 
 

@@ -4,9 +4,10 @@ import pytest
 
 from local.errors import UnknownConsumer
 from local.journal.core import delivery_core
+from local.journal.core.consumer_decision import Deliver, Serving, Settled
 from local.journal.core.consumer_state import ConsumerState
 from local.journal.core.delivery_core import Confirm, DeliveryCore
-from local.journal.core.durable_consumer import Deliver, DurableConsumer, Serving, Settled
+from local.journal.core.durable_consumer import DurableConsumer
 from local.protocol.envelope import Envelope
 from local.protocol.message import Delivery
 

@@ -3,17 +3,9 @@
 import sys
 from collections.abc import Iterable
 
+from local.journal.core.consumer_decision import ConsumerDecision, DeadLetter, Deliver, Died, Fenced, Serving, Settled
 from local.journal.core.consumer_state import ConsumerState, Deaths
-from local.journal.core.durable_consumer import (
-    ConsumerDecision,
-    DeadLetter,
-    Deliver,
-    Died,
-    DurableConsumer,
-    Fenced,
-    Serving,
-    Settled,
-)
+from local.journal.core.durable_consumer import DurableConsumer
 
 
 def consumer(max_in_flight: int = 256, state: ConsumerState | None = None) -> DurableConsumer:
@@ -205,15 +197,35 @@ def test_a_journal_that_was_away_goes_on_with_what_was_stored() -> None:
     assert it.attach("three", now=0)[1] == Died("critic", 3, Deaths(2, 0))
 
 
-def test_the_floor_is_below_the_oldest_that_is_still_needed() -> None:
-    it = filled("a", "b", "c")
+def test_a_dead_letter_is_given_again_ahead_of_what_waits_in_its_lane_and_behind_what_is_in_flight() -> None:
+    it = DurableConsumer("critic", ["answer"], max_failures=1)
+    for number, lane in enumerate("abaa", 1):
+        it.add(number, lane, now=0)
+    it.attach("one", now=0)
+    failed = it.failed(1, attempt=1, instance="one", reason="bug", now=0)
+    assert failed == [DeadLetter("critic", 1, "failed 1 times: bug"), Deliver("critic", 3, 1, "one")]
 
-    floors = [it.floor]
-    for number in (2, 1, 3):
-        it.ack(number, now=0)
-        floors.append(it.floor)
+    assert given(it.redeliver(1, "a", Deaths(), now=0)) == []
+    assert it.redeliver(1, "a", Deaths(), now=0) == []
+    assert given(it.ack(3, now=0)) == [(1, 1)]
+    assert it.ack(1, now=0) == [Settled("critic", 1), Deliver("critic", 4, 1, "one")]
 
-    assert floors == [0, 0, 2, 3]
+
+def test_a_dead_letter_that_is_given_again_is_behind_nothing_of_a_wide_lane_and_nothing_needs_it() -> None:
+    it = DurableConsumer("critic", ["answer"], lane_width=3, max_in_flight=2)
+    for number in (5, 6, 7):
+        it.add(number, "a", now=0)
+    it.attach("one", now=0)
+    assert given(it.redeliver(1, "a", Deaths(), now=0)) == []
+    assert it.ack(5, now=0)[1:] == [Deliver("critic", 1, 1, "one")]
+    assert it.ack(1, now=0)[1:] == [Deliver("critic", 7, 1, "one", after=6)]
+
+
+def test_what_killed_processes_is_given_again_alone() -> None:
+    it = filled("a", "b")
+    assert isinstance(die(it, 6)[1], DeadLetter)
+    assert given(it.redeliver(1, "a", Deaths(5, 0), now=0)) == []
+    assert given(it.ack(2, now=0)) == [(1, 6)]
 
 
 def test_it_wants_its_subjects_and_their_families() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from local.bus import bus as bus_module
 from local.errors import JournalFull, NoJournal, StoreFailed
-from local.journal.core.durable_consumer import Settled
+from local.journal.core.consumer_decision import Settled
 from local.journal.server import journal as journal_module
 from local.journal.server import journal_writer as writer_module
 from local.journal.store.situation import suspicion_path

@@ -68,6 +68,30 @@ async def test_deaths_and_dead_letters_are_remembered(path: Path, entry: MakeEnt
         assert (known.floor, known.dead_letters) == (3, {2: "died three times alone"})
 
 
+@pytest.mark.parametrize("is_above_the_floor", [False, True])
+async def test_a_dead_letter_that_is_to_be_given_again_is_remembered_on_either_side_of_the_floor(
+    path: Path, entry: MakeEntry, is_above_the_floor: bool
+) -> None:
+    async with JournalStore(path) as store:
+        await store.register("critic", ())
+        await store.commit([entry(1), entry(2), entry(3)])
+        settled = {3} if is_above_the_floor else {1, 3}
+        await store.commit([], {"critic": ConsumerChanges(settled=settled, dead_letters={2: "why"})})
+        await store.commit([], {"critic": ConsumerChanges(again={2}, deaths={2: Deaths(4, 0)})})
+    async with JournalStore(path) as store:
+        known = await store.consumer("critic")
+        assert (known.again, known.dead_letters, known.deaths, known.settled & {2}) == ({2}, {}, {2: (4, 0)}, set())
+        await store.commit([], {"critic": ConsumerChanges(deaths={2: Deaths(5, 1)})})
+        assert (await store.consumer("critic")).deaths == {2: (5, 1)}
+        await store.commit([], {"critic": ConsumerChanges(dead_letters={2: "again"})})
+        known = await store.consumer("critic")
+        assert (known.again, known.dead_letters) == (set(), {2: "again"})
+        await store.commit([], {"critic": ConsumerChanges(again={2})})
+        await store.commit([], {"critic": ConsumerChanges(settled={1, 2})})
+        known = await store.consumer("critic")
+        assert (known.again, known.dead_letters, known.floor) == (set(), {}, 3)
+
+
 async def test_a_consumer_that_is_forgotten_is_unknown(store: JournalStore) -> None:
     await store.register("critic", ())
     await store.forget("critic")
@@ -113,11 +137,11 @@ async def test_only_settling_may_be_lost_with_the_end_of_the_file(store: Journal
     counts = [(await store.state()).changes]
     for change in (
         ConsumerChanges(settled={1}), ConsumerChanges(deaths={2: Deaths(1, 0)}), ConsumerChanges(served_by=["a"]),
-        ConsumerChanges(dead_letters={2: "why"}),
+        ConsumerChanges(dead_letters={2: "why"}), ConsumerChanges(again={2}),
     ):  # fmt: skip
         await store.commit([], {"critic": change})
         counts.append((await store.state()).changes - counts[0])
-    assert counts[1:] == [0, 1, 2, 3]
+    assert counts[1:] == [0, 1, 2, 3, 4]
 
 
 async def test_recovery_brings_the_headers_of_a_consumers_subjects_in_order(

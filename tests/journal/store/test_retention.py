@@ -75,6 +75,19 @@ async def test_retention_never_removes_what_a_consumer_has_not_settled(
     assert await store.retain(0, 0) == 1
 
 
+async def test_retention_never_removes_what_is_to_be_given_again(
+    store: JournalStore, clock: Any, entry: MakeEntry
+) -> None:
+    await store.register("critic", ["query.received"])
+    await store.commit([entry(1), entry(2), entry(3)])
+    clock.now += 100
+    await store.commit([], {"critic": ConsumerChanges(settled={1, 3}, dead_letters={2: "why"})})
+    await store.commit([], {"critic": ConsumerChanges(again={2})})
+    assert await store.retain(0, 0) == 1
+    await store.commit([], {"critic": ConsumerChanges(settled={2})})
+    assert await store.retain(0, 0) == 2
+
+
 async def test_everything_removed_still_opens_and_goes_on_counting(path: Path, clock: Any, entry: MakeEntry) -> None:
     async with JournalStore(path, clock=clock) as store:
         await store.commit([entry(number) for number in range(5)])

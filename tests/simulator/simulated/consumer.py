@@ -66,6 +66,7 @@ class Memory:
 
     owner: str = ""
     answers: list[str] = field(default_factory=list)
+    stumbles: int = 0
 
     def store(self, query_id: str) -> None:
         """Remember an answer, unless it is known."""
@@ -74,13 +75,20 @@ class Memory:
 
 
 class Observer(Consumer):
-    """Remembers each answer."""
+    """Remembers each answer, but for a bug in the first few seconds."""
 
     role = "observer"
     disk: Memory
 
     def receive(self, number: int, envelope: Envelope) -> None:
-        self.later(self.random.random() ** 4 * 2, self.remember, number, envelope.correlation_id)
+        has_bug = not self.world.is_healthy and self.random.random() < 0.4
+        work = self.stumble if has_bug else self.remember
+        self.later(self.random.random() ** 4 * 2, work, number, envelope.correlation_id)
+
+    def stumble(self, number: int, query_id: str) -> None:
+        """A bug, which somebody mends in time."""
+        self.disk.stumbles += 1
+        self.holds[self.role].fail(number, "a bug")
 
     def remember(self, number: int, query_id: str) -> None:
         """In one transaction, then the acknowledgement."""

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from simulated.world import Process
 
 from local.errors import UnknownConsumer
-from local.journal.core.consumer_state import ConsumerChanges, ConsumerState
+from local.journal.core.consumer_decision import DeadLetter, Deliver, Fenced
+from local.journal.core.consumer_state import ConsumerChanges, ConsumerState, Deaths
 from local.journal.core.delivery_core import CommitQueue, Confirm, Decision, DeliveryCore
-from local.journal.core.durable_consumer import DeadLetter, Deliver, DurableConsumer, Fenced
+from local.journal.core.durable_consumer import DurableConsumer
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import (
     JournalAck,
@@ -19,6 +20,7 @@ from local.protocol.journal_messages import (
     JournalConfirmed,
     JournalDeliver,
     JournalDetach,
+    JournalFailed,
     JournalFenced,
     JournalWorking,
 )
@@ -54,12 +56,13 @@ class JournalDisk:
     def state(self, consumer: str) -> ConsumerState:
         """What a new process of the journal knows of a consumer."""
         known = self.changes[consumer]
-        settled, floor = known.settled | known.dead_letters.keys(), 0
-        while floor + 1 in settled:
-            floor += 1
+        settled = (known.settled | known.dead_letters.keys()) - known.again
+        wanted = (number for number, e in enumerate(self.envelopes, 1) if e.subject in CONSUMERS[consumer])
+        needed = (number for number in wanted if number not in settled | known.again)
+        floor = next(needed, len(self.envelopes) + 1) - 1
         *before, instance = [None, *known.served_by]
         fenced = [instance for instance in before if instance is not None]
-        return ConsumerState(consumer, (), floor, settled, known.deaths, {}, instance, fenced)
+        return ConsumerState(consumer, (), floor, settled, known.deaths, {}, known.again, instance, fenced)
 
     def given_up(self, consumer: str) -> list[Envelope]:
         """The dead letters of a consumer."""
@@ -78,19 +81,45 @@ class Journal(Process):
         for name in CONSUMERS:
             self.core.register(self.consumer(name))
         self.is_committing = False
+        self.resume()
         for number, envelope in enumerate(self.disk.envelopes, 1):
             self.carry_out(self.core.recover(number, envelope, self.world.now))
         self.beat()
+
+    def resume(self) -> None:
+        """What an earlier process was to give again."""
+        for state in map(self.disk.state, CONSUMERS):
+            for number in sorted(state.again):
+                self.give_again(state.name, number, state.deaths.get(number, Deaths()))
 
     def consumer(self, name: str) -> DurableConsumer:
         """One of the durable consumers; the generator orders its sessions by itself."""
         width = 3 if name == "generator" else 1
         state = self.disk.state(name)
-        return DurableConsumer(name, CONSUMERS[name], ack_wait=1.0, max_in_flight=6, lane_width=width, state=state)
+        return DurableConsumer(
+            name, CONSUMERS[name], ack_wait=1.0, max_failures=1, max_in_flight=6, lane_width=width, state=state
+        )
 
     def beat(self) -> None:
         self.carry_out(self.core.tick(self.world.now))
+        if self.world.is_healthy or self.random.random() < 0.2:
+            self.redeliver("observer")
         super().beat()
+
+    def redeliver(self, name: str) -> None:
+        """Somebody asks for all dead letters of a consumer, mended or not; it happens after a commit."""
+        dead = self.disk.changes[name].dead_letters
+        if dead and not self.is_committing:
+            deaths = {number: Deaths(self.disk.changes[name].deaths.get(number, Deaths()).total, 0) for number in dead}
+            self.disk.commit([], {name: ConsumerChanges(again=set(dead), deaths=deaths)})
+            for number, of_it in deaths.items():
+                self.later(self.random.random() * 0.3, self.give_again, name, number, of_it)
+
+    def give_again(self, name: str, number: int, deaths: Deaths) -> None:
+        """What is on record as to be given again."""
+        envelope = self.disk.envelopes[number - 1]
+        lane = envelope.session_id or envelope.id
+        self.carry_out(self.core.redeliver(name, number, lane, deaths, self.world.now))
 
     def on_envelope(self, envelope: Envelope) -> None:
         """Somebody published a message."""
@@ -111,6 +140,8 @@ class Journal(Process):
                 return [*self.core.detach(consumer, instance)]
             case JournalAck(consumer=consumer, numbers=numbers):
                 return [d for number in numbers for d in self.core.ack(consumer, number, now)]
+            case JournalFailed(consumer=consumer, number=number, attempt=attempt, reason=reason):
+                return self.core.failed(consumer, number, attempt, instance, reason, now)
             case JournalWorking(attempts=attempts):
                 return [
                     d

@@ -62,7 +62,9 @@ class Schedule:
         """Whether it still wants something, were it a journal's confirmation or a consumer's acknowledgement."""
         match process:
             case Journal():
-                return process.is_committing or any(len(process.core.consumer(name)) for name in CONSUMERS)
+                of_observer = self.journal.changes["observer"]
+                has_dead = bool(of_observer.dead_letters or of_observer.again)
+                return process.is_committing or has_dead or any(len(process.core.consumer(name)) for name in CONSUMERS)
             case Consumer():
                 return any(process.holds[name].attempts for name in process.holds)  # type: ignore[attr-defined]
             case Publisher():

@@ -1,4 +1,4 @@
-"""The command line of the journal: `local2 journal list | show | dead | export | play`."""
+"""The command line of the journal: `local2 journal list | show | dead | redeliver | export | play`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from local.apps.journal.journal_player import play, refuse_own_system, spaced, s
 from local.apps.journal.journal_record import read_export
 from local.apps.journal.journal_source import open_source
 from local.apps.journal.play_filter import PlayFilter
+from local.apps.journal.redelivery import redeliver
 from local.apps.journal.show import list_dead_letters, list_sessions, show_conversation, show_messages
 from local.apps.tap.selection import Selection
 from local.apps.terminal import STANDARD_OUTPUT, terminal_width, write_lines
 from local.environment import data_dir as find_data_dir
 
-journal_app = typer.Typer(help="What is on record: list, show, dead, export, play.")
+journal_app = typer.Typer(help="What is on record: list, show, dead, redeliver, export, play.")
 
 
 @journal_app.command("list")
@@ -47,6 +48,26 @@ def dead_command(data_dir: DataDir = None) -> None:
     """Show the messages that a participant could not handle and is given no more, and why."""
     with open_source(data_dir) as source:
         write_lines(list_dead_letters(source, terminal_width()))
+
+
+@journal_app.command("redeliver")
+def redeliver_command(
+    numbers: Annotated[list[int] | None, typer.Argument(metavar="NUMBER...", help="As `dead` shows them.")] = None,
+    consumer: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only to this one; without numbers, all."),
+    ] = None,
+    data_dir: DataDir = None,
+    bus: BusOption = None,
+) -> None:
+    """Have dead letters given to their participant again, when what they were due to is mended.
+
+    The system has to run, the participant need not: it gets them when it does. What was deleted meanwhile is given to
+    nobody. A query that was given up has had its answer, that it failed: ask it again instead.
+    """
+    if not numbers and consumer is None:
+        raise typer.BadParameter("give the NUMBERs of dead letters, or --consumer NAME for all that it has")
+    write_lines(redeliver(numbers or (), consumer, data_dir=data_dir, addresses=bus))
 
 
 @journal_app.command("export")

@@ -35,11 +35,11 @@ class Deaths(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerState:
-    """A consumer needs every message of its subjects above `floor` that is not settled.
+    """A consumer needs every message of its subjects above `floor` that is not settled, and those in `again`.
 
-    `dead_letters` gives the reasons. With `served_by`, the instance that serves it now, a journal that was away gives
-    that instance again what it had, and counts its death if it is gone; `fenced` are the last ones before it, the
-    oldest first.
+    `dead_letters` gives the reasons; `again` were dead letters and are to be given again, wherever the floor is. With
+    `served_by`, the instance that serves it now, a journal that was away gives that instance again what it had, and
+    counts its death if it is gone; `fenced` are the last ones before it, the oldest first.
     """
 
     name: str = ""
@@ -48,6 +48,7 @@ class ConsumerState:
     acknowledged: Collection[int] = frozenset()
     deaths: Mapping[int, Deaths] = field(default_factory=dict)
     dead_letters: Mapping[int, str] = field(default_factory=dict)
+    again: Collection[int] = frozenset()
     served_by: str | None = None
     fenced: Sequence[str] = ()
 
@@ -59,7 +60,8 @@ class ConsumerState:
 
 @dataclass(slots=True)
 class ConsumerChanges:
-    """What happened to a durable consumer: `settled` numbers are done, `dead_letters` cannot be (and why).
+    """What happened to a durable consumer: `settled` numbers are done, `dead_letters` cannot be (and why), and those
+    in `again` were dead letters and are to be given again; what happens to these later takes them out of it.
 
     `deaths` are totals, not increments. `served_by` are the instances that took over, in that order; None is nobody.
     """
@@ -67,18 +69,21 @@ class ConsumerChanges:
     settled: set[int] = field(default_factory=set)
     deaths: dict[int, Deaths] = field(default_factory=dict)
     dead_letters: dict[int, str] = field(default_factory=dict)
+    again: set[int] = field(default_factory=set)
     served_by: list[str | None] = field(default_factory=list)
 
     @property
     def is_to_last(self) -> bool:
         """Whether losing it would do harm: what is settled is given once more then, and that is all."""
-        return bool(self.deaths or self.dead_letters or self.served_by)
+        return bool(self.deaths or self.dead_letters or self.again or self.served_by)
 
     def followed_by(self, later: ConsumerChanges) -> ConsumerChanges:
         """These changes and then the later ones."""
+        given_up = {number: reason for number, reason in self.dead_letters.items() if number not in later.again}
         return ConsumerChanges(
             self.settled | later.settled,
             {**self.deaths, **later.deaths},
-            {**self.dead_letters, **later.dead_letters},
+            {**given_up, **later.dead_letters},
+            (self.again | later.again) - later.settled - later.dead_letters.keys(),
             [*self.served_by, *later.served_by],
         )

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from local.errors import MalformedFrame, UnknownConsumer
-from local.journal.core.consumer_state import ConsumerChanges
-from local.journal.core.durable_consumer import ConsumerDecision, DeadLetter, Died, DurableConsumer, Serving, Settled
+from local.journal.core.consumer_decision import ConsumerDecision, DeadLetter, Died, Serving, Settled
+from local.journal.core.consumer_state import ConsumerChanges, Deaths
+from local.journal.core.durable_consumer import DurableConsumer
 from local.protocol.envelope import Envelope
 from local.protocol.message import Delivery
 
@@ -120,6 +121,10 @@ class DeliveryCore:
     ) -> list[Decision]:
         """The consumer's handler raised."""
         return [*self.consumer(consumer).failed(number, attempt, instance, reason, now)]
+
+    def redeliver(self, consumer: str, number: int, lane: str, deaths: Deaths, now: float) -> list[ConsumerDecision]:
+        """A dead letter is to be given again, and that is on record."""
+        return self.consumer(consumer).redeliver(number, lane, deaths, now)
 
     def hasten(self, due: float) -> None:
         """The connection was lost, and perhaps deliveries with it: give them again at `due`."""

@@ -4,83 +4,24 @@ In order within a lane (a session), side by side across lanes; a consumer that o
 of a lane at a time, each with the number of the one before it. What a process held when it died is given to its
 successor at once. A message in flight at two deaths is a suspect and runs alone from then on, so that the next death
 has a culprit; after `max_deliver` deaths alone it is a dead letter. So is one whose handler has raised `max_failures`
-times, with pauses in between that grow; its lane waits, the others go on.
+times, with pauses in between that grow; its lane waits, the others go on. A dead letter can be given again.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+from bisect import insort
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from local.journal.core.consumer_decision import ConsumerDecision, DeadLetter, Deliver, Died, Fenced, Serving, Settled
 from local.journal.core.consumer_state import LONGEST_PAUSE, MAX_FAILURES, MAX_FENCED, ConsumerState, Deaths
 from local.protocol.subjects import covers
 
 GONE_AFTER = 3  # times `ack_wait` without a word from the process
-
-
-@dataclass(frozen=True, slots=True)
-class Deliver:
-    """Give message `number` to `instance`. `working` has to name the attempt.
-
-    `after` is the message of the same lane that has to begin before it, 0 if none has to: on the way to the consumer
-    that one may be lost, and this one not.
-    """
-
-    consumer: str
-    number: int
-    attempt: int
-    instance: str
-    after: int = 0
-    linger: float = 0.0  # seconds that it may wait for others to travel with it
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """To be stored: the consumer is done with message `number`."""
-
-    consumer: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Died:
-    """To be stored: what message `number` has lived through."""
-
-    consumer: str
-    number: int
-    deaths: Deaths
-
-
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """To be stored: `instance` serves the consumer from now on, None if nobody does; all before it are fenced."""
-
-    consumer: str
-    instance: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """Give message `number` to nobody any more. To be stored together with the dead letter that says so."""
-
-    consumer: str
-    number: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Fenced:
-    """Tell `instance` that another one has taken its place: it is given nothing and should end."""
-
-    consumer: str
-    instance: str
-
-
-ConsumerDecision = Deliver | Settled | Died | Serving | DeadLetter | Fenced
 
 
 @dataclass(slots=True)
@@ -129,7 +70,6 @@ class DurableConsumer:
         self._fenced = deque(self._past.fenced, maxlen=MAX_FENCED)
         # What is settled leaves `_entries` at once and the queues only when it comes to their front.
         self._entries: dict[int, _Entry] = {}
-        self._order: deque[int] = deque()
         self._lanes: dict[str, _Lane] = {}
         self._ready: list[int] = []  # heap of the windows of all lanes, those in flight excepted
         self._in_flight: dict[int, _Entry] = {}
@@ -137,11 +77,6 @@ class DurableConsumer:
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    @property
-    def floor(self) -> int:
-        """Nothing up to this number is needed any more."""
-        return self._order[0] - 1 if self._order else self._last
 
     @property
     def next_due(self) -> float | None:
@@ -159,11 +94,16 @@ class DurableConsumer:
         self._last = number
         if number in self._settled:
             return []
-        deaths = self._past.deaths.get(number, Deaths())
-        self._entries[number] = _Entry(number, lane, deaths, attempt=deaths.total)
-        self._order.append(number)
-        self._lanes.setdefault(lane, _Lane()).waiting.append(number)
-        self._promote(lane)
+        self._enter(number, lane, self._past.deaths.get(number, Deaths()), deque.append)
+        return self._give(now)
+
+    def redeliver(self, number: int, lane: str, deaths: Deaths, now: float) -> list[ConsumerDecision]:
+        """A dead letter is given again: in its lane after what is in flight there, and before what waits.
+
+        That it is to be given again is on record already; what is not settled yet is left as it is.
+        """
+        if number not in self._entries:
+            self._enter(number, lane, deaths, insort)
         return self._give(now)
 
     def attach(self, instance: str, now: float) -> list[ConsumerDecision]:
@@ -233,6 +173,11 @@ class DurableConsumer:
             heapq.heappush(self._ready, self._paused.pop(number).number)
         return [*silent, *self._give(now)]
 
+    def _enter(self, number: int, lane: str, deaths: Deaths, put: Callable[[deque[int], int], object]) -> None:
+        self._entries[number] = _Entry(number, lane, deaths, attempt=deaths.total)
+        put(self._lanes.setdefault(lane, _Lane()).waiting, number)
+        self._promote(lane)
+
     def _give(self, now: float) -> list[ConsumerDecision]:
         """Hand out by number. A suspect waits until nothing is in flight, and everything behind it waits with it."""
         given: list[ConsumerDecision] = []
@@ -255,7 +200,8 @@ class DurableConsumer:
         entry.attempt += 1
         entry.due = now + 2 * self._linger + self.ack_wait
         before = takewhile(lambda number: number != entry.number, self._lanes[entry.lane].window)
-        return Deliver(self.name, entry.number, entry.attempt, self._instance, max(before, default=0), self._linger)
+        after = max((number for number in before if number < entry.number), default=0)  # a dead letter is behind others
+        return Deliver(self.name, entry.number, entry.attempt, self._instance, after, self._linger)
 
     def _change_to(self, instance: str | None) -> None:
         if self._instance is not None:
@@ -283,8 +229,6 @@ class DurableConsumer:
         del self._entries[entry.number]
         self._in_flight.pop(entry.number, None)
         self._paused.pop(entry.number, None)
-        while self._order and self._order[0] not in self._entries:
-            self._order.popleft()
         self._lanes[entry.lane].window.pop(entry.number, None)
         self._promote(entry.lane)
 

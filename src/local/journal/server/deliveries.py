@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 
 from local import failpoints
 from local.bus.bus import Bus
-from local.errors import BlobNotStored, FrameTooLarge, PublishTimeout, StoreUnwritable
-from local.journal.core.consumer_state import DeliveryLimits
+from local.errors import BlobNotStored, FrameTooLarge, PublishTimeout, StoreUnwritable, UnknownConsumer
+from local.journal.core.consumer_decision import Deliver
+from local.journal.core.consumer_state import ConsumerState, Deaths, DeliveryLimits
 from local.journal.core.delivery_core import Decision, DeliveryCore
-from local.journal.core.durable_consumer import Deliver, DurableConsumer
+from local.journal.core.durable_consumer import DurableConsumer
 from local.journal.store.entry import Header
 from local.journal.store.store import JournalStore
 from local.protocol.envelope import FIELD_LIMIT
@@ -62,6 +64,7 @@ class JournalAdmission:
             self._carry_out(self._core.attach(name, instance, self._clock()))
 
     async def _admit(self, claim: ConsumerClaim) -> None:
+        state = await self._store.register(claim.name, claim.subjects, floor=0)
         consumer = DurableConsumer(
             claim.name,
             claim.subjects,
@@ -69,18 +72,28 @@ class JournalAdmission:
             max_in_flight=claim.max_in_flight,
             lane_width=claim.lane_width,
             linger=claim.linger_ms / 1000,
-            state=await self._store.register(claim.name, claim.subjects, floor=0),
+            state=state,
         )
         self._core.register(consumer)
-        async for header in self._backlog(consumer):
-            lane = header.session_id or header.envelope_id
-            self._carry_out(consumer.add(header.number, lane, self._clock()))
+        for number in sorted(state.again):
+            await self.redeliver(claim.name, number, state.deaths.get(number, Deaths()))
+        async for header in self._backlog(state):
+            self._carry_out(consumer.add(header.number, header.lane, self._clock()))
         self._admitted[claim.name] = claim
 
-    async def _backlog(self, consumer: DurableConsumer) -> AsyncIterator[Header]:
+    async def redeliver(self, name: str, number: int, deaths: Deaths) -> None:
+        """A dead letter is to be given again, and that is on record; to a consumer that is not admitted, it is later.
+
+        Raises `StoreFailed`.
+        """
+        [header] = await self._store.recovery((), number - 1, 1)
+        with suppress(UnknownConsumer):
+            self._carry_out(self._core.redeliver(name, number, header.lane, deaths, self._clock()))
+
+    async def _backlog(self, state: ConsumerState) -> AsyncIterator[Header]:
         """What a consumer may still need, in order."""
-        after = consumer.floor
-        while headers := await self._store.recovery(consumer.subjects, after, PAGE):
+        after = state.floor
+        while headers := await self._store.recovery(state.subjects, after, PAGE):
             for header in headers:
                 yield header
             after = headers[-1].number

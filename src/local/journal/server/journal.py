@@ -29,6 +29,8 @@ from local.protocol.journal_messages import (
     JournalRead,
     JournalRedact,
     JournalRedacted,
+    JournalRedeliver,
+    JournalRedelivered,
 )
 from local.protocol.messages import ErrorInfo, Message
 from local.runtime.participant import Kind, Participant, Resources, on
@@ -149,15 +151,25 @@ class Journal(Participant):
         await self._sweep(YOUNG_SECONDS)
         return JournalRedacted(count=count)
 
+    @on(JournalRedeliver, concurrency=8)
+    async def redeliver(self, request: JournalRedeliver, envelope: Envelope) -> JournalRedelivered:
+        """Somebody has mended what dead letters were due to."""
+        return JournalRedelivered(numbers=await self._writer.dead_letters.redeliver(request))
+
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """Why the record could not be read or changed."""
         info = ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)
         if isinstance(error, StoreDamaged):
             self._damage = str(error)
             self._store.suspect()
-        if isinstance(message, JournalRead):
-            return JournalEntries(error=info)
-        return JournalRedacted(error=info) if isinstance(message, JournalRedact) else None
+        match message:
+            case JournalRead():
+                return JournalEntries(error=info)
+            case JournalRedact():
+                return JournalRedacted(error=info)
+            case JournalRedeliver():
+                return JournalRedelivered(error=info)
+        return None
 
     async def _find(self, request: JournalRead) -> AsyncGenerator[Stored, None]:
         """What is asked for; not all of it in memory at a time."""

@@ -20,9 +20,9 @@ from local.errors import (
     UnknownConsumer,
     UnsendableMessage,
 )
+from local.journal.core.consumer_decision import DeadLetter, Deliver, Died, Fenced, Serving, Settled
 from local.journal.core.consumer_state import DeliveryLimits
 from local.journal.core.delivery_core import MAX_BATCH, Batch, CommitQueue, Confirm, Decision, DeliveryCore
-from local.journal.core.durable_consumer import DeadLetter, Deliver, Died, Fenced, Serving, Settled
 from local.journal.server.dead_letters import DeadLetters
 from local.journal.server.deliveries import JournalAdmission, JournalDeliveries
 from local.journal.store.entry import Entry
@@ -63,7 +63,7 @@ class JournalWriter:
         self._clock = time.monotonic
         self._core, self._queue = DeliveryCore(delivery_of), CommitQueue(is_hurried)
         self._admission = JournalAdmission(self._core, store, self._carry_out, self._clock, limits)
-        self._dead_letters = DeadLetters(bus, store)
+        self.dead_letters = DeadLetters(bus, store, self._admission.redeliver, self._try_again)
         self._committing = asyncio.Lock()
         self._deliveries = JournalDeliveries(bus, store, self._obsolete)
         self._news, self._urgent = asyncio.Event(), asyncio.Event()
@@ -109,6 +109,8 @@ class JournalWriter:
                     async with self._committing:
                         await self._commit()
                     await self._admission.admit_newcomers()
+                    if self.dead_letters.asked:
+                        await self.dead_letters.give_again()
         finally:
             for timer in self._timers.values():
                 timer.cancel()
@@ -189,7 +191,7 @@ class JournalWriter:
         batch = self._queue.take()
         if self._queue:
             self._wake()
-        letters = [await self._dead_letters.tell(dead) for dead in batch.dead_letters]
+        letters = [await self.dead_letters.tell(dead) for dead in batch.dead_letters]
         if not batch and not isinstance(self._trouble, StoreGone):
             return  # and if nothing could be written, nothing shows yet that it can
         failpoints.reach("journal.received")

@@ -13,6 +13,8 @@ from local.journal.core.consumer_state import MAX_FENCED, ConsumerChanges, Consu
 from local.journal.store.entries import of_subjects
 from local.journal.store.schema import put, read_state, rows, write_state
 
+AGAIN = ""  # in the place of the reason: what was a dead letter is to be given again
+
 
 def register(db: sqlite3.Connection, name: str, subjects: Sequence[str], floor: int) -> ConsumerState:
     """Register a consumer that needs what comes above `floor`; one that is known keeps its floor.
@@ -48,17 +50,19 @@ def registration(db: sqlite3.Connection, name: str) -> ConsumerState:
 def consumer(db: sqlite3.Connection, name: str) -> ConsumerState:
     """Everything that is known of a consumer. Raises `NotOnRecord`."""
     known = registration(db, name)
-    acknowledged, deaths, dead_letters = set[int](), dict[int, Deaths](), dict[int, str]()
+    acknowledged, deaths, dead_letters, again = set[int](), dict[int, Deaths](), dict[int, str](), set[int]()
     for _, number, is_acknowledged, total, alone, reason in rows(db, "deliveries", "consumer = ?", (name,)):
         if is_acknowledged:
             acknowledged.add(number)
-        if reason is not None:
+        if reason == AGAIN:
+            again.add(number)
+        elif reason is not None:
             dead_letters[number] = reason
         if total:
             deaths[number] = Deaths(total, alone)
     served_by, fenced = servers(db, name)
     return ConsumerState(
-        name, known.subjects, known.floor, frozenset(acknowledged), deaths, dead_letters, served_by, fenced
+        name, known.subjects, known.floor, frozenset(acknowledged), deaths, dead_letters, again, served_by, fenced
     )
 
 
@@ -99,34 +103,57 @@ def apply(db: sqlite3.Connection, changes: Mapping[str, ConsumerChanges]) -> Non
 
 
 def first_needed(db: sqlite3.Connection, known: ConsumerState, last: int, settled: Collection[int] = ()) -> int:
-    """The lowest number that a consumer still needs; one above the last when it needs none.
+    """The lowest number above its floor that a consumer still needs; one above the last when it needs none.
 
     `settled` are numbers that are about to be written as such.
     """
-    is_settled = "SELECT 1 FROM deliveries WHERE consumer = ? AND number = ? AND (acknowledged OR parked IS NOT NULL)"
+    is_settled = f"SELECT 1 FROM deliveries WHERE consumer = ? AND number = ? AND (acknowledged OR parked != '{AGAIN}')"
     for (number,) in of_subjects(db, "number", known.subjects, known.floor):
         if number not in settled and db.execute(is_settled, (known.name, number)).fetchone() is None:
             return int(number)
     return last + 1
 
 
+def lowest_needed(db: sqlite3.Connection, name: str, last: int) -> int:
+    """The lowest number that has to be kept for a consumer."""
+    above = first_needed(db, registration(db, name), last)
+    sql = "SELECT MIN(number) FROM deliveries WHERE consumer = ? AND parked = ?"
+    (again,) = db.execute(sql, (name, AGAIN)).fetchone()
+    return above if again is None else min(above, int(again))
+
+
 def _put_deliveries(db: sqlite3.Connection, name: str, change: ConsumerChanges, last: int) -> None:
-    """A number that is not given out yet is no message, and nothing to settle."""
+    """A number that is not given out yet is no message, and nothing to settle; nor is one below the floor, unless it
+    is given again."""
     known = registration(db, name)
-    settled = {number for number in change.settled | change.dead_letters.keys() if known.floor < number <= last}
+    for number in change.again:
+        put(db, "deliveries", (name, number, 0, *change.deaths.get(number, Deaths()), AGAIN))
+    done = change.settled | change.dead_letters.keys()
+    settled = {number for number in done if known.floor < number <= last}
     floor = first_needed(db, known, last, settled) - 1 if settled else known.floor
     if floor > known.floor:
         put_consumer(db, name, known.subjects, floor)
-        db.execute("DELETE FROM deliveries WHERE consumer = ? AND number <= ? AND parked IS NULL", (name, floor))
-    for number in settled | change.deaths.keys():
-        if floor < number <= last or (number in settled and number in change.dead_letters):
-            acknowledged, deaths, reason = _delivery(db, name, number)
-            put(
-                db,
-                "deliveries",
-                (name, number, int(acknowledged or number in change.settled), *change.deaths.get(number, deaths),
-                 change.dead_letters.get(number, reason)),
-            )  # fmt: skip
+        is_done = "number <= ? AND (parked IS NULL OR parked = ? AND number > ?)"
+        db.execute(f"DELETE FROM deliveries WHERE consumer = ? AND {is_done}", (name, floor, AGAIN, known.floor))
+    for number in done | change.deaths.keys():
+        is_dead = number in settled and number in change.dead_letters
+        if floor < number <= last or is_dead or (number <= known.floor and _is_again(db, name, number)):
+            _put_delivery(db, name, number, change)
+
+
+def _is_again(db: sqlite3.Connection, name: str, number: int) -> bool:
+    return _delivery(db, name, number)[-1] == AGAIN
+
+
+def _put_delivery(db: sqlite3.Connection, name: str, number: int, change: ConsumerChanges) -> None:
+    acknowledged, deaths, reason = _delivery(db, name, number)
+    is_settled = number in change.settled
+    reason = change.dead_letters.get(number, None if is_settled else reason)
+    put(
+        db,
+        "deliveries",
+        (name, number, int(acknowledged or is_settled), *change.deaths.get(number, deaths), reason),
+    )
 
 
 def _delivery(db: sqlite3.Connection, name: str, number: int) -> tuple[int, Deaths, str | None]:
@@ -159,7 +186,7 @@ def remove_slice(db: sqlite3.Connection, committed_before: float, max_bytes: int
     """
     state = read_state(db)
     last = state.last_number
-    needed = min((first_needed(db, registration(db, name), last) for name in consumer_names(db)), default=last + 1)
+    needed = min((lowest_needed(db, name, last) for name in consumer_names(db)), default=last + 1)
     used = _used_bytes(db)
     excess, average = used - max_bytes, used / (last - state.first_number + 2)
     removed, cut = 0, 0

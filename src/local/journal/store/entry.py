@@ -51,3 +51,8 @@ class Header(NamedTuple):
     subject: str
     envelope_id: str
     session_id: str | None
+
+    @property
+    def lane(self) -> str:
+        """What it is in order with: its session; without one, nothing."""
+        return self.session_id or self.envelope_id

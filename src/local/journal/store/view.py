@@ -103,7 +103,7 @@ class JournalView:
         with self._reporting():
             sql = (
                 "SELECT d.number, e.committed_at, d.consumer, e.subject, e.correlation_id, d.parked FROM deliveries d"
-                " JOIN entries e ON e.number = d.number WHERE d.parked IS NOT NULL ORDER BY d.number, d.consumer"
+                " JOIN entries e ON e.number = d.number WHERE d.parked != '' ORDER BY d.number, d.consumer"
             )
             return [DeadLetterRecord(*row) for row in self._db.execute(sql).fetchall()]
 

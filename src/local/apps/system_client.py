@@ -16,6 +16,7 @@ from local.errors import LocalError
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 600.0
+TOO_MANY = "too_many_queries"
 
 Json = dict[str, Any]
 
@@ -23,9 +24,10 @@ Json = dict[str, Any]
 class NoAnswer(LocalError):
     """A system did not answer, or answered with an error; the text is the system's own."""
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: str, message: str, retry_seconds: float = 0.0) -> None:
+        """`retry_seconds`: after how long to ask again, if the system has said so."""
         super().__init__(message)
-        self.kind = kind
+        self.kind, self.retry_seconds = kind, retry_seconds
 
 
 class SystemClient:
@@ -50,8 +52,15 @@ class SystemClient:
         return self._json("GET", "/health", also=(503,))
 
     def ask(self, query: str, session_id: str) -> Json:
-        """Ask and wait for the whole answer."""
-        return self._json("POST", "/query", {"query": query, "session_id": session_id})
+        """Ask and wait for the whole answer; a system that has too much to do is asked again when it says."""
+        body, end = {"query": query, "session_id": session_id}, time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                return self._json("POST", "/query", body)
+            except NoAnswer as error:
+                if error.kind != TOO_MANY or time.monotonic() + error.retry_seconds > end:
+                    raise
+                time.sleep(error.retry_seconds)
 
     def rate(self, query_id: str, rating: int) -> None:
         """Rate an answer: 1 or -1."""
@@ -105,7 +114,8 @@ class SystemClient:
 def _refusal(response: httpx.Response) -> NoAnswer:
     try:
         error = response.json()["error"]
-        return NoAnswer(error["kind"], f"{error['message']} (HTTP {response.status_code}, {error['kind']})")
+        text = f"{error['message']} (HTTP {response.status_code}, {error['kind']})"
+        return NoAnswer(error["kind"], text, float(response.headers.get("retry-after", 0)))
     except (ValueError, LookupError, TypeError):
         return NoAnswer("refused", f"HTTP {response.status_code} from {response.url}, without a reason")
 

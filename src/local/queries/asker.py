@@ -16,6 +16,7 @@ from local.errors import LocalError, MalformedFrame, NotConfirmed, RecordUnreada
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import QueryCancel, QueryReceived, ResponseGeneration, SessionDeleted
+from local.queries.admission import FEW, AdmissionControl
 from local.queries.errors import AskerStopping, GeneratorSilent, NobodyAnswers, NotAccepted, QueryRefused
 from local.queries.live_query import LiveQueries, LiveQuery
 from local.queries.query_events import EVENT_KINDS, kind_of
@@ -60,14 +61,21 @@ class Asker:
     """
 
     def __init__(
-        self, bus: Bus, *, timeouts: AskTimeouts | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        bus: Bus,
+        *,
+        timeouts: AskTimeouts | None = None,
+        max_wait_seconds: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """With `max_wait_seconds`, a query that would wait longer for LoCAL2 itself is refused (`AdmissionControl`)."""
         self._bus, self._timeouts, self._clock = bus, timeouts or AskTimeouts(), clock
         self._queries = LiveQueries()
         self._inbox = Inbox()
         self._asking: set[asyncio.Task[None]] = set()
         self._is_stopping = False
         self.absence: Absence | None = None  # why nobody can answer now: for whoever knows to say
+        self.admission = AdmissionControl(max_wait_seconds, clock)
         for message in EVENT_KINDS:
             bus.subscribe(message.subject, self._arrived)
         bus.subscribe(SessionDeleted.subject, self._session_deleted)
@@ -101,16 +109,20 @@ class Asker:
         user_id: str | None = None,
         incognito: bool = False,
         history: Sequence[dict[str, Any]] | None = None,
+        is_on_record: bool = False,
     ) -> LiveQuery:
         """Begin a query, or join the one of that id. Without a session it is one of its own, under the query's id.
 
-        Raises `QueryRefused` for the id of another query (conflict) or one too many (busy), and `AskerStopping`.
+        Raises `QueryRefused` for the id of another query (conflict) or one too many (busy), `TooManyQueries`, unless it
+        `is_on_record`, and `AskerStopping`.
         """
         may_be_known, query_id = query_id is not None, query_id or new_id()
         known = self.live(query_id)
         if known is not None and known.view.failure is None:
             known.view.require_text(query)
             return known
+        if not is_on_record:
+            self._require_room()
         message = QueryReceived(
             query_id=query_id,
             query=query,
@@ -151,6 +163,12 @@ class Asker:
     def forget_session(self, session_id: str) -> None:
         """A session was deleted: keep nothing of its queries here."""
         self._queries.forget(lambda view: view.session_id == session_id)
+
+    def _require_room(self) -> None:
+        if len(self._queries.open) >= FEW:
+            self.admission.require_room(self._queries)
+        elif self.admission.is_measuring:
+            self.admission.forget()
 
     def _begin(
         self, message: QueryReceived, session_id: str | None, user_id: str | None, *, may_be_known: bool

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from local.errors import LocalError
+
+MOST_RETRY_SECONDS = 60
 
 
 class QueryRefused(LocalError):
@@ -11,6 +15,18 @@ class QueryRefused(LocalError):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+class TooManyQueries(QueryRefused):
+    """A query was not taken on, because LoCAL2 itself has too much to do. `retry_seconds`: when to ask again, which is
+    when all who wait now have begun, and within a minute."""
+
+    def __init__(self, waiting: int, wait: float, limit: float) -> None:
+        self.retry_seconds = min(MOST_RETRY_SECONDS, math.ceil(wait))
+        more = (
+            f"{waiting} queries wait for LoCAL2 itself, the next one for {wait:.1f} s, which is more than {limit:g} s"
+        )
+        super().__init__("too_many_queries", f"{more}: ask again in {self.retry_seconds} s")
 
 
 class QueryIdTaken(QueryRefused):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from pydantic_core import to_json
 from local.errors import LocalError
 from local.protocol.envelope import Envelope
 from local.protocol.messages import Message, ResponseGeneration
+from local.queries.admission import LineSample
 from local.queries.query_events import News, QueryEvents
 from local.queries.query_view import QueryView
 
@@ -25,8 +27,8 @@ class LiveQuery:
     def __init__(self, view: QueryView, clock: Callable[[], float]) -> None:
         self.view = view
         self.events = QueryEvents(lambda: to_json(view.said_so_far()))
-        self._clock, self._asked_at = clock, clock()
-        self.heard_at = self._asked_at
+        self._clock, self.asked_at = clock, clock()
+        self.heard_at = self.asked_at
         self._accepted = asyncio.Event()
         self._outcome: asyncio.Future[ResponseGeneration] = asyncio.get_running_loop().create_future()
         self._watchers: set[asyncio.Event] = set()
@@ -41,6 +43,11 @@ class LiveQuery:
     def is_accepted(self) -> bool:
         """Whether the query is on record, or has ended."""
         return self._accepted.is_set()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether its turn has begun, or never will."""
+        return bool(self.view.states) or self.view.ended
 
     async def accepted(self) -> None:
         """Wait until it is on record. Raises what `refuse` was given."""
@@ -63,12 +70,12 @@ class LiveQuery:
 
     def note(self, subject: str) -> None:
         """Put a subject on the log."""
-        self.view.note(subject, self._clock() - self._asked_at)
+        self.view.note(subject, self._clock() - self.asked_at)
 
     def receive(self, message: Message, envelope: Envelope) -> None:
         """Take in one message of this query."""
         self.heard_at = self._clock()
-        self._tell(self.view.receive(message, envelope, self.heard_at - self._asked_at))
+        self._tell(self.view.receive(message, envelope, self.heard_at - self.asked_at))
 
     def refuse(self, error: LocalError) -> None:
         """No answer will come."""
@@ -130,6 +137,7 @@ class LiveQueries:
         self._followed: WeakValueDictionary[str, LiveQuery] = WeakValueDictionary()  # whoever follows one holds it
         self._by_id = (self._open, self._ended, self._followed)
         self._doomed: WeakSet[LiveQuery] = WeakSet()  # open ones of which nothing is to be kept
+        self._put_away = 0  # how many, since the start
 
     def get(self, query_id: str) -> LiveQuery | None:
         """A query, if it is known here."""
@@ -145,6 +153,13 @@ class LiveQueries:
         """All of them."""
         return [query for known in self._by_id for query in known.values()]
 
+    def line(self) -> LineSample:
+        """The line of those that wait for LoCAL2 now."""
+        first_of_each = {query.view.session_id: query for query in reversed(self._open.values())}
+        waiting = [query.asked_at for query in first_of_each.values() if not query.has_begun]
+        begun = sum(query.has_begun for query in self._open.values())
+        return LineSample(len(waiting), self._put_away + begun, min(waiting, default=math.inf))
+
     def add(self, query: LiveQuery) -> None:
         """A query was asked."""
         self._open[query.view.query_id] = query
@@ -155,6 +170,7 @@ class LiveQueries:
         if self._open.get(query_id) is not query:  # one that was refused may have been asked again already
             return
         del self._open[query_id]
+        self._put_away += 1
         if query in self._doomed:
             return
         self._ended[query_id] = query

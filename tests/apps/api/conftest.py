@@ -73,6 +73,14 @@ class ScriptedGenerator(Participant):
     def details(self) -> dict[str, str]:
         return {"model": "gemma4:12b"}
 
+    def figures(self) -> dict[str, int]:
+        return {"turns_running": 0, "turns_at_most": 128, "turns_with_model": 0, "turns_waiting": 0}
+
+    async def beats_heard(self, client: httpx.AsyncClient) -> None:
+        """Wait until a door has heard how this is."""
+        while (await client.get("/v1/models")).json()["data"] == []:
+            pass
+
     @on(QueryReceived, durable="generator", concurrency=64)
     async def receive(self, message: QueryReceived, envelope: Envelope) -> Message | None:
         self.heard.set()

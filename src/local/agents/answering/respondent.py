@@ -164,7 +164,7 @@ class Respondent(Participant):
         self._turns.hand_back()
 
     def figures(self) -> dict[str, int]:
-        """How many turns run and how many wait."""
+        """How many turns run, may run, wait for the model and wait for a place."""
         return self._turns.figures()
 
     def details(self) -> dict[str, str]:

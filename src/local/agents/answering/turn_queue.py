@@ -74,8 +74,13 @@ class TurnQueue:
             self._ended(query_id, HandedBack("the turn goes on in the next process"))
 
     def figures(self) -> dict[str, int]:
-        """How many turns run and how many wait."""
-        return {"turns_running": len(self._tasks), "turns_waiting": len(self._line)}
+        """How many turns run, how many may at once, how many of them wait for the model, and how many for a place."""
+        return {
+            "turns_running": len(self._tasks),
+            "turns_at_most": self._line.max_running,
+            "turns_with_model": sum(runner.waits_for_model for runner in self._runners.values()),
+            "turns_waiting": len(self._line),
+        }
 
     def get(self, query_id: str) -> StoredTurn | None:
         """A turn that has entered and whose end is not stored yet."""

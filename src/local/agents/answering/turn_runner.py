@@ -42,6 +42,11 @@ class TurnRunner:
         self._cancelled = False
         turn.on_change = output.changed
 
+    @property
+    def waits_for_model(self) -> bool:
+        """Whether the turn is one that the model works at, or shall."""
+        return self._turn.state is TurnState.GENERATING
+
     @cached_property
     def _calls(self) -> ToolCalls:
         return ToolCalls(self._turn, self._context, self._output)

@@ -10,7 +10,7 @@ class WaitingLine:
 
     def __init__(self, max_running: int, max_waiting: int) -> None:
         """Of one session, one query runs and `max_waiting` wait; of all sessions, `max_running` run."""
-        self._max_running, self._max_waiting = max_running, max_waiting
+        self.max_running, self._max_waiting = max_running, max_waiting
         self._expected: dict[str, str] = {}  # query_id -> session_id, here as below
         self._waiting: dict[str, str] = {}  # in order of arrival
         self._running: dict[str, str] = {}
@@ -21,7 +21,7 @@ class WaitingLine:
     @property
     def has_room(self) -> bool:
         """Whether one more could run."""
-        return len(self._running) < self._max_running
+        return len(self._running) < self.max_running
 
     def expect(self, query_id: str, session_id: str) -> bool:
         """Keep a place for a query that is on its way into the line; False if there is none."""
@@ -61,7 +61,7 @@ class WaitingLine:
         started = []
         busy = set(self._running.values())
         for query_id, session_id in list(self._waiting.items()):
-            if len(self._running) >= self._max_running:
+            if len(self._running) >= self.max_running:
                 break
             if session_id not in busy:
                 busy.add(session_id)

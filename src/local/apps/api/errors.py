@@ -38,6 +38,7 @@ STATUS: Mapping[str, int] = {
     "unsendable": 422,
     "busy": 429,
     "rate_limit": 429,
+    "too_many_queries": 429,
     "unavailable": 503,
     "overloaded": 503,
     "not_confirmed": 503,
@@ -69,7 +70,8 @@ def error_response(path: str, error: LocalError, headers: Mapping[str, str] | No
     """The answer to a request for `path` that failed with `error`."""
     status = status_of(error)
     if status in (429, 503):
-        headers = {"retry-after": RETRY_SECONDS, **(headers or {})}
+        seconds = getattr(error, "retry_seconds", RETRY_SECONDS)
+        headers = {"retry-after": str(seconds), **(headers or {})}
     if path.startswith(OPENAI_PREFIX):
         return JsonResponse(openai_error(error), 400 if status == 422 else status, headers)
     return JsonResponse({"error": {"kind": error.kind, "message": str(error)}}, status, headers)

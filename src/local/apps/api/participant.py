@@ -17,7 +17,7 @@ from local.apps.api.app import create_app
 from local.apps.api.bus_stream import BusStreams
 from local.apps.api.context import ApiContext
 from local.apps.api.guard_middleware import MEGABYTE, GuardPolicy, hosts_of
-from local.apps.api.participant_table import ParticipantTable
+from local.apps.api.participant_table import MODEL_OWNER, ParticipantTable
 from local.apps.api.server import serving
 from local.apps.listener import require_token
 from local.apps.memories import Memories
@@ -27,6 +27,7 @@ from local.config import Settings
 from local.errors import ConfigError
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ParticipantStatus
+from local.queries.admission import TurnFigures
 from local.runtime.participant import Kind, Participant, Resources, on
 
 MEMORY = "memory"
@@ -39,6 +40,7 @@ class ApiConfig(Settings):
     keep_alive_seconds: float = Field(15.0, gt=0)
     allowed_hosts: tuple[str, ...] = ()
     max_attachment_mb: int = Field(20, ge=1, le=512)
+    max_wait_seconds: float | None = Field(5.0, gt=0)
     api_token: str | None = Field(None, min_length=1, repr=False)
 
 
@@ -78,12 +80,14 @@ class ApiParticipant(Participant):
         now = time.monotonic()
         self._participants.heard(status, now)
         self._session.absence = self._participants.absence(now)
+        if status.name == MODEL_OWNER:
+            self._session.admission.told(TurnFigures.of(status.instance, status.counters))
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Serve HTTP; at the end whoever waits is told that it is over here."""
         streams = BusStreams(self.bus, self._settings.keep_alive_seconds)
-        async with LoCALSession(self.bus) as session:
+        async with LoCALSession(self.bus, max_wait_seconds=self._settings.max_wait_seconds) as session:
             self._session = session
             await self.bus.ready()
             context = ApiContext(

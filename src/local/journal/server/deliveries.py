@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -101,28 +102,37 @@ class JournalAdmission:
 
 class JournalDeliveries:
     """Gives at once what is at hand, else from the disk, in the order of `give`. What was deleted in the meantime is
-    `obsolete`: there is nothing left to give."""
+    `obsolete`: there is nothing left to give.
+
+    What waits for the disk waits once, however often it is given, and no longer than it is needed: else what a busy
+    system gives again for its slowness would make it slower.
+    """
 
     def __init__(self, bus: Bus, store: JournalStore, obsolete: Callable[[Deliver], None]) -> None:
         self._bus, self._store, self._obsolete = bus, store, obsolete
-        self._from_disk: asyncio.Queue[Deliver] = asyncio.Queue()
-        self._waiting = 0
+        self._from_disk: OrderedDict[tuple[str, int], Deliver] = OrderedDict()  # by consumer and number
+        self._news = asyncio.Event()
+        self._is_reading = False
         self._lingering: list[JournalDeliver] = []
 
     def give(self, delivery: Deliver, frame: bytes | None) -> None:
         """Send a message; `frame` is None where it is not at hand."""
         if failpoints.is_lossy() and delivery.attempt > 1:
             return
-        if frame is None or self._waiting or len(frame) > FIELD_LIMIT // 2:
+        if frame is None or self._from_disk or self._is_reading or len(frame) > FIELD_LIMIT // 2:
             self.flush()
-            self._waiting += 1
-            self._from_disk.put_nowait(delivery)
+            self._from_disk[delivery.consumer, delivery.number] = delivery
+            self._news.set()
         elif delivery.linger:
             if not self._lingering:
                 asyncio.get_running_loop().call_later(delivery.linger, self.flush)
             self._lingering.append(_message(delivery, frame))
         else:
             self._bus.post(_message(delivery, frame))
+
+    def settled(self, consumer: str, number: int) -> None:
+        """A message is done: what of it still waits is not needed."""
+        self._from_disk.pop((consumer, number), None)
 
     def flush(self) -> None:
         """Send what waits for others to travel with it."""
@@ -133,12 +143,16 @@ class JournalDeliveries:
     async def run(self) -> None:
         """Send what is given again, or later, or is too large for one frame, until cancelled."""
         while True:
-            delivery = await self._from_disk.get()
-            try:
-                await self._give_from_disk(delivery)
-            except (BlobNotStored, FrameTooLarge, PublishTimeout) as error:  # its consumer is silent and gets it again
-                log.warning("message %d could not be given to %s: %s", delivery.number, delivery.consumer, error)
-            self._waiting -= 1
+            await self._news.wait()
+            self._news.clear()
+            while self._from_disk:
+                _, delivery = self._from_disk.popitem(last=False)
+                self._is_reading = True
+                try:
+                    await self._give_from_disk(delivery)
+                except (BlobNotStored, FrameTooLarge, PublishTimeout) as error:  # its consumer is silent, gets it again
+                    log.warning("message %d could not be given to %s: %s", delivery.number, delivery.consumer, error)
+                self._is_reading = False
 
     async def _give_from_disk(self, delivery: Deliver) -> None:
         found = await self._store.read(limit=1, after=delivery.number - 1)

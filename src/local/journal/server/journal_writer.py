@@ -270,6 +270,8 @@ class JournalWriter:
                 case Fenced(consumer, instance):
                     self._tell(JournalFenced(consumer=consumer, instance=instance))
                 case DeadLetter() | Settled() | Died() | Serving():
+                    if isinstance(decision, DeadLetter | Settled):
+                        self._deliveries.settled(decision.consumer, decision.number)
                     self._queue.note(decision)
                     self._wake()
 

@@ -117,7 +117,9 @@ class _Queries:
         query = self._session.live(query_id)
         if query is None or query.view.failure is not None:
             view = await self._session.recall(query_id)
-            query = self._session.ask(view.query or "", query_id=query_id, session_id=view.session_id)
+            query = self._session.ask(
+                view.query or "", query_id=query_id, session_id=view.session_id, is_on_record=True
+            )
             await query.accepted()
             await self._session.recall_judgements(query)
         seen = number_after(last_event_id, self._context.instance)

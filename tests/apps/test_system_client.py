@@ -1,0 +1,71 @@
+"""A program's hold on a running system over HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from local.apps import system_client as module
+from local.apps.system_client import NoAnswer, SystemClient
+
+BUSY = (429, {"retry-after": "7"}, {"error": {"kind": "too_many_queries", "message": "ask again in 7 s"}})
+REFUSED = (429, {"retry-after": "5"}, {"error": {"kind": "busy", "message": "too many queries of this session"}})
+ANSWERED: tuple[int, dict[str, str], dict[str, Any]] = (200, {}, {"answer": "Yes."})
+
+
+@contextmanager
+def system(*says: tuple[int, dict[str, str], dict[str, Any]]) -> Iterator[SystemClient]:
+    """A client of a system that gives these answers, one after the other."""
+    answers = iter(says)
+
+    class Door(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            status, headers, body = next(answers)
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            for name, value in {**headers, "content-length": str(len(data))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        with SystemClient(f"http://127.0.0.1:{server.server_port}") as client:
+            yield client
+        server.shutdown()
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    pauses: list[float] = []
+    monkeypatch.setattr(module.time, "sleep", pauses.append)
+    return pauses
+
+
+def test_a_system_with_too_much_to_do_is_asked_again_when_it_says(slept: list[float]) -> None:
+    with system(BUSY, BUSY, ANSWERED) as client:
+        assert client.ask("really?", "s") == {"answer": "Yes."}
+    assert slept == [7.0, 7.0]
+
+
+def test_another_refusal_is_told_at_once(slept: list[float]) -> None:
+    with system(REFUSED) as client, pytest.raises(NoAnswer, match="too many queries of this session"):
+        client.ask("really?", "s")
+    assert slept == []
+
+
+def test_a_system_that_never_finds_the_time_is_given_up(slept: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 6.0)
+    with system(BUSY) as client, pytest.raises(NoAnswer, match="ask again in 7 s"):
+        client.ask("really?", "s")
+    assert slept == []

@@ -1,0 +1,145 @@
+"""When one more query is refused, and when never."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pytest
+
+from local.protocol.envelope import Envelope
+from local.protocol.messages import AgentTransition
+from local.queries.admission import AdmissionControl, LineSample, TurnFigures
+from local.queries.errors import QueryRefused, TooManyQueries
+from local.queries.live_query import LiveQueries, LiveQuery
+from local.queries.query_view import QueryView
+
+FREE = TurnFigures("first", running=3, at_most=128, with_model=3)
+TAKEN_BY_THE_MODEL = TurnFigures("first", running=128, at_most=128, with_model=100)
+TAKEN_BY_TOOLS = TurnFigures("first", running=128, at_most=128, with_model=5)
+
+
+@dataclass
+class Line:
+    """A line that gets `per_second` longer, and of which so many begin."""
+
+    asked_per_second: float
+    begun_per_second: float
+    waiting: int = 0
+    begun: int = 0
+    since: float = math.inf
+
+    def line(self) -> LineSample:
+        return LineSample(self.waiting, self.begun, self.since)
+
+
+class Door:
+    """Asks ten times a second, by its own clock."""
+
+    def __init__(self, line: Line, turns: TurnFigures | None, max_wait_seconds: float | None = 5.0) -> None:
+        self.now, self._line = 0.0, line
+        self.control = AdmissionControl(max_wait_seconds, lambda: self.now)
+        self.control.told(turns)
+
+    def first_refused(self, seconds: float) -> float | None:
+        """After how long, if at all, a query is refused."""
+        for tenth in range(1, round(seconds * 10) + 1):
+            self.now = tenth / 10
+            self._line.begun = int(self._line.begun_per_second * self.now)
+            self._line.waiting = int(self._line.asked_per_second * self.now) - self._line.begun
+            try:
+                self.control.require_room(self._line)
+            except TooManyQueries:
+                return self.now
+        return None
+
+
+def test_a_line_that_grows_is_cut_where_the_wait_would_pass_the_limit() -> None:
+    door = Door(Line(asked_per_second=120, begun_per_second=60), FREE)
+    assert door.first_refused(60) == pytest.approx(5.1, abs=0.3)  # 300 wait then, of which 60 begin each second
+
+
+def test_a_line_that_moves_as_fast_as_it_grows_is_never_cut() -> None:
+    assert Door(Line(asked_per_second=60, begun_per_second=60), FREE).first_refused(60) is None
+
+
+def test_whoever_is_refused_hears_how_long_it_takes() -> None:
+    door = Door(Line(asked_per_second=120, begun_per_second=60), FREE)
+    door.first_refused(60)
+    with pytest.raises(TooManyQueries) as refused:
+        door.control.require_room(Line(0, 0))
+    assert (refused.value.kind, refused.value.retry_seconds) == ("too_many_queries", 6)
+    assert "ask again in 6 s" in str(refused.value)
+
+
+def test_the_line_for_a_slow_model_is_never_cut() -> None:
+    door = Door(Line(asked_per_second=2, begun_per_second=1 / 30, since=0.0), TAKEN_BY_THE_MODEL)
+    assert door.first_refused(600) is None
+
+
+def test_a_line_behind_slow_tools_is_cut() -> None:
+    assert Door(Line(asked_per_second=30, begun_per_second=5), TAKEN_BY_TOOLS).first_refused(60)
+
+
+def test_nothing_is_refused_on_a_guess() -> None:
+    assert Door(Line(asked_per_second=120, begun_per_second=1), None).first_refused(60) is None  # of the turns
+    assert Door(Line(asked_per_second=1000, begun_per_second=9), FREE).first_refused(1.0) is None  # of the speed
+
+
+def test_few_that_wait_are_never_too_many() -> None:
+    door = Door(Line(0, 0), FREE)
+    door.now = 100.0
+    for _ in range(3):
+        door.control.require_room(Line(0, 0, waiting=9, begun=0, since=0.0))
+        door.now += 1
+
+
+def test_a_line_that_stands_still_is_cut_when_its_first_has_waited_for_so_long() -> None:
+    assert Door(Line(asked_per_second=20, begun_per_second=0, since=0.0), FREE).first_refused(60) == 5.1
+
+
+def test_the_time_before_the_first_begins_does_not_count_as_slowness() -> None:
+    door = Door(Line(0, 0), FREE)
+    for at, waiting, begun in ((0.0, 50, 0), (2.0, 90, 0), (2.1, 90, 5), (3.2, 90, 60)):
+        door.now = at
+        door.control.require_room(Line(0, 0, waiting=waiting, begun=begun, since=at))
+    # 60 of them began within a second: the next waits for less than two
+
+
+def test_an_earlier_line_says_nothing_of_the_next() -> None:
+    door = Door(Line(0, 0), FREE)
+    for at, waiting, begun in ((0.0, 50, 0), (1.0, 20, 30), (9.0, 3, 47), (9.1, 300, 50)):
+        door.now = at
+        door.control.require_room(Line(0, 0, waiting=waiting, begun=begun, since=at))
+
+
+def test_what_was_measured_of_a_process_that_died_does_not_count() -> None:
+    line = Line(asked_per_second=120, begun_per_second=60)
+    door = Door(line, FREE)
+    assert door.first_refused(60)
+    door.control.told(TurnFigures("second", running=0, at_most=128, with_model=0))
+    door.control.require_room(line)
+
+
+def test_without_a_limit_nothing_is_refused() -> None:
+    assert Door(Line(120, 60, since=0.0), FREE, max_wait_seconds=None).first_refused(60) is None
+
+
+def test_figures_are_taken_from_a_beat_that_has_all_of_them() -> None:
+    told = {"turns_running": 3, "turns_at_most": 128, "turns_with_model": 3, "turns_waiting": 1}
+    assert TurnFigures.of("first", told) == FREE
+    assert TurnFigures.of("first", {"turns_running": 3}) is None
+
+
+async def test_those_behind_a_query_of_their_own_session_do_not_wait_for_local2() -> None:
+    known, now = LiveQueries(), 0.0
+    queries = [LiveQuery(QueryView(f"q{n}", "why?", "s" if n < 3 else f"s{n}"), lambda: now) for n in range(5)]
+    for now, query in enumerate(queries, start=7):  # noqa: B007 - the clock
+        known.add(query)
+    assert known.line() == (3, 0, 0.0)
+    begun = AgentTransition(agent="g", query_id="q0", from_state="IDLE", action="RECEIVE_QUERY", to_state="RECEIVING")
+    queries[0].receive(begun, Envelope(begun.subject, "e", "g", "i", 1, "q0", begun.encode()))
+    assert known.line()[:2] == (2, 1)
+    queries[0].refuse(QueryRefused("failed", "no"))
+    known.put_away(queries[0])
+    assert known.line()[:2] == (3, 1)  # the next one of the session is at the front now

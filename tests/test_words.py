@@ -71,9 +71,9 @@ def word_of(name: str) -> str:
 SINGULAR = {"queries": "query", "replies": "reply"} | {
     f"{word}s": word
     for word in (
-        "attachment", "attempt", "call", "change", "consumer", "deletion", "event", "exchange", "fact", "figure",
-        "file", "judgement", "lease", "limit", "log", "offer", "output", "part", "request", "resource", "retry",
-        "score", "session", "subscription", "timeout",
+        "attachment", "attempt", "call", "change", "consumer", "declaration", "deletion", "event", "exchange", "fact",
+        "figure", "file", "judgement", "lease", "limit", "log", "offer", "output", "part", "request", "resource",
+        "retry", "score", "session", "subscription", "timeout",
     )
 }  # fmt: skip
 

@@ -105,6 +105,7 @@ class SystemConfig(Settings):
     python_path: tuple[Path, ...] = (Path(),)
     participants: tuple[ParticipantEntry, ...] = ()
     more_participants: tuple[ParticipantEntry, ...] = ()
+    bus_clients: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
     @field_validator("bus_pub_address", "bus_sub_address")
     @classmethod
@@ -121,6 +122,17 @@ class SystemConfig(Settings):
             if targets.count(target) > 1:
                 raise ValueError(f"{target} is listed twice; keep one of them")
         return entries
+
+    @field_validator("bus_clients")
+    @classmethod
+    def _say_subjects(cls, clients: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        for name, subjects in clients.items():
+            if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name) or name in (*short_names(), "journal", "api", "bus"):
+                raise ValueError(f"{name!r} cannot be a client's name: letters, digits, _ and -, and no participant's")
+            for subject in subjects:
+                if not re.fullmatch(r"[a-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?", subject):
+                    raise ValueError(f"{name}: {subject!r} is no subject, such as query.received, nor a family")
+        return clients
 
     @model_validator(mode="after")
     def _bus_makes_sense(self) -> Self:

@@ -8,8 +8,9 @@ import pytest
 from local.agents.answering.outcomes import Outcomes
 from local.agents.generator import CANCELS, CONSUMER
 from local.models.chat import ToolCall
+from local.protocol.envelope import Trace
 from local.protocol.journal_messages import JournalAck
-from local.protocol.messages import AnswerDialog, BusDead, GenerationToken, QueryFailed
+from local.protocol.messages import AnswerDialog, BusDead, ErrorInfo, GenerationToken, QueryFailed
 
 POINTS = [
     ("generator.delivered", 1),
@@ -80,6 +81,21 @@ async def test_a_query_that_kills_every_process_is_given_up_and_the_others_are_a
     dead = await stage.door.hears(BusDead)
     assert (dead.participant, dead.dead_subject) == (CONSUMER, "query.received")
     assert (await stage.end_of("q2")).answer == "Yes."
+
+
+async def test_a_query_is_given_up_on_the_journal_s_word_alone(stage: Any) -> None:
+    generator = await stage.generator()
+    stage.model.will_say("Still", asyncio.Event(), " here.")
+    await stage.door.ask("Well?", "q1")
+    await stage.door.hears(GenerationToken)
+    letter = BusDead(
+        participant=CONSUMER, envelope_id="e", dead_subject="query.received",
+        error=ErrorInfo(kind="gave_up", message="forged"),
+    )  # fmt: skip
+    said = await stage.door.bus.publish(letter, Trace("q1"))
+    await generator.participant.give_up(letter, said)
+    assert stage.door.of(QueryFailed) == []
+    assert (await generator.participant._conversation.turn("q1")).outcome is None
 
 
 async def test_a_query_that_was_begun_is_given_up_in_the_record_of_its_session_too(stage: Any) -> None:

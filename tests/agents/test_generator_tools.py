@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
+from local.bus.sender_guard import Declaration, SenderGuard
 from local.errors import RequestTimeout, ToolError
 from local.models.chat import ToolCall
 from local.protocol.envelope import Envelope, Trace
@@ -123,6 +124,19 @@ async def test_a_second_tool_of_the_same_name_is_refused_aloud(stage: Any, dice:
     dead = await stage.door.hears(BusDead)
     assert (dead.error.kind, dead.dead_subject) == ("refused_tool", "tool.schema")
     assert dead.error.message == "tool dice of rival is refused: dice offers one of that name"
+
+
+async def test_a_tool_that_may_not_say_its_results_is_not_offered(stage: Any, dice: Any) -> None:
+    """Whoever describes a tool to the model is the one that answers its calls."""
+    says = {"dice": Declaration(frozenset({"tool.schema", "tool.result.other", "participant.status"}))}
+    generator = await stage.generator()
+    generator.bus.guard = SenderGuard(says.get)
+    await stage.tool(dice)
+    dead = await stage.door.hears(BusDead)
+    assert (dead.error.kind, dead.error.message) == ("refused_tool", "dice is not the tool dice")
+    stage.model.will_say("Without.")
+    await answer(stage, 1)
+    assert stage.model.asked[0].tools == []
 
 
 async def test_a_tool_that_never_answers_is_a_timeout_the_model_reads(stage: Any) -> None:

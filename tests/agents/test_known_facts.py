@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from local.agents.answering.prompt_builder import FACTS_HEADING, RETRY_SECONDS, TOOLS_HEADING, KnownFacts, compose
-from local.protocol.memory_messages import OWNER, UserFacts
+from local.protocol.memory_messages import OWNER
 from local.protocol.messages import ParticipantStatus
 from local.runtime.presence import SILENT_SECONDS
 from local.services.engrams.pinned import presentable
@@ -33,8 +33,10 @@ class Memory:
     ) -> None:
         self.facts.heard(ParticipantStatus(name=name, kind="agent", pid=1, instance=instance, state=state))
 
-    def says(self, *lines: str, user: str = OWNER) -> None:
-        self.facts.told(UserFacts(of_user=user, lines=lines))
+    async def changes(self, *lines: str, user: str = OWNER) -> None:
+        """What a user has pinned is something else now."""
+        self.lines = lines
+        await self.facts.changed(user)
 
 
 @pytest.fixture
@@ -53,9 +55,9 @@ async def test_the_memory_is_asked_once_for_each_user(memory: Memory) -> None:
 
 
 async def test_who_gives_no_name_is_the_owner(memory: Memory) -> None:
-    memory.says("has a cat")
+    await memory.changes("has a cat")
     assert await memory.facts.current(None) == await memory.facts.current(OWNER) == ("has a cat",)
-    assert memory.asked == []
+    assert memory.asked == [OWNER]
 
 
 @pytest.mark.parametrize("sign", ["none", "long ago", "of another", "starting", "stopping"])
@@ -72,23 +74,28 @@ async def test_a_memory_that_does_not_live_is_not_asked(sign: str) -> None:
     assert memory.asked == []
 
 
-async def test_what_the_memory_says_by_itself_counts_at_once(memory: Memory) -> None:
+async def test_what_has_changed_is_asked_for_before_a_turn_needs_it(memory: Memory) -> None:
     await memory.facts.current("ann")
-    memory.says("likes coffee", user="ann")
-    assert await memory.facts.current("ann") == memory.facts.known("ann") == ("likes coffee",)
-    memory.says(user="ann")
+    await memory.changes("likes coffee", user="ann")
+    assert memory.facts.known("ann") == ("likes coffee",) and memory.facts.are_current("ann")
+    await memory.changes(user="ann")
     assert await memory.facts.current("ann") == ()
-    assert memory.asked == ["ann"]
+    assert memory.asked == ["ann"] * 3
 
 
 async def test_an_answer_that_was_overtaken_does_not_count(memory: Memory) -> None:
+    asked: list[str] = []
+
     async def answer(user: str) -> Sequence[str]:
-        facts.told(UserFacts(of_user=user, lines=("newer",)))
+        asked.append(user)
+        if len(asked) > 1:
+            return ("newer",)
+        await facts.changed(user)
         return ("older",)
 
     facts = KnownFacts(answer, lambda: 0.0)
     facts.heard(ParticipantStatus(name="memory", kind="agent", pid=1, instance="1", state="ready"))
-    assert await facts.current("ann") == ("newer",)
+    assert await facts.current("ann") == facts.known("ann") == ("newer",)
 
 
 async def test_after_a_restart_or_a_lost_connection_it_is_asked_again_and_the_old_lines_hold_until_then(

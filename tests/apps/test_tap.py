@@ -26,8 +26,10 @@ from local.apps.tap.subject_table import count_subjects
 from local.apps.tap.view import FieldView, PlainView, View
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
+from local.bus.keyring import Keyring
 from local.bus.memory import MemoryHub
-from local.bus.proxy import Proxy, load_or_make_keys
+from local.bus.proxy import Proxy
+from local.bus.sender_guard import Declaration, Declarations
 from local.bus.zeromq import ZeroMQTransport
 from local.errors import ConfigError
 from local.protocol.bus_messages import BusGap
@@ -209,9 +211,9 @@ def test_a_bus_is_named_by_two_addresses(addresses: str, tmp_path: Path) -> None
 def test_a_named_tcp_bus_is_spoken_to_with_the_keys_of_the_data_directory(tmp_path: Path) -> None:
     named = "tcp://127.0.0.1:5555, tcp://127.0.0.1:5556"
     assert find_bus(tmp_path, named) == BusAddress("tcp://127.0.0.1:5555", "tcp://127.0.0.1:5556")
-    keys = load_or_make_keys(tmp_path / "keys")
-    assert find_bus(tmp_path, named).keys == keys
-    assert find_bus(tmp_path, "ipc:///a,ipc:///b").keys is None
+    Keyring(tmp_path / "keys").server()
+    assert find_bus(tmp_path, named).keyring == tmp_path / "keys"
+    assert find_bus(tmp_path, "ipc:///a,ipc:///b").keyring is None
 
 
 @asynccontextmanager
@@ -220,6 +222,7 @@ async def running_system(tmp_path: Path) -> AsyncIterator[tuple[Path, Bus]]:
     data_dir = tmp_path / "data"
     directory = RunDirectory(data_dir)
     address = BusAddress(f"ipc://{directory.path / 'pub'}", f"ipc://{directory.path / 'sub'}")
+    Declarations(data_dir / "senders").write("sender", Declaration(frozenset({""})))
     facts = Facts(os.getpid(), address.publish_to, address.subscribe_to, False, "", "stand_in", None)
     (directory.path / "facts.json").write_text(json.dumps(asdict(facts)))
     proxy = Proxy(address)

@@ -79,7 +79,7 @@ def test_a_preview_leaves_out_what_is_usual_and_shows_what_is_not() -> None:
         (MemoryAnnotated(engram_id="e1", query_id=QUERY, what="score", value=4.0),
          'engram_id="e1" what="score" value=4.0'),
         (MemoryDeleted(engram_id="e1", query_id=QUERY), 'engram_id="e1"'),
-        (UserFacts(of_user="owner", lines=("tea: green",)), 'of_user="owner" lines=["tea: green"]'),
+        (UserFacts(of_user="owner"), 'of_user="owner"'),
     ],
     ids=lambda value: value.routing_key if isinstance(value, Message) else "",
 )  # fmt: skip

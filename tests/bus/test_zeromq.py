@@ -19,7 +19,8 @@ from local.bus import proxy as proxy_module
 from local.bus import zeromq
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
-from local.bus.proxy import Proxy, load_or_make_keys
+from local.bus.keyring import Keyring, with_keys
+from local.bus.proxy import Proxy
 from local.bus.send_queue import Handshake, SendQueue
 from local.bus.zeromq import ZeroMQTransport
 from local.errors import BadBusAddress, BusClosed, BusNotReady, PublishTimeout, RequestTimeout
@@ -71,7 +72,7 @@ async def address(ipc: BusAddress) -> AsyncIterator[BusAddress]:
 def tcp(free_port: Callable[[], int], tmp_path: Path) -> BusAddress:
     """A bus address over TCP, with keys."""
     where = [f"tcp://127.0.0.1:{free_port()}" for _ in range(2)]
-    return BusAddress(*where, keys=load_or_make_keys(tmp_path))
+    return with_keys(BusAddress(*where, keyring=tmp_path), "client")
 
 
 def bus(address: BusAddress, name: str = "bus") -> Bus:
@@ -221,7 +222,7 @@ class TestTcpWithKeys:
     ) -> None:
         ours = tcp.keys
         assert ours is not None
-        foreign = load_or_make_keys(tmp_path / "foreign")
+        foreign = Keyring(tmp_path / "foreign").of("client")
         wrong = {
             "none": None,
             "other clients'": replace(foreign, server_public=ours.server_public),

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
 import pytest
 
 from local.apps.stories import STORIES, run_stories
+from local.apps.temporary_system import TemporarySystem
 from local.errors import ConfigError
 
 
-def test_every_story_passes() -> None:
+def test_every_story_passes_and_nobody_refuses_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the whole default system: everybody says what they have declared, and nothing else."""
+    refused: list[object] = []
+    end = TemporarySystem.__exit__
+
+    def look_and_end(system: TemporarySystem, *error: object) -> None:
+        health = httpx.get(f"{system.api_url}/health", trust_env=False).json()
+        refused.extend(part["counters"].get("refused", 0) for part in health["participants"])
+        rejected = system.data_dir / "rejected.jsonl"
+        refused.append(rejected.read_text() if rejected.exists() else 0)
+        end(system, *error)
+
+    monkeypatch.setattr(TemporarySystem, "__exit__", look_and_end)
     lines: list[str] = []
     status = run_stories([], show=lines.append)
     assert status == 0, "\n".join(lines)
@@ -19,6 +33,7 @@ def test_every_story_passes() -> None:
     assert all(line.startswith("  ✓ ") for line in checks)
     number = len(list(STORIES.glob("*.yaml")))
     assert lines[-1] == f"{number} of {number} stories passed"
+    assert len(refused) > 10 and set(refused) == {0}
 
 
 def test_a_story_that_does_not_come_true_fails_the_run_and_says_what_was_found(live, tmp_path: Path) -> None:

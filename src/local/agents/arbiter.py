@@ -33,6 +33,7 @@ class Arbiter(Participant):
     name = "arbiter"
     kind = Kind.SERVICE
     Config = ArbiterConfig
+    publishes = (LeaseState,)
 
     def __init__(self, config: ArbiterConfig) -> None:
         super().__init__(config)

@@ -25,6 +25,7 @@ from local.protocol.messages import (
     Message,
     QueryCancel,
     ResponseGeneration,
+    ToolResult,
     ToolSchema,
     ToolSchemaRequest,
 )
@@ -68,6 +69,7 @@ class CriticAgent(Participant):
     kind = Kind.AGENT
     linger_ms = 200
     Config = CriticConfig
+    publishes = (Grader, Leases, ToolSchemaRequest)
 
     def __init__(self, config: CriticConfig, judge: Judge) -> None:
         super().__init__(config)
@@ -167,7 +169,8 @@ class CriticAgent(Participant):
     @on(ToolSchema)
     async def learn(self, schema: ToolSchema, envelope: Envelope) -> None:
         """A tool says what it is, and by which rubric answers are graded that used it."""
-        self._grader.rubrics_of_tools[schema.tool] = schema.rubric
+        if self.may_say(envelope, ToolResult.subject + schema.tool):
+            self._grader.rubrics_of_tools[schema.tool] = schema.rubric
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """What is told to a model that wanted two texts compared."""

@@ -18,6 +18,7 @@ from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import (
+    AnswerDialog,
     BusDead,
     ConversationRequest,
     ConversationResult,
@@ -28,6 +29,7 @@ from local.protocol.messages import (
     QueryFailed,
     QueryReceived,
 )
+from local.queries.asker import JOURNAL
 from local.queries.errors import QueryIdTaken
 from local.runtime.participant import on
 from local.services.conversation import StoredTurn, TurnStatus
@@ -42,6 +44,7 @@ class GeneratorAgent(Respondent):
     """Answers what users ask, and keeps the record of it."""
 
     name = "generator"
+    publishes = (QueryAccepted, QueryReceived, QueryFailed, AnswerDialog, RecordDeletion)
     policy = RespondentPolicy(MAIN_RESPONDENT, "conversation.db", UsersTurn)
 
     @asynccontextmanager
@@ -106,7 +109,7 @@ class GeneratorAgent(Respondent):
     @on(BusDead, durable=CONSUMER)
     async def give_up(self, dead: BusDead, envelope: Envelope) -> None:
         """The journal gives a query, or the letter that says so, to nobody any more, because processes died of it."""
-        if dead.participant != CONSUMER or dead.error.kind != "gave_up":
+        if envelope.sender != JOURNAL or dead.participant != CONSUMER or dead.error.kind != "gave_up":
             return
         stored = await self._conversation.turn(envelope.correlation_id)
         if stored is None:

@@ -15,10 +15,12 @@ from local.agents.answering.respondent import Respondent, RespondentPolicy
 from local.agents.answering.turn_context import BackgroundTurn
 from local.journal.client.record import messages_on_record
 from local.protocol.envelope import Envelope
+from local.protocol.journal_messages import JournalRead, JournalRedact
 from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import BusDead, QueryReceived, ResponseGeneration, SessionDeleted
+from local.queries.asker import JOURNAL
 from local.runtime.participant import on
 from local.services.conversation import StoredTurn, TurnStatus
 
@@ -35,6 +37,7 @@ class SecondRespondent(Respondent):
     """
 
     name = "generator_b"
+    publishes = (JournalRead, JournalRedact)
     settings = "generator"
     linger_ms = 200
     policy = RespondentPolicy(
@@ -75,7 +78,12 @@ class SecondRespondent(Respondent):
     async def give_up(self, dead: BusDead, envelope: Envelope) -> None:
         """The journal gives a first answer to nobody any more, because processes died of it."""
         stored = await self._conversation.turn(envelope.correlation_id)
-        if stored is not None and dead.participant == CONSUMER and dead.error.kind == "gave_up":
+        if (
+            stored is not None
+            and envelope.sender == JOURNAL
+            and dead.participant == CONSUMER
+            and dead.error.kind == "gave_up"
+        ):
             await self._outcomes.end(stored, TurnStatus.FAILED, dead.error.kind, dead.error.message)
 
     @on(RewardEvent, durable=CONSUMER)

@@ -44,6 +44,8 @@ class Leases:
     `are_open` is entered, everything goes ahead at once.
     """
 
+    publishes = (LeaseClaim,)
+
     def __init__(self, server_of: Callable[[str], str] = lambda model: "default") -> None:
         self._server_of = lru_cache(256)(server_of)
         self._bus: Bus | None = None

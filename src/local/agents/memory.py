@@ -67,6 +67,7 @@ class MemoryAgent(Participant):
     kind = Kind.AGENT
     linger_ms = 200
     Config = MemoryConfig
+    publishes = (MemoryIngested, MemoryAnnotated, UserFacts, Classifier, Deletions, Leases)
 
     def __init__(
         self,
@@ -143,7 +144,7 @@ class MemoryAgent(Participant):
             yield
 
     async def announce(self) -> None:
-        """Say what users have pinned: whoever missed a change hears it now."""
+        """Say whose pinned lines there are: whoever missed a change hears of it now."""
         try:
             for user_id in await self._engrams.pinning_users():
                 self._told.pop(user_id, None)
@@ -268,12 +269,12 @@ class MemoryAgent(Participant):
         await self.bus.publish(message, cause.trace(), envelope_id=envelope_id)
 
     async def _tell_pinned(self, user_id: str) -> None:
-        """Say what a user has pinned, if that has changed."""
+        """Say that what a user has pinned has changed, if it has."""
         async with self._telling:
             lines = (await self._engrams.pinned_lines(user_id)).lines
             if lines != self._told.get(user_id, ()):
                 self._told[user_id] = lines
-                self.bus.post(UserFacts(of_user=user_id, lines=lines), Trace(new_id(), None, None, user_id))
+                self.bus.post(UserFacts(of_user=user_id), Trace(new_id(), None, None, user_id))
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:

@@ -49,6 +49,7 @@ class RewardService(Participant):
     linger_ms = 200
     kind = Kind.OBSERVER
     Config = RewardConfig
+    publishes = (RewardEvent,)
 
     def __init__(self, config: RewardConfig, ratings: RatingStore) -> None:
         super().__init__(config)

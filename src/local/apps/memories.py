@@ -45,6 +45,8 @@ class Memories:
     `RequestTimeout` of a memory that is there and does not answer.
     """
 
+    publishes = (MemoryRequest,)
+
     def __init__(self, bus: Bus, is_there: Callable[[], bool]) -> None:
         self._bus, self._is_there = bus, is_there
 

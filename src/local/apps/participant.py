@@ -17,13 +17,16 @@ from typing import Any
 from local.bus.address import BusAddress
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
+from local.bus.keyring import with_keys
 from local.bus.reject_log import FILE_NAME as REJECTED
 from local.bus.reject_log import RejectLog
+from local.bus.sender_guard import Declaration, Declarations, SenderGuard
 from local.bus.transport import open_transport
 from local.config import load
 from local.environment import environment
 from local.errors import ConfigError, StoreGone
 from local.journal.client.journal_client import JournalClient
+from local.runtime.declaring import declaration_of, what_everybody_says
 from local.runtime.participant import Participant, Resources
 from local.runtime.participant_runner import ParticipantRunner
 from local.runtime.supervisor import Lifeline
@@ -61,18 +64,32 @@ async def _run(lifeline: Lifeline, part: ParticipantSpec) -> None:
 async def serve(part: ParticipantSpec, stop: asyncio.Event, on_ready: Callable[[], object]) -> None:
     """Make the participant and serve it until `stop` is set."""
     participant = make(part)
-    bus = open_bus(participant.name, part.bus, part.resources.data_dir, journaled=participant.journaled)
+    declaration = declaration_of(type(participant))
+    folder, journaled = part.resources.data_dir, participant.journaled
+    bus = open_bus(participant.name, part.bus, folder, journaled=journaled, declaration=declaration)
     await ParticipantRunner(participant, bus).run(stop, on_ready)
 
 
-def open_bus(sender: str, address: BusAddress, data_dir: Path, *, journaled: bool = False) -> Bus:
-    """A bus with the data directory's blob store and file of refused frames."""
+def open_bus(
+    sender: str,
+    address: BusAddress,
+    data_dir: Path,
+    *,
+    journaled: bool = False,
+    declaration: Declaration | None = None,
+) -> Bus:
+    """A bus with the data directory's blob store and file of refused frames, for one who has declared what it says:
+    without a `declaration` no more than everybody does. Raises `DeclarationNotWritten`, `BadKeys`."""
+    declarations = None if address.senders is None else Declarations(address.senders)
+    if declarations is not None:
+        declarations.write(sender, declaration or what_everybody_says())
     return Bus(
         sender,
-        open_transport(address),
+        open_transport(with_keys(address, sender)),
         rejects=RejectLog(data_dir / REJECTED),
         blobs=BlobStore(data_dir / "blobs"),
         durability=JournalClient() if journaled else None,
+        guard=None if declarations is None else SenderGuard(declarations.read),
     )
 
 

@@ -19,7 +19,7 @@ from local.apps.backend import ollama_url
 from local.apps.command_line import BusOption, ConfigDir, DataDir, LogLevel, exit_status, new_app
 from local.apps.overrides import overrides_for
 from local.apps.participant import ParticipantSpec, find_class, open_bus, serve
-from local.apps.run_directory import NotRunning, RunDirectory
+from local.apps.run_directory import NotRunning, RunDirectory, is_encrypted
 from local.bus.address import BusAddress
 from local.config import SystemConfig, layers_for, load_system, short_names
 from local.config_fault import suggestion
@@ -104,9 +104,7 @@ def _bus(addresses: str | None, directory: RunDirectory, system: SystemConfig) -
     publish_to, comma, subscribe_to = addresses.partition(",")
     if not comma:
         raise ConfigError(f"--bus: expected two addresses as PUB,SUB, found {addresses!r}")
-    return directory.bus_address(
-        system.model_copy(update={"bus_pub_address": publish_to, "bus_sub_address": subscribe_to})
-    )
+    return directory.named_bus(publish_to, subscribe_to, curve=is_encrypted(publish_to, system))
 
 
 async def _run(part: ParticipantSpec, name: str) -> None:

@@ -103,6 +103,7 @@ def run(flags: Flags) -> int:
     with directory.lock() as lock:
         bus = directory.bus_address(system)
         require_free(bus)
+        directory.declare(bus, system)
         listener = _listen(system) if flags.api or not flags.headless else None
         shared = overrides_for(GENERATOR, system, flags.generator, {})
         plan = SystemPlan(
@@ -254,7 +255,7 @@ def _facts(plan: SystemPlan) -> Facts:
         pid=os.getpid(),
         publish_to=plan.bus.publish_to,
         subscribe_to=plan.bus.subscribe_to,
-        curve=plan.bus.keys is not None,
+        curve=plan.bus.keyring is not None,
         model_url=plan.backend.url,
         model_backend=plan.backend.name,
         api_url=plan.api_url,

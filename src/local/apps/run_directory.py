@@ -8,21 +8,29 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from local.apps.data_dir_lock import DataDirLock, unusable
 from local.bus.address import BusAddress
-from local.bus.proxy import load_or_make_keys
+from local.bus.keyring import with_keys
+from local.bus.sender_guard import Declaration, Declarations
 from local.config import SystemConfig
 from local.errors import ConfigError, LocalError
+
+KEYS, SENDERS = "keys", "senders"  # folders of the data directory
 
 
 class NotRunning(LocalError):
     """No system runs on this data directory."""
 
     kind = "not_running"
+
+
+def is_encrypted(publish_to: str, system: SystemConfig) -> bool:
+    """Whether a bus at an address takes those alone who have keys."""
+    return publish_to.startswith("tcp://") and system.bus_security == "curve"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +83,10 @@ class RunDirectory:
             raise unusable(self.data_dir, error) from None
 
     def bus_address(self, system: SystemConfig) -> BusAddress:
-        """Where the bus of this system is, keys included."""
+        """Where the bus of this system is, and in which folders lie its keys and what everybody has declared."""
         publish_to = system.bus_pub_address or f"ipc://{self.path / 'pub'}"
         subscribe_to = system.bus_sub_address or f"ipc://{self.path / 'sub'}"
-        curve = publish_to.startswith("tcp://") and system.bus_security == "curve"
-        return BusAddress(publish_to, subscribe_to, load_or_make_keys(self.data_dir / "keys") if curve else None)
+        return self._address(publish_to, subscribe_to, curve=is_encrypted(publish_to, system))
 
     def tell(self, facts: Facts) -> None:
         """Write down what others need to find the system."""
@@ -99,8 +106,31 @@ class RunDirectory:
     def running_bus(self) -> BusAddress:
         """The bus of the running system. Raises `NotRunning`."""
         facts = self.facts()
-        keys = load_or_make_keys(self.data_dir / "keys") if facts.curve else None
-        return BusAddress(facts.publish_to, facts.subscribe_to, keys)
+        return self._address(facts.publish_to, facts.subscribe_to, curve=facts.curve)
+
+    def declare(self, address: BusAddress, system: SystemConfig) -> None:
+        """Write down what clients of other kinds may say, and make their keys, if they need any.
+
+        Raises `DeclarationNotWritten`, `BadKeys`.
+        """
+        for name, subjects in system.bus_clients.items():
+            Declarations(self.data_dir / SENDERS).write(name, Declaration(frozenset(subjects)))
+            with_keys(address, name)
+
+    def named_bus(self, publish_to: str, subscribe_to: str, *, curve: bool) -> BusAddress:
+        """The bus at these addresses. If it is not that of this directory's system, nobody here knows who says what
+        there: that is for its proxy to check."""
+        address = self._address(publish_to, subscribe_to, curve=curve)
+        try:
+            own = self.running_bus()
+        except NotRunning:
+            return replace(address, senders=None)
+        is_own = (own.publish_to, own.subscribe_to) == (publish_to, subscribe_to)
+        return address if is_own else replace(address, senders=None)
+
+    def _address(self, publish_to: str, subscribe_to: str, *, curve: bool) -> BusAddress:
+        keyring = self.data_dir / KEYS if curve else None
+        return BusAddress(publish_to, subscribe_to, keyring=keyring, senders=self.data_dir / SENDERS)
 
     @property
     def _facts_file(self) -> Path:

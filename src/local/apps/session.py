@@ -8,6 +8,7 @@ from typing import Any, Literal
 from local.protocol.envelope import Trace
 from local.protocol.judgement_messages import UserFeedback
 from local.protocol.message import MAIN_RESPONDENT
+from local.protocol.messages import ConversationRequest
 from local.queries.asker import Asker
 from local.queries.errors import AnswerNotOnRecord, QueryRefused
 from local.queries.query_view import QueryView
@@ -18,6 +19,8 @@ DELETE_SECONDS = 15.0  # longer than the generator waits for the journal, so tha
 
 class LoCALSession(Asker):
     """An asker for people: it also shows them their conversations, deletes these, and takes ratings."""
+
+    publishes = (Asker, ConversationRequest, UserFeedback)
 
     async def look_up(self, verb: str, key: str = "", seconds: float = 5.0) -> dict[str, Any]:
         """Ask for the generator's record. Raises `RequestTimeout`, and `QueryRefused` with the generator's reason."""

@@ -13,6 +13,7 @@ from local.bus.envelope_factory import EnvelopeFactory
 from local.bus.reject_log import RejectLog
 from local.bus.requests import Requests
 from local.bus.send_queue import Handshake, SendQueue
+from local.bus.sender_guard import SenderGuard
 from local.bus.transport import Transport
 from local.errors import BusNotReady, NoJournal, PublishTimeout, RequestTimeout
 from local.protocol.bus_messages import BusGap, BusProbe
@@ -32,8 +33,9 @@ class Bus:
     """One participant's connection. Use as `async with`; then subscribe, `await ready()`, and talk.
 
     `counters` (published, waited, dropped, received, repeated, malformed, missed, overflow, resent, late_replies,
-    reconnects) only grow. `instance` is fresh for each Bus. With a `durability`, of this bus alone, confirmed and
-    recorded messages are sent until they are on record. Without, they are sent once.
+    reconnects, refused) only grow. `instance` is fresh for each Bus. With a `durability`, of this bus alone, confirmed
+    and recorded messages are sent until they are on record. Without, they are sent once. With a `guard` nothing arrives
+    that its sender has not declared, and nothing leaves that this one has not.
     """
 
     def __init__(
@@ -44,11 +46,12 @@ class Bus:
         rejects: RejectLog | None = None,
         blobs: BlobStore | None = None,
         durability: Durability | None = None,
+        guard: SenderGuard | None = None,
     ) -> None:
-        self.sender = sender
+        self.sender, self.guard = sender, guard
         self.instance = new_id()[:12]
         self.counters: Counter[str] = Counter()
-        self._envelopes = EnvelopeFactory(sender, self.instance, blobs)
+        self._envelopes = EnvelopeFactory(sender, self.instance, blobs, guard)
         self.on_reconnect: list[Callable[[], object]] = []
         self._transport = transport
         self.blobs = blobs
@@ -58,9 +61,9 @@ class Bus:
         self._handshake = Handshake(self._send_probe, self._reconnected)
         self._send_queue = SendQueue(transport, self._handshake, self.counters)
         self._dispatcher = Dispatcher(
-            sender, self.instance, self.counters, rejects, self._requests.settle, self._handshake.returned
+            sender, self.instance, self.counters, rejects, self._requests.settle, self._handshake.returned, guard
         )
-        self.on_newcomer = self._dispatcher.on_newcomer
+        self.on_newcomer, self.refuse = self._dispatcher.on_newcomer, self._dispatcher.refuse
         self._durability = durability
 
     @property

@@ -4,15 +4,19 @@ counted by sequence numbers, so that no loss is silent, and told as messages.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 
 from local.bus.reject_log import RejectLog
+from local.bus.sender_guard import SenderGuard
 from local.errors import MalformedFrame
 from local.protocol.bus_messages import BusGap, BusProbe
 from local.protocol.envelope import Envelope, decode
 from local.protocol.messages import ParticipantStatus
 from local.protocol.subjects import covers, is_said_again
+
+log = logging.getLogger(__name__)
 
 Receive = Callable[[Envelope], object]
 
@@ -20,10 +24,12 @@ MAX_SUBJECTS = 4096
 MAX_STREAMS = 20_000
 MAX_HOLES = 64
 MAX_SENDERS = 4096
+MAX_FAULTS = 256  # that are told of once each
 
 
 class Dispatcher:
-    """One bus's incoming side. Counts `received`, `repeated`, `late_replies` and `malformed`, and what `Losses` counts.
+    """One bus's incoming side. Counts `received`, `repeated`, `late_replies` and `malformed`, and what `Losses` counts;
+    `refused` what nobody of that sender's name may say, where there is a guard.
 
     What is sent again and has arrived before goes to those only who asked for repeats.
     """
@@ -36,10 +42,12 @@ class Dispatcher:
         rejects: RejectLog | None,
         settle: Callable[[str, Envelope], bool],
         probe_returned: Callable[[int], object],
+        guard: SenderGuard | None = None,
     ) -> None:
         """`settle(request_id, reply)` takes an answer, and is false where nobody waits for it any more."""
         self._sender, self._instance, self._counters, self._rejects = sender, instance, counters, rejects
-        self._settle, self._probe_returned = settle, probe_returned
+        self._settle, self._probe_returned, self._guard = settle, probe_returned, guard
+        self._faults: set[str] = set()
         self.on_newcomer: list[Callable[[], object]] = []  # called when somebody is heard who was not known
         self._routes = RoutingTable()
         self.losses = Losses(sender, counters)
@@ -57,8 +65,15 @@ class Dispatcher:
         """The transport has one."""
         try:
             envelope = decode(frame)
+            if self._guard is not None and (fault := self._guard.fault(envelope)) is not None:
+                self.refuse(fault, frame)
+                return
             if envelope.subject == ParticipantStatus.subject:
-                last_seq = ParticipantStatus.decode(envelope.payload).last_seq
+                status = ParticipantStatus.decode(envelope.payload)
+                if self._guard is not None and status.name != envelope.sender:
+                    self.refuse(f"{envelope.sender[:80]} says how {status.name[:80]} is", frame)
+                    return
+                last_seq = status.last_seq
                 if not self.losses.gaps.beat(envelope.instance, last_seq, self._is_wanted):
                     for call in self.on_newcomer:
                         call()
@@ -90,6 +105,15 @@ class Dispatcher:
         self._counters["malformed"] += 1
         if self._rejects is not None:
             self._rejects.add(self._sender, reason, data)
+
+    def refuse(self, fault: str, data: bytes) -> None:
+        """Count and sample what its sender may not say, and log each such fault once."""
+        self._counters["refused"] += 1
+        if fault not in self._faults and len(self._faults) < MAX_FAULTS:
+            self._faults.add(fault)
+            log.warning("refused: %s", fault)
+        if self._rejects is not None:
+            self._rejects.add(self._sender, fault, data)
 
     def _is_wanted(self, subject: str) -> bool:
         return bool(self._routes.find(subject))

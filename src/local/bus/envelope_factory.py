@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from local.bus.blobs import BlobStore
-from local.errors import UnsendableMessage
+from local.bus.sender_guard import SenderGuard
+from local.errors import UndeclaredMessage, UnsendableMessage
 from local.protocol.envelope import Envelope, Trace, needs_packing, new_id
 from local.protocol.messages import Message
 from local.protocol.subjects import is_subject
@@ -14,8 +15,8 @@ from local.protocol.subjects import is_subject
 class EnvelopeFactory:
     """One instance's envelopes. `last_seq` says, by subject, how many there have been."""
 
-    def __init__(self, sender: str, instance: str, blobs: BlobStore | None) -> None:
-        self._sender, self._instance, self._blobs = sender, instance, blobs
+    def __init__(self, sender: str, instance: str, blobs: BlobStore | None, guard: SenderGuard | None = None) -> None:
+        self._sender, self._instance, self._blobs, self._guard = sender, instance, blobs, guard
         self.last_seq: dict[str, int] = {}
 
     async def payload(self, message: Message) -> bytes:
@@ -37,11 +38,11 @@ class EnvelopeFactory:
     ) -> tuple[Envelope, bytes]:
         """The next envelope on a subject, and its frame. Without a trace it begins a new correlation.
 
-        Raises `FrameTooLarge`, `UnsendableMessage`.
+        Raises `FrameTooLarge`, `UnsendableMessage`, `UndeclaredMessage`.
         """
         seq = self.last_seq.get(subject, 0) + 1
-        if seq == 1 and not is_subject(subject):
-            raise UnsendableMessage(f"{subject[:80]!a} is no subject: dotted words of a-z, A-Z, 0-9, _ and -")
+        if seq == 1:
+            self._check(subject)
         envelope_id = envelope_id or new_id()
         correlation_id, cause_id, session_id, user_id = trace or Trace(envelope_id)
         envelope = Envelope(
@@ -51,3 +52,9 @@ class EnvelopeFactory:
         frame = envelope.encode()
         self.last_seq[subject] = seq  # only now: what could not be encoded must not look like a loss
         return envelope, frame
+
+    def _check(self, subject: str) -> None:
+        if not is_subject(subject):
+            raise UnsendableMessage(f"{subject[:80]!a} is no subject: dotted words of a-z, A-Z, 0-9, _ and -")
+        if self._guard is not None and not self._guard.may_say(self._sender, self._instance, subject):
+            raise UndeclaredMessage(self._sender, subject)

@@ -1,24 +1,28 @@
-"""The XPUB/XSUB forwarder: libzmq's own loop, in C, in a thread of a process that does nothing else."""
+"""The XPUB/XSUB forwarder, in a thread of a process that does nothing else: libzmq's own loop, in C, or where each
+connection has a key, one of ours that checks who says what."""
 
 from __future__ import annotations
 
-import os
-import re
 import threading
 from pathlib import Path
 
 import zmq
 import zmq.auth
 from zmq.auth.thread import ThreadAuthenticator
+from zmq.utils import z85
 
 from local.bus.address import BusAddress, CurveKeys
+from local.bus.checking_forwarder import FIGURE_BYTES, CheckingForwarder
+from local.bus.keyring import Keyring
+from local.bus.reject_log import FILE_NAME as REJECTED
+from local.bus.reject_log import RejectLog
+from local.bus.sender_guard import Declarations, SenderGuard
 from local.bus.zeromq import CURVE_OVERHEAD, HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
 from local.errors import LocalError
 from local.protocol.envelope import MAX_FRAME
 
 SEND_HIGH_WATER_MARK = 100_000  # frames kept for one slow subscriber; beyond that it, and only it, misses some
 CONTROL_MS = 1_000
-_KEY = re.compile(r"[0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]{40}")  # Z85, ZeroMQ RFC 32
 
 
 class ProxyFailed(LocalError):
@@ -34,6 +38,7 @@ class Proxy:
     def __init__(self, address: BusAddress) -> None:
         self._context = zmq.Context()
         self._authenticator: ThreadAuthenticator | None = None
+        self._checking: CheckingForwarder | None = None
         try:
             xsub, xpub = self._bound(address)
         except BaseException:
@@ -43,7 +48,10 @@ class Proxy:
         self._thread.start()
 
     def statistics(self) -> dict[str, int]:
-        """Frames and bytes in and out since the start. Raises `ProxyFailed` if the loop does not answer within 1 s."""
+        """Frames and bytes in and out since the start, and frames refused where they are checked.
+
+        Raises `ProxyFailed` if the loop does not answer within 1 s.
+        """
         if not self._thread.is_alive():
             raise ProxyFailed("the forwarding loop has ended")
         while self._control.poll(0):  # an answer to an earlier question is no proof
@@ -51,8 +59,10 @@ class Proxy:
         self._control.send(b"STATISTICS")
         if not self._control.poll(CONTROL_MS):
             raise ProxyFailed("the forwarding loop does not answer")
-        figures = [int.from_bytes(part, "little") for part in self._control.recv_multipart()]
-        return {"frames_in": figures[0], "bytes_in": figures[1], "frames_out": figures[6], "bytes_out": figures[7]}
+        figures = [int.from_bytes(part[:FIGURE_BYTES], "little") for part in self._control.recv_multipart()]
+        refused = {"refused": figures[8]} if self._checking is not None else {}
+        forwarded = {"frames_out": figures[6], "bytes_out": figures[7]}
+        return {"frames_in": figures[0], "bytes_in": figures[1], **forwarded, **refused}
 
     def close(self) -> None:
         """End the loop and unbind."""
@@ -62,13 +72,15 @@ class Proxy:
         self._release()
 
     def _bound(self, address: BusAddress) -> tuple[zmq.Socket[bytes], zmq.Socket[bytes]]:
-        if address.keys is not None:
-            self._authenticator = self._require_keys(address.keys)
+        keys = None if address.keyring is None else self._require_keys(address.keyring)
+        if keys is not None and address.senders is not None:
+            rejects = RejectLog(address.senders.parent / REJECTED)
+            self._checking = CheckingForwarder(SenderGuard(Declarations(address.senders).read), rejects)
         self._control = self._context.socket(zmq.PAIR)
         self._control.bind("inproc://proxy-control")
-        xsub = self._socket(zmq.XSUB, address)
+        xsub = self._socket(zmq.XSUB, keys)
         xsub.setsockopt(zmq.RCVHWM, 0)
-        xpub = self._socket(zmq.XPUB, address)
+        xpub = self._socket(zmq.XPUB, keys)
         xpub.setsockopt(zmq.SNDHWM, SEND_HIGH_WATER_MARK)
         xpub.setsockopt(zmq.RCVHWM, 0)
         xsub.send(b"\1")  # everything, before anybody can connect: only the XPUB side filters
@@ -84,26 +96,29 @@ class Proxy:
     def _forward(self, xsub: zmq.Socket[bytes], xpub: zmq.Socket[bytes]) -> None:
         with xsub, xpub, self._context.socket(zmq.PAIR) as control:
             control.connect("inproc://proxy-control")
-            zmq.proxy_steerable(xsub, xpub, None, control)  # no capture socket: its send would block
+            if self._checking is not None:
+                self._checking.run(xsub, xpub, control)
+            else:
+                zmq.proxy_steerable(xsub, xpub, None, control)  # no capture socket: its send would block
 
-    def _socket(self, kind: int, address: BusAddress) -> zmq.Socket[bytes]:
+    def _socket(self, kind: int, keys: CurveKeys | None) -> zmq.Socket[bytes]:
         socket = self._context.socket(kind)
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
         socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
         socket.setsockopt(zmq.MAXMSGSIZE, MAX_FRAME + CURVE_OVERHEAD)
-        if address.keys is not None:
+        if keys is not None:
             socket.curve_server = True
-            socket.curve_publickey = address.keys.server_public.encode()
-            socket.curve_secretkey = address.keys.server_secret.encode()
+            socket.curve_publickey = keys.public.encode()
+            socket.curve_secretkey = keys.secret.encode()
         return socket
 
-    def _require_keys(self, keys: CurveKeys) -> ThreadAuthenticator:
-        authenticator = ThreadAuthenticator(self._context)
-        authenticator.start()
-        client = keys.client_public.encode()
-        authenticator.configure_curve_callback(credentials_provider=_OneClient(client))
-        return authenticator
+    def _require_keys(self, folder: Path) -> CurveKeys:
+        keyring = Keyring(folder)
+        keys = keyring.server()
+        self._authenticator = _Authenticator(self._context, keyring)
+        self._authenticator.start()
+        return keys
 
     def _bind(self, socket: zmq.Socket[bytes], where: str) -> None:
         try:
@@ -114,27 +129,18 @@ class Proxy:
             Path(where.removeprefix("ipc://")).chmod(0o600)
 
 
-class _OneClient:
-    """Lets in whoever holds the one client key."""
+class _Authenticator(ThreadAuthenticator):
+    """Lets in whoever holds a key of the keyring, and puts the name that it belongs to on each frame."""
 
-    def __init__(self, public_key: bytes) -> None:
-        self._public_key = public_key
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], keyring: Keyring) -> None:
+        super().__init__(context)
+        self._keyring = keyring
+        self.configure_curve_callback(credentials_provider=self)
 
     def callback(self, domain: str, key: bytes) -> bool:
         """Called by pyzmq with the key that a client proved to hold."""
-        return key == self._public_key
+        return self._keyring.name_of(key.decode()) is not None
 
-
-def load_or_make_keys(directory: Path) -> CurveKeys:
-    """The bus keys of a data directory: one file of mode 0600, made at the first start."""
-    path = directory / "bus.keys"
-    if not path.exists():
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        pairs = [key.decode() for _ in range(2) for key in zmq.curve_keypair()]
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write("\n".join(pairs) + "\n")
-    keys = path.read_text(errors="replace").split()
-    if len(keys) != 4 or not all(_KEY.fullmatch(key) for key in keys):
-        raise ProxyFailed(f"{path} does not hold four keys of 40 characters; remove it and start again")
-    return CurveKeys(*keys)
+    def curve_user_id(self, client_public_key: bytes) -> str:
+        """Called by pyzmq for a client that was let in, with its key as it is on the wire."""
+        return self._keyring.name_of(z85.encode(client_public_key).decode()) or ""

@@ -121,8 +121,8 @@ class ZeroMQTransport(Transport):
         keys = self._address.keys
         if keys is not None:
             socket.curve_serverkey = keys.server_public.encode()
-            socket.curve_publickey = keys.client_public.encode()
-            socket.curve_secretkey = keys.client_secret.encode()
+            socket.curve_publickey = keys.public.encode()
+            socket.curve_secretkey = keys.secret.encode()
         return socket
 
     def _events(self, socket: zmq.Socket[bytes]) -> int:

@@ -8,6 +8,7 @@ from local.errors.bus import BadBusAddress as BadBusAddress
 from local.errors.bus import BlobNotStored as BlobNotStored
 from local.errors.bus import BusClosed as BusClosed
 from local.errors.bus import BusNotReady as BusNotReady
+from local.errors.bus import DeclarationNotWritten as DeclarationNotWritten
 from local.errors.bus import FrameTooLarge as FrameTooLarge
 from local.errors.bus import JournalFull as JournalFull
 from local.errors.bus import JournalGone as JournalGone
@@ -16,6 +17,7 @@ from local.errors.bus import NoJournal as NoJournal
 from local.errors.bus import NotConfirmed as NotConfirmed
 from local.errors.bus import PublishTimeout as PublishTimeout
 from local.errors.bus import RequestTimeout as RequestTimeout
+from local.errors.bus import UndeclaredMessage as UndeclaredMessage
 from local.errors.bus import UnsendableMessage as UnsendableMessage
 from local.errors.bus import UnsupportedVersion as UnsupportedVersion
 from local.errors.models import ContextTooLarge as ContextTooLarge

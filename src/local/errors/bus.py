@@ -37,6 +37,26 @@ class UnsendableMessage(LocalError):
     kind = "unsendable"
 
 
+class UndeclaredMessage(UnsendableMessage):
+    """A message that its sender has not declared: everybody would refuse it."""
+
+    kind = "undeclared"
+
+    def __init__(self, sender: str, subject: str) -> None:
+        super().__init__(
+            f"{sender} has not declared that it says {subject}: write the message's class into `publishes` of the"
+            f" participant {sender}, or for a client of another kind {sender}: [{subject}] under `bus_clients` in"
+            " system.yaml"
+        )
+        self.sender, self.subject = sender, subject
+
+
+class DeclarationNotWritten(LocalError):
+    """What a participant may say could not be written down, so that nobody would listen to it."""
+
+    kind = "declaration_not_written"
+
+
 class BusNotReady(LocalError):
     """The proxy did not answer the handshake in time."""
 

@@ -173,10 +173,9 @@ class MemoryDeleted(Message):
 
 
 class UserFacts(Message):
-    """The memory, when what a user has pinned changes: all of it, as lines in the user's own words. It is not on
-    record, as that has its home in the memory's own store."""
+    """The memory, when what a user has pinned changes, and for each who has when it starts. It does not say what that
+    is: a prompt is made of answers alone, so whoever needs the lines asks for them (`memory.request.facts`)."""
 
     subject = "memory.facts"
     delivery = Delivery.EPHEMERAL
     of_user: str
-    lines: tuple[str, ...]

@@ -8,12 +8,13 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from local import failpoints
 from local.bus.bus import Bus
 from local.errors import LocalError, MalformedFrame, NotConfirmed, RecordUnreadable, RequestTimeout
 from local.protocol.envelope import Envelope, Trace, new_id
+from local.protocol.journal_messages import JournalRead
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import QueryCancel, QueryReceived, ResponseGeneration, SessionDeleted
 from local.queries.admission import FEW, AdmissionControl
@@ -22,6 +23,7 @@ from local.queries.live_query import LiveQueries, LiveQuery
 from local.queries.query_events import EVENT_KINDS, kind_of
 from local.queries.query_view import QueryView
 from local.queries.record import look_up, read_judgements, read_query, view_of
+from local.runtime.participant import Publications
 from local.runtime.subscription import Inbox
 
 JOURNAL = "journal"
@@ -59,6 +61,8 @@ class Asker:
     A query is accepted when it is on record. An answer that was lost on its way here, or was given before this process
     asked, is found on record, too.
     """
+
+    publishes: ClassVar[Publications] = (QueryReceived, QueryCancel, "conversation.request.query", JournalRead)
 
     def __init__(
         self,

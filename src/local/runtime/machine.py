@@ -64,6 +64,8 @@ class TransitionLog:
     into a `passing` state, which is left again at once, waits for the next change.
     """
 
+    publishes = (AgentTransition,)
+
     def __init__(
         self,
         post: Callable[[AgentTransition], object],

@@ -23,6 +23,9 @@ _MARK = "__handles__"
 HANDLER_PARAMETERS = 3  # self, message, envelope
 
 
+Publications = tuple[type | str, ...]  # messages, whole subjects, and helpers that have such a list themselves
+
+
 class Kind(StrEnum):
     """What a participant is for."""
 
@@ -100,6 +103,10 @@ class Participant:
 
     Subclasses set `name`, `kind` and `Config`, take their config and services as arguments, and mark handlers with
     `on`. The runtime sets `bus` before anything else happens. One that is not `journaled` waits for no confirmation.
+
+    It publishes what its class declares: what its handlers return by their annotations, and what stands in `publishes`,
+    messages, whole subjects, and helpers with a `publishes` of their own. A class without that list declares every
+    message, and every such helper, that its code names.
     """
 
     name: ClassVar[str]
@@ -107,6 +114,7 @@ class Participant:
     settings: ClassVar[str] = ""  # the YAML file, where it is not called like the participant
     Config: ClassVar[type[Settings]] = Settingless
     journaled: ClassVar[bool] = True
+    publishes: ClassVar[Publications | None] = None  # beside what handlers return; see `declaring`
     linger_ms: ClassVar[int] = 0  # what the journal gives it may wait so long, to travel together: nobody waits for it
     bus: Bus
 
@@ -127,9 +135,15 @@ class Participant:
             if isinstance(handles, Handles):
                 yield handles
 
-    def subject_of(self, message: type[Message]) -> str:
-        """The subject to subscribe to for a message class; a family's whole family unless overridden."""
+    @classmethod
+    def subject_of(cls, message: type[Message]) -> str:
+        """The subject on which it hears and says a message class; a family's whole family unless overridden."""
         return message.subject
+
+    def may_say(self, envelope: Envelope, subject: str) -> bool:
+        """Whether whoever has said this may publish on another subject, too; always where nobody declares anything."""
+        guard = self.bus.guard
+        return guard is None or guard.may_say(envelope.sender, envelope.instance, subject)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

@@ -25,6 +25,7 @@ class CompareAnswersTool(Tool):
     better. It takes a while."""
 
     name = "compare_answers"
+    publishes = (ComparisonRequest,)
     effect = "none"
     repeatable = False
     timeout_seconds = COMPARISON_SECONDS + PRESENCE_SECONDS + 1.0  # running out of its time explains itself

@@ -32,7 +32,7 @@ from local.protocol.messages import (
     ToolSchemaRequest,
 )
 from local.runtime.error_place import explained
-from local.runtime.participant import Handles, Kind, Participant, Resources, on
+from local.runtime.participant import Handles, Kind, Participant, Publications, Resources, on
 from local.services.effect_store import EffectStore
 from local.tools.arguments import Arguments
 from local.tools.at_most_once import AtMostOnce, outcome_unknown
@@ -70,6 +70,7 @@ class Tool(Participant):
     """
 
     kind = Kind.TOOL
+    publishes: ClassVar[Publications | None] = ()
     Config: ClassVar[type[Settings]] = ToolSettings
     effect: ClassVar[Literal["none", "read", "write"]] = "read"
     repeatable: ClassVar[bool] = True  # whether the same call may be made again in one turn
@@ -161,9 +162,10 @@ class Tool(Participant):
             yield Handles(SessionDeleted, "forget_session", 1, durable=f"tool_{cls.name}")
             yield Handles(MemoryDeleted, "forget_query", 1, durable=f"tool_{cls.name}")
 
-    def subject_of(self, message: type[Message]) -> str:
-        """The subject of a message: of requests, those for this tool alone."""
-        return message.subject + self.name if message is ToolRequest else message.subject
+    @classmethod
+    def subject_of(cls, message: type[Message]) -> str:
+        """The subject of a message: of requests and results, those of this tool alone."""
+        return message.subject + cls.name if message in (ToolRequest, ToolResult) else message.subject
 
     async def announce(self) -> None:
         """Publish the schema."""

@@ -22,6 +22,7 @@ from local.apps.participant import open_bus
 from local.apps.run_directory import RunDirectory
 from local.apps.temporary_system import TemporarySystem, write_settings
 from local.bus.bus import Bus
+from local.bus.sender_guard import Declaration
 from local.errors import RequestTimeout
 from local.protocol.envelope import Trace, new_id
 from local.protocol.memory_messages import MemoryRequest, MemoryResult
@@ -170,7 +171,8 @@ async def _system(folder: Path) -> AsyncIterator[tuple[TemporarySystem, Bus, Mem
     await asyncio.to_thread(system.__enter__)
     try:
         address = RunDirectory(system.data_dir).running_bus()
-        async with open_bus("chaos", address, system.data_dir, journaled=True) as bus:
+        says = Declaration(frozenset({""}))  # in place of everybody that is not there
+        async with open_bus("chaos", address, system.data_dir, journaled=True, declaration=says) as bus:
             watch = MemoryWatch(bus)
             await bus.ready()
             yield system, bus, watch

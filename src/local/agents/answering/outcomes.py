@@ -71,6 +71,8 @@ def failed(query_id: str, respondent_id: str, kind: str, message: str) -> QueryF
 class Outcomes:
     """The ends that a generator gives to turns, stored before they are published. Raises `StoreFailed`, `BusClosed`."""
 
+    publishes = (ResponseGeneration, QueryFailed)
+
     def __init__(self, bus: Bus, conversation: ConversationService) -> None:
         self._bus, self._conversation = bus, conversation
 

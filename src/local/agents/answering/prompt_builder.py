@@ -7,6 +7,7 @@ import base64
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import date
 
@@ -18,7 +19,7 @@ from local.bus.bus import Bus
 from local.errors import AttachmentMissing, LocalError, ModelError
 from local.models.chat import ChatModel, Json
 from local.protocol.envelope import Trace, new_id
-from local.protocol.memory_messages import OWNER, MemoryRequest, MemoryResult, UserFacts
+from local.protocol.memory_messages import OWNER, MemoryRequest, MemoryResult
 from local.protocol.messages import ParticipantStatus, QueryReceived, ToolSchema
 from local.runtime.presence import Presence
 from local.services.attachments.store import Attachment, AttachmentStore
@@ -171,8 +172,10 @@ class AttachedFiles:
 
 
 class KnownFacts:
-    """Each user's lines as the memory last said them. It is asked at a user's first turn, and if it may have said
-    something since that was not heard; a turn never waits for a memory that does not live."""
+    """Each user's lines as the memory last answered. It is asked at a user's first turn, when it says that they have
+    changed, and if it may have said so unheard; a turn never waits for a memory that does not live."""
+
+    publishes = ("memory.request.facts",)
 
     def __init__(
         self, ask: Callable[[str], Awaitable[Sequence[str] | None]], clock: Callable[[], float] = time.monotonic
@@ -181,11 +184,14 @@ class KnownFacts:
         self._ask, self._clock = ask, clock
         self._lines: dict[str, tuple[str, ...]] = {}
         self._ask_at: dict[str, float] = {}  # when a user's lines are to be had anew, infinite where they are current
+        self._changes: Counter[str] = Counter()  # that were heard of, by user
         self._presence, self._memory = Presence(MEMORY, clock), ""
 
-    def told(self, facts: UserFacts) -> None:
-        """The memory says what a user has pinned now."""
-        self._take(facts.of_user, facts.lines)
+    async def changed(self, user: str) -> None:
+        """The memory says that a user's lines have changed: they are had anew at once, before a turn needs them."""
+        self._changes[user] += 1
+        self._ask_at.pop(user, None)
+        await self._ask_for(user)
 
     def heard(self, status: ParticipantStatus) -> None:
         """A participant lives. A memory that was started anew is asked again."""
@@ -213,17 +219,15 @@ class KnownFacts:
         return self.known(user)
 
     async def _ask_for(self, user: str) -> None:
-        lines = await self._ask(user)
-        if self._ask_at.get(user) == math.inf:  # meanwhile it has said something newer by itself
-            return
+        changes = -1
+        while changes != self._changes[user]:  # an answer that a change has overtaken is none
+            changes = self._changes[user]
+            lines = await self._ask(user)
         if lines is None:
             self._ask_at[user] = self._clock() + RETRY_SECONDS
         else:
-            self._take(user, lines)
-
-    def _take(self, user: str, lines: Sequence[str]) -> None:
-        self._lines[user] = presentable(lines)
-        self._ask_at[user] = math.inf
+            self._lines[user] = presentable(lines)
+            self._ask_at[user] = math.inf
 
 
 async def ask_memory(bus: Bus, user: str) -> Sequence[str] | None:

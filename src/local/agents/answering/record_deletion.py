@@ -24,6 +24,8 @@ SEARCH_SECONDS = 30.0  # where the journal looks through all that it has
 class RecordDeletion:
     """Deletes from one respondent's record. What fails half-way is still there, and can be deleted again."""
 
+    publishes = (SessionDeleted, JournalRedact)
+
     def __init__(
         self,
         bus: Bus,

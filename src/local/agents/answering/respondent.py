@@ -40,10 +40,11 @@ from local.protocol.messages import (
     ErrorInfo,
     ParticipantStatus,
     QueryReceived,
+    ToolResult,
     ToolSchema,
     ToolSchemaRequest,
 )
-from local.runtime.participant import Kind, Participant, Resources, on
+from local.runtime.participant import Kind, Participant, Publications, Resources, on
 from local.runtime.presence import SILENT_SECONDS
 from local.services.attachments.store import AttachmentStore
 from local.services.conversation import Asked, ConversationService, Past, StoredTurn
@@ -78,6 +79,7 @@ class Respondent(Participant):
     kind = Kind.AGENT
     Config = GeneratorConfig
     policy: ClassVar[RespondentPolicy]
+    publishes: ClassVar[Publications | None] = (TurnOutput, Outcomes, KnownFacts, Leases, ToolSchemaRequest)
 
     def __init__(
         self,
@@ -176,7 +178,9 @@ class Respondent(Participant):
 
     @on(ToolSchema)
     async def learn(self, schema: ToolSchema, envelope: Envelope) -> BusDead | None:
-        """A tool says what it is."""
+        """A tool says what it is: whoever may say its results, and nobody else."""
+        if not self.may_say(envelope, ToolResult.subject + schema.tool):
+            return self._dead(envelope, "refused_tool", f"{envelope.sender} is not the tool {schema.tool}")
         refusal = self._tools.announce(schema, envelope.sender, envelope.instance, time.monotonic())
         if refusal is None:
             self._news.set()
@@ -199,9 +203,9 @@ class Respondent(Participant):
 
     @on(UserFacts)
     async def hear_facts(self, facts: UserFacts, envelope: Envelope) -> None:
-        """The memory says what a user has pinned now."""
-        self._facts.told(facts)
+        """The memory says that what a user has pinned has changed."""
         self._speculations.drop_all()
+        await self._facts.changed(facts.of_user)
 
     async def _take_reward(self, event: RewardEvent) -> None:
         if event.respondent_id == self.policy.respondent_id:

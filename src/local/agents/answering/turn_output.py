@@ -16,6 +16,7 @@ from local.bus.bus import Bus
 from local.models.chat import AwayDelta, ContentDelta, Delta, ThinkingDelta
 from local.protocol.envelope import Trace
 from local.protocol.messages import (
+    ContextCompacted,
     GenerationThinking,
     GenerationToken,
     GenerationWaiting,
@@ -40,6 +41,10 @@ class TurnOutput:
     the loop's next round, so whatever was read from the model's server in one go becomes one message, and a lone token
     leaves at once.
     """
+
+    publishes = (
+        TransitionLog, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted, ToolRequest,
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from local.bus.bus import Bus
 from local.errors import JournalFull, ModelError, StoreFull
 from local.journal.client.record import messages_on_record
 from local.protocol.envelope import Trace
+from local.protocol.journal_messages import JournalRead
 from local.protocol.judgement_messages import ComparisonRequest, ComparisonResult, CritiqueResult, PairwiseResult
 from local.protocol.message import MAIN_RESPONDENT, Message
 from local.protocol.messages import ResponseGeneration
@@ -90,6 +91,7 @@ class Grader:
     asked; `rubrics_of_tools` are those that tools ask for, by their names. `bus` is set before anything is judged."""
 
     bus: Bus
+    publishes = (CritiqueResult, PairwiseResult, TransitionLog, JournalRead)
 
     def __init__(self, judge: Judge, rubrics: Rubrics) -> None:
         self._judge, self._rubrics = judge, rubrics

@@ -104,6 +104,8 @@ class Classifier:
     model, empty once it answers.
     """
 
+    publishes = (MemoryClassified, TransitionLog)
+
     def __init__(
         self,
         bus: Bus,

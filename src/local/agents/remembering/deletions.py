@@ -40,6 +40,8 @@ class Deletions:
     `problem` says why that could not be done now; empty if nothing is left to do.
     """
 
+    publishes = (MemoryDeleted, JournalRedact)
+
     def __init__(self, bus: Bus, engrams: EngramService) -> None:
         self._bus, self._engrams = bus, engrams
         self._news, self._one_at_a_time = asyncio.Event(), asyncio.Lock()

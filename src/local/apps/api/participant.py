@@ -50,6 +50,7 @@ class ApiParticipant(Participant):
     name = "api"
     kind = Kind.DOOR
     Config = ApiConfig
+    publishes = (LoCALSession, Memories)
 
     def __init__(self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str = "") -> None:
         """`listener` is bound and listens; whoever bound it keeps it, so that clients wait while this restarts.

@@ -20,6 +20,7 @@ from local.apps.tap.printer import Printer
 from local.apps.terminal import terminal_width
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
+from local.bus.sender_guard import Declaration
 from local.environment import data_dir as find_data_dir
 from local.errors import LocalError
 from local.protocol.envelope import Envelope, needs_packing, new_id
@@ -55,7 +56,8 @@ def play(
         printer.note(f"played {player.count} of {len(records)}")
 
     view = HumanView(width=terminal_width)
-    print_until_stopped(view, work, data_dir=data_dir, addresses=addresses, sender=SENDER)
+    declaration = Declaration(frozenset(record.envelope.subject for record in records))
+    print_until_stopped(view, work, data_dir=data_dir, addresses=addresses, sender=SENDER, declaration=declaration)
 
 
 class PlayRefused(LocalError):

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from local.apps.tap.connection import READY_SECONDS, find_bus
-from local.bus.bus import Bus
-from local.bus.transport import open_transport
+from local.apps.tap.connection import READY_SECONDS, client_bus, find_bus
+from local.bus.sender_guard import Declaration
 from local.environment import data_dir as find_data_dir
 from local.errors import LocalError, NotOnRecord, RequestTimeout
 from local.protocol.journal_messages import JournalRedeliver, JournalRedelivered
@@ -44,14 +43,16 @@ def redeliver(
 
 
 async def _ask(request: JournalRedeliver, data_dir: Path, addresses: str | None) -> Mapping[str, tuple[int, ...]]:
-    async with Bus(SENDER, open_transport(find_bus(data_dir, addresses))) as bus:
-        await bus.ready(READY_SECONDS)
-        try:
-            answer = await bus.request(request, JournalRedelivered, ANSWER_SECONDS)
-        except RequestTimeout:
-            raise NotRedelivered(
-                f"the journal has not answered within {ANSWER_SECONDS:.0f} s; is it running?"
-            ) from None
+    says = Declaration(frozenset({JournalRedeliver.subject}))
+    with client_bus(find_bus(data_dir, addresses), SENDER, says) as bus:
+        async with bus:
+            await bus.ready(READY_SECONDS)
+            try:
+                answer = await bus.request(request, JournalRedelivered, ANSWER_SECONDS)
+            except RequestTimeout:
+                raise NotRedelivered(
+                    f"the journal has not answered within {ANSWER_SECONDS:.0f} s; is it running?"
+                ) from None
     if answer.error is not None:
         raise NotRedelivered(answer.error.message)
     return answer.numbers

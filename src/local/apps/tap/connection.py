@@ -10,20 +10,27 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from local.apps.run_directory import RunDirectory
+from local.apps.run_directory import KEYS, RunDirectory
 from local.apps.tap.printer import Printer
 from local.apps.tap.selection import Selection
 from local.apps.tap.view import View
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
-from local.bus.proxy import load_or_make_keys
+from local.bus.keyring import with_keys
+from local.bus.sender_guard import Declaration, Declarations, SenderGuard
 from local.bus.transport import open_transport
 from local.environment import data_dir as find_data_dir
 from local.errors import ConfigError
 from local.protocol.envelope import Envelope
 
+TAP = "tap"
 READY_SECONDS = 5.0
 TICK_SECONDS = 1.0
+
+_REFUSED = {  # by what the bus counts, in words
+    "malformed": "that were no messages of this protocol",
+    "refused": "in the name of somebody who has not declared them",
+}
 
 T = TypeVar("T")
 
@@ -38,9 +45,9 @@ def find_bus(data_dir: Path, addresses: str | None) -> BusAddress:
     publish_to, comma, subscribe_to = (part.strip() for part in addresses.partition(","))
     if not comma or not all(part.startswith(("tcp://", "ipc://")) for part in (publish_to, subscribe_to)):
         raise ConfigError(f"--bus {addresses}: expected PUB,SUB such as tcp://127.0.0.1:5555,tcp://127.0.0.1:5556")
-    keys = data_dir / "keys"
-    encrypted = publish_to.startswith("tcp://") and (keys / "bus.keys").exists()
-    return BusAddress(publish_to, subscribe_to, load_or_make_keys(keys) if encrypted else None)
+    has_keys = any((data_dir / KEYS / f"{name}.keys").exists() for name in ("bus", TAP))
+    curve = publish_to.startswith("tcp://") and has_keys
+    return RunDirectory(data_dir).named_bus(publish_to, subscribe_to, curve=curve)
 
 
 def print_until_stopped(
@@ -50,20 +57,22 @@ def print_until_stopped(
     data_dir: Path | None,
     addresses: str | None,
     count: int | None = None,
-    sender: str = "tap",
+    sender: str = TAP,
+    declaration: Declaration | None = None,
 ) -> None:
     """Run `work` with the bus that `find_bus` finds, a printer, and an event that Ctrl-C, SIGTERM and the end of the
     output set.
 
-    The bus keeps no samples of refused frames, participants do that. Raises `LocalError`: no such system or bus, an
-    output that fails.
+    The bus keeps no samples of refused frames, participants do that. What `declaration` names it may say while it
+    runs. Raises `LocalError`: no such system or bus, an output that fails.
     """
     address = find_bus(find_data_dir(data_dir), addresses)
 
     async def run() -> None:
         with _ended_by_signals() as stop:
             async with Printer(view, on_end=stop.set, count=count) as printer:
-                await work(Bus(sender, open_transport(address)), printer, stop)
+                with client_bus(address, sender, declaration) as bus:
+                    await work(bus, printer, stop)
 
     asyncio.run(run())
 
@@ -109,7 +118,7 @@ class LossReport:
 
     def __init__(self, bus: Bus, selection: Selection) -> None:
         self._bus, self._selection = bus, selection
-        self._malformed = 0
+        self._seen: Counter[str] = Counter()
 
     def take(self) -> Counter[str]:
         """The losses since the last call: "of <subject> from <sender>", and how many."""
@@ -117,11 +126,26 @@ class LossReport:
         for gap in self._bus.take_gaps():
             if self._selection.wants_subject(gap.missed_subject):
                 losses[f"of {gap.missed_subject} from {gap.sender}"] += gap.missed
-        refused = self._bus.counters["malformed"] - self._malformed
-        if refused:
-            losses["that were no messages of this protocol"] = refused
-            self._malformed += refused
+        for name, what in _REFUSED.items():
+            if refused := self._bus.counters[name] - self._seen[name]:
+                losses[what] = refused
+                self._seen[name] += refused
         return losses
+
+
+@contextmanager
+def client_bus(address: BusAddress, sender: str, declaration: Declaration | None = None) -> Iterator[Bus]:
+    """A bus, not yet open, for a command that is no participant; it checks who says what, and may itself say what is
+    declared, until it is left."""
+    declarations = None if address.senders is None else Declarations(address.senders)
+    if declarations is not None and declaration is not None:
+        declarations.write(sender, declaration)
+    guard = None if declarations is None else SenderGuard(declarations.read)
+    try:
+        yield Bus(sender, open_transport(with_keys(address, sender)), guard=guard)
+    finally:
+        if declarations is not None and declaration is not None:
+            declarations.remove(sender)
 
 
 @contextmanager

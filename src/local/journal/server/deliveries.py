@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 
@@ -19,11 +19,29 @@ from local.journal.core.durable_consumer import DurableConsumer
 from local.journal.store.entry import Header
 from local.journal.store.store import JournalStore
 from local.protocol.envelope import FIELD_LIMIT
-from local.protocol.journal_messages import ConsumerClaim, JournalAttach, JournalDeliver
+from local.protocol.journal_messages import (
+    ConsumerClaim,
+    JournalAck,
+    JournalAttach,
+    JournalDeliver,
+    JournalDetach,
+    JournalFailed,
+    JournalWorking,
+)
 
 log = logging.getLogger(__name__)
 
 PAGE = 2000
+
+
+ConsumerMessage = JournalAttach | JournalDetach | JournalAck | JournalWorking | JournalFailed
+
+
+def consumers_of(message: ConsumerMessage) -> Collection[str]:
+    """The durable consumers in whose name something is said."""
+    if isinstance(message, JournalAttach):
+        return [claim.name for claim in message.consumers]
+    return message.attempts if isinstance(message, JournalWorking) else [message.consumer]
 
 
 class JournalAdmission:

@@ -23,8 +23,11 @@ from local.journal.store.schema import FILE_NAME
 from local.journal.store.store import JournalStore
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import (
+    JournalConfirmed,
+    JournalDeliver,
     JournalEntries,
     JournalEntry,
+    JournalFenced,
     JournalOpened,
     JournalRead,
     JournalRedact,
@@ -60,6 +63,7 @@ class Journal(Participant):
     kind = Kind.SERVICE
     Config = JournalConfig
     journaled: ClassVar[bool] = False
+    publishes = (JournalOpened, JournalConfirmed, JournalDeliver, JournalFenced)
 
     def __init__(
         self,

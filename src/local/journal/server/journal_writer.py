@@ -8,6 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from local import failpoints
 from local.bus.bus import Bus
@@ -24,7 +26,7 @@ from local.journal.core.consumer_decision import DeadLetter, Deliver, Died, Fenc
 from local.journal.core.consumer_state import DeliveryLimits
 from local.journal.core.delivery_core import MAX_BATCH, Batch, CommitQueue, Confirm, Decision, DeliveryCore
 from local.journal.server.dead_letters import DeadLetters
-from local.journal.server.deliveries import JournalAdmission, JournalDeliveries
+from local.journal.server.deliveries import ConsumerMessage, JournalAdmission, JournalDeliveries, consumers_of
 from local.journal.store.entry import Entry
 from local.journal.store.store import JournalStore
 from local.protocol.delivery_classes import delivery_of, is_hurried, kept_subjects
@@ -84,7 +86,7 @@ class JournalWriter:
         """Hear everything that is to be kept, and what consumers say."""
         for subject in kept_subjects():
             self._bus.subscribe(subject, self._take, repeats=True)
-        heard: dict[type[Message], Callable[[Envelope], None]] = {
+        heard: dict[type[ConsumerMessage], Callable[[Any, str], None]] = {
             JournalAttach: self._attach,
             JournalDetach: self._detach,
             JournalAck: self._acknowledge,
@@ -92,7 +94,7 @@ class JournalWriter:
             JournalFailed: self._failed,
         }
         for kind, hear in heard.items():
-            self._bus.subscribe(kind.subject, self._guarded(hear))
+            self._bus.subscribe(kind.subject, partial(self._hear, kind, hear))
 
     def reconnected(self) -> None:
         """What was on its way to consumers may be lost: give it again soon, when they are back, too."""
@@ -136,39 +138,37 @@ class JournalWriter:
         self._wake()
         return True
 
-    def _guarded(self, hear: Callable[[Envelope], None]) -> Callable[[Envelope], None]:
-        def guarded(envelope: Envelope) -> None:
-            with suppress(UnknownConsumer):  # a journal that has just started: it attaches, and is given it again
-                hear(envelope)
+    def _hear(self, kind: type[ConsumerMessage], take: Callable[[Any, str], None], envelope: Envelope) -> None:
+        message, guard = kind.decode(envelope.payload), self._bus.guard
+        sender, instance, names = envelope.sender, envelope.instance, consumers_of(message)
+        if guard is not None and not all(guard.may_serve(sender, instance, name) for name in names):
+            self._bus.refuse(f"{sender} has not declared that it serves {', '.join(names)}", envelope.payload)
+            return
+        with suppress(UnknownConsumer):  # a journal that has just started: it attaches, and is given it again
+            take(message, instance)
 
-        return guarded
-
-    def _attach(self, envelope: Envelope) -> None:
-        if self._admission.attach(JournalAttach.decode(envelope.payload), envelope.instance):
+    def _attach(self, message: JournalAttach, instance: str) -> None:
+        if self._admission.attach(message, instance):
             self._wake(is_urgent=True)
 
-    def _detach(self, envelope: Envelope) -> None:
-        self._carry_out(self._core.detach(JournalDetach.decode(envelope.payload).consumer, envelope.instance))
+    def _detach(self, message: JournalDetach, instance: str) -> None:
+        self._carry_out(self._core.detach(message.consumer, instance))
 
-    def _acknowledge(self, envelope: Envelope) -> None:
-        message = JournalAck.decode(envelope.payload)
+    def _acknowledge(self, message: JournalAck, instance: str) -> None:
         for number in message.numbers:
             self._carry_out(self._core.ack(message.consumer, number, self._clock()))
         failpoints.reach("journal.acknowledged")
 
-    def _working(self, envelope: Envelope) -> None:
-        for consumer, attempts in JournalWorking.decode(envelope.payload).attempts.items():
+    def _working(self, message: JournalWorking, instance: str) -> None:
+        for consumer, attempts in message.attempts.items():
             for number, attempt in attempts.items():
                 with suppress(UnknownConsumer):
-                    decisions = self._core.working(consumer, number, attempt, envelope.instance, self._clock())
+                    decisions = self._core.working(consumer, number, attempt, instance, self._clock())
                     self._carry_out(decisions)
 
-    def _failed(self, envelope: Envelope) -> None:
-        said = JournalFailed.decode(envelope.payload)
+    def _failed(self, said: JournalFailed, instance: str) -> None:
         now = self._clock()
-        self._carry_out(
-            self._core.failed(said.consumer, said.number, said.attempt, envelope.instance, said.reason, now)
-        )
+        self._carry_out(self._core.failed(said.consumer, said.number, said.attempt, instance, said.reason, now))
         self._wait_for_silence()
 
     # Committing

@@ -6,6 +6,7 @@ from typing import Any
 
 from local.services.classifying.grounding import decide
 from local.services.classifying.prompt import Claim, ClassifierReply
+from local.services.engrams.engram import StatedFact
 from local.services.engrams.facts import FactFinding, Way
 
 SAID = "I take my coffee black, or with milk. Forget where I live. Ann and I like Oslo"
@@ -15,8 +16,12 @@ def claim(slot: str, value: str, **fields: Any) -> Claim:
     return Claim(slot=slot, value=value, **fields)
 
 
-def findings(*claims: Claim, slots: tuple[str, ...] = ()) -> tuple[FactFinding, ...]:
-    return decide(ClassifierReply(intent="statement", facts=list(claims)), SAID, slots)[0].findings
+def findings(*claims: Claim, known: tuple[StatedFact, ...] = ()) -> tuple[FactFinding, ...]:
+    return decide(ClassifierReply(intent="statement", facts=list(claims)), SAID, known)[0].findings
+
+
+def known(slot: str, value: str) -> StatedFact:
+    return StatedFact(1, "ann", "e", slot, value, 1.0)
 
 
 def test_a_fact_takes_the_place_of_the_one_before() -> None:
@@ -24,7 +29,8 @@ def test_a_fact_takes_the_place_of_the_one_before() -> None:
 
 
 def test_an_uncertain_fact_stands_beside_the_one_before() -> None:
-    assert findings(claim("coffee", "black", certain=False)) == (FactFinding(Way.CONTRADICT, "coffee", "black"),)
+    (found,) = findings(claim("coffee", "black", certain=False))
+    assert found == FactFinding(Way.CONTRADICT, "coffee", "black", certain=False)
 
 
 def test_two_values_of_one_slot_stand_beside_each_other() -> None:
@@ -38,8 +44,9 @@ def test_the_same_value_twice_is_no_contradiction() -> None:
 
 def test_only_what_is_known_can_be_taken_back() -> None:
     taken_back = claim("Where I  live", "", retracts=True)
-    assert findings(taken_back, slots=("where i live",)) == (FactFinding(Way.RETRACT, "Where I  live", ""),)
-    assert findings(taken_back, slots=("coffee",)) == ()
+    home = known("where i live", "Rome")
+    assert findings(taken_back, known=(home,)) == (FactFinding(Way.RETRACT, "where i live", "Rome"),)
+    assert findings(taken_back, known=(known("coffee", "black"),)) == ()
 
 
 def test_what_is_refused_is_told_without_its_value() -> None:

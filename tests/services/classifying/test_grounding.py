@@ -6,8 +6,13 @@ import pytest
 
 from local.services.classifying.grounding import is_named, refusal
 from local.services.classifying.prompt import Claim
+from local.services.engrams.engram import StatedFact
 
 SAID = "Hello! I take my coffee black. What is the weather in Oslo? My sister lives in Lisbon"
+
+
+def known(slot: str, value: str = "white") -> StatedFact:
+    return StatedFact(1, "ann", "e", slot, value, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +27,7 @@ SAID = "Hello! I take my coffee black. What is the weather in Oslo? My sister li
     ],
 )
 def test_a_slot_is_called_by_the_users_words_or_plain_ones(slot: str, said: str) -> None:
-    assert refusal(Claim(slot=slot, value="black"), said, ["zeppelin hangar"]) is None
+    assert refusal(Claim(slot=slot, value="black"), said, [known("zeppelin hangar")]) is None
 
 
 @pytest.mark.parametrize(
@@ -41,7 +46,7 @@ def test_nothing_is_smuggled_in_by_a_slot(slot: str) -> None:
 
 
 def refused(slot: str, value: str, said: str = SAID, *, retracts: bool = False) -> str | None:
-    return refusal(Claim(slot=slot, value=value, retracts=retracts), said)
+    return refusal(Claim(slot=slot, value=value, retracts=retracts), said, [known("how I take my coffee")])
 
 
 @pytest.mark.parametrize(
@@ -49,9 +54,8 @@ def refused(slot: str, value: str, said: str = SAID, *, retracts: bool = False) 
     [
         ("black", SAID),
         ("Black.", SAID),
-        ("Lisbon", SAID),
         ("oat milk", "i take my coffee with oat milk now"),
-        ("vegan", "Please remember that Anna is vegan"),
+        ("Rome", "Please remember that the office is in Rome"),
         ("vegan", "Can you remember that I'm vegan?"),
         ("Oslo", "Ich wohne in Oslo"),
         ("grün", "Meine Lieblingsfarbe ist grün"),
@@ -73,6 +77,8 @@ def test_what_the_user_has_said_is_believed(value: str, said: str) -> None:
         ("black with sugar", SAID, "did not say so in these words"),
         ("coffee in Lisbon", SAID, "did not say so in these words"),  # the words of two sentences
         ("Oslo", SAID, "of themselves"),
+        ("Lisbon", SAID, "of themselves"),  # it is the sister's
+        ("vegan", "Please remember that Anna is vegan", "of themselves"),  # the slot does not say whose way
         ("Oslo", "Should I move to Oslo?", "of themselves"),
         ("Oslo", "The capital of Norway is Oslo", "of themselves"),
         ("Washington", "The US capital is Washington", "of themselves"),

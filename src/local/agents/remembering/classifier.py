@@ -20,9 +20,8 @@ from local.protocol.envelope import Trace
 from local.protocol.memory_messages import MemoryClassified
 from local.runtime.machine import Machine, Table, TransitionLog
 from local.services.classifying import prompt
-from local.services.classifying.grounding import decide
-from local.services.classifying.prompt import UnreadableReply, read
-from local.services.engrams.engram import Engram
+from local.services.classifying.prompt import ClassifierReply, UnreadableReply, read
+from local.services.engrams.engram import Engram, StatedFact
 from local.services.engrams.facts import Classified
 from local.services.engrams.service import EngramService
 from local.services.engrams.words import own_words
@@ -209,13 +208,14 @@ class Classifier:
         work.machine.advance(ClassificationAction.DECIDE)
 
     async def _ask_until_readable(self, work: _Classification, own: str) -> None:
-        slots = list(dict.fromkeys(fact.slot for fact in await self._engrams.facts(work.engram.user_id)))
+        known = await self._engrams.facts(work.engram.user_id)
+        slots = list(dict.fromkeys(fact.slot for fact in known))
         unread: list[tuple[str, str]] = []
         while len(unread) < CALLS:
             asked = partial(self._ask, prompt.messages(own, slots, unread))
             reply = await self._leases.in_background(self._model_name, "classifier", asked)
             try:
-                work.classified, work.refused = decide(read(reply), own, slots)
+                work.classified, work.refused = await asyncio.to_thread(_decide, read(reply), own, known)
                 return
             except UnreadableReply as error:
                 unread.append((reply, str(error)))
@@ -229,3 +229,9 @@ class Classifier:
                 if isinstance(delta, ContentDelta):
                     said.append(delta.text)
         return "".join(said)
+
+
+def _decide(reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]) -> tuple[Classified, tuple[str, ...]]:
+    from local.services.classifying.grounding import decide  # its tables take a third of a second and a megabyte
+
+    return decide(reply, own_words, known)

@@ -1,86 +1,31 @@
-"""Whether a model may say of a user what it says: only what the user has said, in these words, in the first person.
+"""Whether a model may say of a user what it says: only what the user has said, in these words, of themselves.
 
 A model can be wrong, and it can be talked into anything by what it reads. So nothing here trusts it: each claim has to
-stand in one of the user's own sentences, whatever the model was shown.
+stand in one of the user's own sentences, and that has to be a statement of the user's own life. It is none if it is a
+question, quoted, told as fiction, about somebody else, conditional, denied, over, or only wanted.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from local.services.classifying import moods
+from local.services.classifying.grammar import ANIMALS, PEOPLE
+from local.services.classifying.lexicon import STEM, holds_several, is_plain, matters, places
 from local.services.classifying.prompt import MAX_ENTITIES, Claim, ClassifierReply
-from local.services.engrams.engram import slot_key
+from local.services.classifying.sentence import Sentence, Speaker
+from local.services.classifying.splitting import sentences
+from local.services.engrams.engram import StatedFact, slot_key
 from local.services.engrams.facts import Classified, FactFinding, Way
 from local.services.engrams.masking import masked
 from local.services.engrams.words import all_words, content_words
 
-MAX_WORDS = 10
-_STEM = 4  # letters that a word has in common with another form of it
-_PLAIN = re.compile(r"[\w '’/&(),-]+")
-_COMMON = content_words("""
-name nickname age birthday birth date place home town city country address street house flat residence hometown
-location live living job work occupation profession employer company workplace boss colleague school university study
-studies degree language languages speak nationality religion family partner wife husband spouse girlfriend boyfriend
-son daughter child children kid kids mother father parents brother sister sibling siblings friend friends neighbour
-grandmother grandfather aunt uncle cousin pet pets dog cat animal phone email number contact favourite favorite
-preferred preference preferences like likes liked dislike dislikes disliked hate love interest interests hobby hobbies
-sport sports music band song film movie book books author game games colour color season food foods drink drinks dish
-meal meals breakfast lunch dinner cuisine diet dietary coffee tea take taken milk sugar allergy allergies allergic
-intolerance health condition medication doctor blood type height weight size shoe clothing car vehicle bike bicycle
-computer laptop operating system editor tool tools device travel trip holiday vacation destination plan plans
-appointment meeting event anniversary schedule time zone timezone goal goals project projects task habit habits
-routine budget currency unit units style tone way kind status marital relationship year month day week weekday morning
-evening
-""")
-
-
-def is_plain(slot: str, own_words: str, slots: Collection[str]) -> bool:
-    """Whether each word of a slot is a form of one that the user has written, stands in a slot that there is already,
-    or is a common one for such a thing."""
-    if not _PLAIN.fullmatch(slot) or len(slot.split()) > MAX_WORDS:
-        return False
-    known = content_words(" ".join([own_words, *slots]))
-    return all(word in _COMMON or word in known or _is_form(word, known) for word in content_words(slot))
-
-
-def _is_form(word: str, known: Iterable[str]) -> bool:
-    return len(word) >= _STEM and any(other[:_STEM] == word[:_STEM] for other in known)
-
-
 MAX_SLOT = 80
 MAX_VALUE = 300
-_SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s*|\n+")
-_QUESTION = re.compile(r"[?？]\W*$")
-_FIRST_PERSON = re.compile(
-    r"\b(?:i|me|my|mine|myself|we|(?-i:us)|our|ours"
-    r"|ich|mir|mich|mein\w{0,2}|wir|uns|unser\w{0,2}"
-    r"|je|j|moi|mon|nous|notre|nos"
-    r"|yo|mi|mis|me|nosotros|nuestr[ao]s?|soy|tengo|vivo|trabajo|prefiero"
-    r"|io|mio|mia|miei|mie|noi|nostr[oaie]|sono|abito|preferisco"
-    r"|eu|meu|minha|meus|minhas|nós|nosso|nossa|moro|trabalho|prefiro"
-    r"|ik|mij|mijn|wij|ons|onze|jag|mig|mitt|mina|jeg|meg"
-    r"|mnie|mój|moja|moje|mam|jestem|mieszkam|я|мне|меня|мой|моя|моё|мое|мои|мы|наш\w?)\b"
-    r"|我|私|僕|俺|わたし|ぼく|나는|내|저는|제가",
-    re.IGNORECASE,
-)
-_REMEMBER = re.compile(
-    r"\b(?:remember|(?:please|take) note|note that|keep in mind|don['’]?t forget|do not forget|for the record"
-    r"|merke? dir|denk daran|vergiss nicht|notiere?|retiens|souviens-toi|n['’]oublie pas"
-    r"|recuerda|no olvides|anota|ricorda|ricordati|non dimenticare|lembra|onthoud)\b|记住|覚えて|기억",
-    re.IGNORECASE,
-)
-_FORGET = re.compile(
-    r"\b(?:forget|vergiss|oublie|olvida|dimentica|esquece|vergeet)\b|忘れて|忘记",
-    re.IGNORECASE,
-)
-_NO_LONGER = re.compile(
-    r"n['’]t\b.{0,60}\bany ?more\b|\b(?:no longer|(?:not|never)\b.{0,60}\bany ?more|stopped|quit|gave up|used to"
-    r"|nicht mehr|kein\w*\b.{0,60}\bmehr|aufgehört|ne\b.{0,60}\bplus|ya no|non\b.{0,60}\bpiù|já não|niet meer)\b",
-    re.IGNORECASE | re.DOTALL,
-)
 _MARKUP = re.compile(
-    r"^\s*#|[<>{}\[\]`|\\\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-\u2069]|https?://|www\."
+    r"^\s*#|[<>{}\[\]`|\\\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-\u2069]|https?://"
     r"|\b(?:system|user|human)\s*:",
     re.IGNORECASE,
 )
@@ -100,9 +45,47 @@ _SECRET = re.compile(
 )
 
 
-def refusal(claim: Claim, own_words: str, slots: Collection[str] = ()) -> str | None:
-    """Why a claim is not believed; None if it is. `own_words` are what the user typed, without what was quoted; `slots`
-    those of the user's facts so far."""
+def decide(reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]) -> tuple[Classified, tuple[str, ...]]:
+    """What is to be noted, and a sentence for each claim that is not. `own_words` are what the user typed, without what
+    was pasted; `known` are the user's current facts."""
+    grounds = [_ground(claim, own_words, known) for claim in reply.facts]
+    believed = [ground for ground in grounds if isinstance(ground, _Ground)]
+    refused = [
+        f"{_shown(claim.slot)}: {ground}"
+        for claim, ground in zip(reply.facts, grounds, strict=True)
+        if isinstance(ground, str)
+    ]
+    entities = [name for entity in reply.entities if is_named(name := entity.strip(), own_words)]
+    findings = [finding for number in range(len(believed)) for finding in _findings(believed, number)]
+    return Classified(True, reply.intent, tuple(dict.fromkeys(entities))[:MAX_ENTITIES], tuple(findings)), tuple(
+        refused
+    )
+
+
+def refusal(claim: Claim, own_words: str, known: Sequence[StatedFact] = ()) -> str | None:
+    """Why a claim is not believed; None if it is."""
+    ground = _ground(claim, own_words, known)
+    return ground if isinstance(ground, str) else None
+
+
+def is_named(entity: str, own_words: str) -> bool:
+    """Whether the user has written this name, all of it."""
+    words = all_words(entity)
+    return bool(words) and len(entity) <= MAX_SLOT and not _MARKUP.search(entity) and words <= all_words(own_words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """A claim that is believed, and the sentence that says so. `taken_back` are the facts that hold no more."""
+
+    claim: Claim
+    sentence: Sentence
+    certain: bool = True
+    taken_back: tuple[StatedFact, ...] = ()
+
+
+def _ground(claim: Claim, own_words: str, known: Sequence[StatedFact]) -> _Ground | str:
+    """What a claim rests on, or why it is not believed."""
     slot, value = claim.slot.strip(), claim.value.strip()
     both = f"{slot} {value}"
     if not slot or len(slot) > MAX_SLOT or len(value) > MAX_VALUE:
@@ -113,77 +96,193 @@ def refusal(claim: Claim, own_words: str, slots: Collection[str] = ()) -> str | 
         return "there is markup or an address in it"
     if _ORDER.search(both):
         return "it is an instruction, not a fact"
-    if not is_plain(slot, own_words, slots):
+    if not is_plain(slot, own_words, [fact.slot for fact in known]):
         return "the user did not speak of that"
-    return _not_taken_back(both, own_words) if claim.retracts else _unfounded(value, own_words)
+    if claim.retracts:
+        return _taken_back(claim, own_words, known)
+    stated = _stated(claim, slot, value, own_words)
+    if stated in (_DENIED, _OVER) or (isinstance(stated, _Ground) and moods.PARTED.search(stated.sentence.plain)):
+        same = [fact for fact in known if slot_key(fact.slot) == slot_key(slot) and _is_like(fact.value, value)]
+        taken_back = _taken_back(claim, own_words, same) if same else stated
+        return stated if isinstance(taken_back, str) else taken_back
+    return stated
 
 
-def is_named(entity: str, own_words: str) -> bool:
-    """Whether the user has written this name, all of it."""
-    words = all_words(entity)
-    return bool(words) and len(entity) <= MAX_SLOT and not _MARKUP.search(entity) and words <= all_words(own_words)
+_OF_OTHERS = "the user did not say so of themselves"
+_DENIED, _OVER = "the user says that it is not so", "the user says that it was so once"
 
 
-def _unfounded(value: str, own_words: str) -> str | None:
-    words = content_words(value)
-    if not words:
+def _stated(claim: Claim, slot: str, value: str, own_words: str) -> _Ground | str:
+    if not content_words(value) and not _is_written_large(value, own_words):
         return "it has no value"
-    said = [sentence for sentence in _sentences(own_words) if words <= all_words(sentence)]
-    if not said:
-        return "the user did not say so in these words"
-    return None if any(map(_is_statement, said)) else "the user did not say so of themselves"
+    reason = "the user did not say so in these words"
+    for sentence in sentences(own_words, value):
+        for at in sentence.places(value):
+            against = _against(sentence, at, slot, value)
+            if against is None:
+                return _Ground(claim, sentence, claim.certain and not sentence.is_doubtful(at))
+            reason = against
+    return reason
 
 
-def _not_taken_back(matter: str, own_words: str) -> str | None:
-    about = content_words(matter)
-    said = any(about & content_words(sentence) and _takes_back(sentence) for sentence in _sentences(own_words))
-    return None if said else "the user did not take it back"
+def _is_written_large(value: str, own_words: str) -> bool:
+    """Whether a value of small words alone is a name, such as IT or May."""
+    return value not in ("I", "Me", "My") and value[:1].isupper() and value in own_words
 
 
-def _takes_back(sentence: str) -> bool:
-    if _FORGET.search(sentence):
-        return True
-    return _NO_LONGER.search(sentence) is not None and _is_statement(sentence)
+def _against(sentence: Sentence, at: int, slot: str, value: str) -> str | None:
+    """Why a sentence that says a value states nothing of the user's life."""
+    if sentence.is_fiction:
+        return "the user tells or asks for a story"
+    if not sentence.is_request_to_remember:
+        if sentence.is_question:
+            return f"{_OF_OTHERS}: it is a question"
+        if sentence.is_conditional(at):
+            return "the user only supposes it"
+    if not _is_of_the_user(sentence, at, slot, value):
+        return _OF_OTHERS
+    says_not = moods.NOT.search(value) or moods.NOT_SLOT.search(slot) or _is_averse(slot, sentence.clause(at))
+    if sentence.is_denied(at) and not says_not:
+        return _DENIED
+    if sentence.is_over(at) and not says_not and not moods.ENDED_SLOT.search(slot):
+        return _OVER
+    if sentence.is_wish(at) and not moods.WISHED_SLOT.search(slot):
+        return "the user only wants it so"
+    return None
 
 
-def _is_statement(sentence: str) -> bool:
-    if _REMEMBER.search(sentence):
-        return True
-    return _FIRST_PERSON.search(sentence) is not None and not _QUESTION.search(sentence)
+def _is_averse(slot: str, clause: str) -> bool:
+    """Whether a slot is for what the user keeps away from, and a clause with a "not" says that the user does."""
+    return moods.AVERSE.search(slot) is not None and moods.AVERSE.search(clause) is None
 
 
-def _sentences(text: str) -> list[str]:
-    return [sentence for sentence in _SENTENCE_END.split(text) if sentence and not sentence.isspace()]
+def _is_of_the_user(sentence: Sentence, at: int, slot: str, value: str) -> bool:
+    """Whether a sentence says a value of the user, or of somebody whom the slot names as the user's."""
+    speaker, subject = sentence.speaker(at, len(value)), sentence.subject(at)
+    if speaker is not Speaker.OTHER:
+        return speaker is Speaker.USER or sentence.is_request_to_remember
+    if _is_a_pet(subject):
+        return ANIMALS.search(slot) is not None or "pet" in matters(slot)
+    names_them = PEOPLE.search(slot) is not None or bool(content_words(subject) & content_words(slot))
+    if sentence.is_request_to_remember:
+        return names_them
+    return names_them and PEOPLE.search(subject) is not None and _names(slot, value)
+
+
+def _is_a_pet(subject: str) -> bool:
+    return ANIMALS.search(subject) is not None and not PEOPLE.search(subject)
+
+
+_ABOUT_A_NAME = re.compile(
+    r"[\s'’]|names?|nickname|called|birth\w*|born|s|of|my|the|who|is|name|nom|nombre|nome|名字|生日|名前|の|的"
+)
+
+
+def _names(slot: str, value: str) -> bool:
+    """Whether a slot of somebody else asks for no more than who they are, and the value is a name or a day."""
+    rest = _ABOUT_A_NAME.sub("", PEOPLE.sub("", slot.casefold()))
+    return not rest and (value[:1].isupper() or value[:1].isdigit() or not value[:1].isascii())
+
+
+def _taken_back(claim: Claim, own_words: str, known: Sequence[StatedFact]) -> _Ground | str:
+    meant = _meant(claim, own_words, known)
+    if not meant:
+        return "nothing is known of it that could be taken back"
+    for sentence in sentences(own_words, claim.value):
+        taken = tuple(fact for fact in meant if _takes_back(sentence, fact, claim))
+        if taken:
+            return _Ground(claim, sentence, taken_back=taken)
+    return "the user did not take it back"
+
+
+def _meant(claim: Claim, own_words: str, known: Sequence[StatedFact]) -> list[StatedFact]:
+    """The facts that a claim takes back: those with its value, in its slot if there are any; where it has none that the
+    user has written, those of its slot, or of what that is about."""
+    same = [fact for fact in known if slot_key(fact.slot) == slot_key(claim.slot)]
+    like = [fact for fact in known if _is_like(fact.value, claim.value)]
+    if like:
+        return [fact for fact in like if fact in same] or like
+    if content_words(claim.value) and content_words(claim.value) <= all_words(own_words):
+        return []
+    return same or [fact for fact in known if matters(fact.slot) & matters(claim.slot)]
+
+
+def _is_like(value: str, other: str) -> bool:
+    """Whether two values say the same, perhaps one of them more of it or in another form."""
+    short, long = sorted((content_words(value), content_words(other)), key=len)
+    return bool(short) and all(any(a.startswith(b) or b.startswith(a) for b in long) for a in short)
+
+
+def _takes_back(sentence: Sentence, fact: StatedFact, claim: Claim) -> bool:
+    """Whether a sentence of the user's names a fact's value or its slot as something that is over."""
+    named = _places_of(sentence, fact, claim)
+    if sentence.is_request_to_forget:
+        return bool(named)
+    if sentence.is_fiction or sentence.is_question:
+        return False
+    return any(
+        _concerns_the_user(sentence, at, length)
+        and sentence.is_given_up(at)
+        and not sentence.is_conditional(at)
+        and not sentence.is_wish(at)
+        for at, length in named
+    )
+
+
+def _concerns_the_user(sentence: Sentence, at: int, length: int) -> bool:
+    """Whether the user is in what is said there, not only as its subject: "they fired me"."""
+    match sentence.speaker(at, length):
+        case Speaker.USER:
+            return True
+        case Speaker.OTHER:
+            return _is_a_pet(sentence.subject(at)) or sentence.is_first_person(at)
+    return sentence.speaks_of_the_user
+
+
+def _places_of(sentence: Sentence, fact: StatedFact, claim: Claim) -> list[tuple[int, int]]:
+    """Where a sentence names a fact, and how long that is: its value, a word of its slot, or what it is about."""
+    values = [(at, len(value)) for value in {fact.value, claim.value.strip()} - {""} for at in sentence.places(value)]
+    stems = [word[:STEM] for word in content_words(fact.slot) if len(word) >= STEM - 1]
+    words = [
+        (found.start(), 1)
+        for stem in stems
+        for found in re.finditer(rf"(?<!\w){re.escape(stem)}", sentence.plain, re.I)
+    ]
+    about = [(at, 0) for matter in matters(fact.slot) for at in places(matter, sentence.plain)]
+    return [*values, *words, *about]
+
+
+def _findings(believed: Sequence[_Ground], number: int) -> list[FactFinding]:
+    ground = believed[number]
+    if ground.taken_back:
+        return [FactFinding(Way.RETRACT, fact.slot, fact.value) for fact in ground.taken_back]
+    claim = ground.claim
+    found = FactFinding(_way(believed, number), claim.slot.strip(), claim.value.strip(), ground.certain)
+    return [found]
+
+
+def _way(believed: Sequence[_Ground], number: int) -> Way:
+    """What a fact does to the others of its slot: by the words of the sentence that states it, and by what it is."""
+    ground = believed[number]
+    others = [each for each in believed if _is_another(each, ground)]
+    if not ground.certain or (others and moods.OR.search(ground.sentence.plain)):
+        return Way.CONTRADICT
+    if any(each is other for each in others for other in believed[:number]):
+        return Way.ADD  # the second of a list
+    if ground.sentence.replaces:
+        return Way.SUPERSEDE
+    return Way.ADD if ground.sentence.adds or holds_several(ground.claim.slot) else Way.SUPERSEDE
+
+
+def _is_another(one: _Ground, other: _Ground) -> bool:
+    return (
+        not one.taken_back
+        and slot_key(one.claim.slot) == slot_key(other.claim.slot)
+        and one.claim.value.strip().casefold() != other.claim.value.strip().casefold()
+    )
 
 
 _SHOWN = 80
-
-
-def decide(reply: ClassifierReply, own_words: str, slots: Collection[str]) -> tuple[Classified, tuple[str, ...]]:
-    """What is to be noted, and a sentence for each claim that is not. `slots` are those of the user's current facts."""
-    believed, refused = list[Claim](), list[str]()
-    for claim in reply.facts:
-        reason = refusal(claim, own_words, slots)
-        if reason is None and claim.retracts and slot_key(claim.slot) not in map(slot_key, slots):
-            reason = "nothing is known of it that could be taken back"
-        if reason is None:
-            believed.append(claim)
-        else:
-            refused.append(f"{_shown(claim.slot)}: {reason}")
-    entities = [name for entity in reply.entities if is_named(name := entity.strip(), own_words)]
-    findings = tuple(FactFinding(_way(claim, believed), claim.slot.strip(), claim.value.strip()) for claim in believed)
-    return Classified(True, reply.intent, tuple(dict.fromkeys(entities))[:MAX_ENTITIES], findings), tuple(refused)
-
-
-def _way(claim: Claim, believed: Collection[Claim]) -> Way:
-    if claim.retracts:
-        return Way.RETRACT
-    values = {
-        other.value.strip().casefold()
-        for other in believed
-        if slot_key(other.slot) == slot_key(claim.slot) and not other.retracts
-    }
-    return Way.SUPERSEDE if claim.certain and len(values) == 1 else Way.CONTRADICT
 
 
 def _shown(slot: str) -> str:

@@ -93,6 +93,7 @@ def _pieces(run: str) -> list[str]:
 _LONG_QUOTATION = 60  # characters; less is a name or a phrase that the user uses
 _FENCE = re.compile(r"(`{3,}|~{3,}).*?(?:\1|\Z)", re.DOTALL)
 _ADDRESS = re.compile(r"\b(?:https?://|www\.)\S+", re.IGNORECASE)
+_SITE = re.compile(r"(?:https?://)?((?:[\w-]+\.)+[^\W\d]{2,})/?([.,;:!?)]*)", re.IGNORECASE)  # its name alone
 _QUOTED_LINE = re.compile(r"^\s*[>|].*$", re.MULTILINE)
 _TAGGED = re.compile(r"<([a-zA-Z][\w-]*)(?=[\s/>])[^>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL)
 _QUOTATIONS = tuple(
@@ -105,17 +106,36 @@ _MATERIAL = re.compile(
     r"|explain|classify|reply to|respond to|answer this|(?:this|the following) (?:text|mail|e-?mail|message|letter|page"
     r"|article|post|document|code|log|list|conversation|story|poem)"
     r"|fasse?|übersetze?|korrigiere?|verbessere?|résume|traduis|corrige|resume|traduce|riassumi|traduci)\b"
-    r"[^\n:]{0,80}:\s.*",
-    re.DOTALL | re.IGNORECASE,
+    r"[^\n:]{0,80}:\s",
+    re.IGNORECASE,
+)
+# "Let me explain:" – that is.
+_OWN_ORDER = re.compile(
+    r"(?:\b(?:let (?:me|us)|i|i['’]ll|(?:i|i['’]d) (?:should|must|can|will|want to|need to|have to|like to)"
+    r"|lass(?:en sie)? mich|ich|laisse[rz]?[- ]moi|je|déjame|déjeme|lasciami|mi|deixa-me|deixe-me)(?: \w+)?\s+|^to )$",
+    re.IGNORECASE,
 )
 
 
 def own_words(text: str) -> str:
-    """The text without fences, quoted lines, tagged spans, web addresses, long quotations, and what follows an order to
-    work on it."""
-    for pattern in (_FENCE, _TAGGED, _QUOTED_LINE, _MATERIAL):
+    """The text without fences, quoted lines, tagged spans, addresses of web pages, long quotations, and what follows an
+    order to work on it."""
+    for pattern in (_FENCE, _TAGGED, _QUOTED_LINE):
         text = pattern.sub("\n", text)
-    text = _ADDRESS.sub("", text)
+    text = _ADDRESS.sub(_site, _without_material(text))
     for pattern in _QUOTATIONS:
         text = pattern.sub(lambda found: found[0] if len(found[0]) < _LONG_QUOTATION else "\n", text)
     return text.strip()
+
+
+def _without_material(text: str) -> str:
+    for order in _MATERIAL.finditer(text):
+        if not _OWN_ORDER.search(text[: order.start()]):
+            return text[: order.start()] + "\n"
+    return text
+
+
+def _site(address: re.Match[str]) -> str:
+    """A web site's name without what makes it an address; nothing of an address of more than that."""
+    site = _SITE.fullmatch(address[0])
+    return site[1] + site[2] if site else ""

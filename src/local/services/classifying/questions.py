@@ -1,0 +1,57 @@
+"""How questions begin and end, with or without a question mark, in the languages that we look at: one table."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_FILLER = (
+    r"(?:(?:hey|hi|hello|ok(?:ay)?|so|and|but|well|also|then|please|und|aber|also|hallo|bitte|et|mais|alors|bonjour|y|pero"
+    r"|hola|e|ma|ciao|mas|oi|olá|en|maar|а|и|но"
+    r"|(?:please )?(?:remind|tell) me|sag mal|dis-moi|dime|dimmi|me diga|(?:quick )?question)\b[,:!.]?\s+)*"
+)
+_BEGINNINGS = (
+    # English: a question word that no subject follows, or a verb before its subject
+    r"(?:what|who|whom|whose|which|why|where)(?:['’]s)?\b(?!\s+(?:i|we|my|our|a)\b)",
+    r"how\s+(?:do|does|did|is|are|am|was|were|can|could|should|will|would|have|has|many|much|old|far|long|often"
+    r"|about"
+    r"|come|tall|big|heavy)\b",
+    r"when\s+(?:do|does|did|is|are|am|was|were|can|could|should|will|would|have|has)\b",
+    r"(?:am|is|are|was|were|do|does|did|can|could|will|would|should|shall|may|might|must|(?:is|are|was|were|do|does"
+    r"|did|ca|could|wo|would|should|have|has)n['’]t)\s+(?:i|my|we|our|you|your|he|she|they|it|there|this|that|these|those|the|a"
+    r"|an|any(?:one|body)?|some(?:one|body)?)\b",
+    r"(?:have|has|had)\s+(?:i|we|you|he|she|they|it|my|our)\b",
+    # German
+    r"(?:wo|was|wer|wie|wann|warum|wieso|weshalb|welche[rsnm]?|woher|wohin|wessen|wem|wen|womit|worauf|wozu)\b"
+    r"(?!\s+(?:ich|wir|mein\w*|unser\w*|gesagt|erwähnt|immer|du (?:weißt|siehst))\b)",
+    r"(?:bin|ist|sind|war|habe?|hat|hast|kann|kannst|können|soll|sollte|sollen|muss|darf|mag|magst|will|werde|wird|weißt"
+    r"|kennst|bist|wohne|lebe|heiße|trinke|esse|arbeite|spreche|nehme|brauche|mache|fahre|spiele|lerne|studiere|stimmt"
+    r"|gibt)\s+(?:ich|mein\w*|wir|unser\w*|du|er|sie|es|das|der|die|man|ihr)\b",
+    # French
+    r"est-ce\b|qu['’]|(?:où|quand|comment|combien|pourquoi|quel(?:le)?s?|qui|que|quoi)\b(?! j['’]étais)",
+    r"(?!rendez)[\w’']+-(?:t-)?(?:je|tu|il|elle|on|nous|vous|ils|elles|ce)\b",
+    # Spanish
+    r"¿|(?:dónde|adónde|qué|quién(?:es)?|cuál(?:es)?|cuándo|cómo|cuánt[oa]s?|por qué|donde (?:vivo|trabajo|está|nací)"
+    r"|cual(?:es)? (?:es|son)|quien(?:es)? (?:es|soy)|cuant[oa]s?|como (?:me|se|te|es|está)|que (?:edad"
+    r"|\w+ (?:tengo|soy|hablo|me)))\b",
+    # Italian
+    r"(?:dove|cosa|che cosa|chi|quale?|quali|quanto|quant[aie]|perché|come (?:mi|si|ti|è|sta|faccio)|quando (?:è|sono"
+    r"|ho|devo|posso)|che (?:lingu\w+|lavoro|età|macchina|tipo))\b",
+    # Portuguese
+    r"(?:onde|qual|quais|quem|quant[oa]s?|por que|o que|como (?:é|eu|me|se|está|posso)|quando (?:é|eu|vou|posso)|que"
+    r" (?:língu\w+|carro|idade))\b",
+    # Dutch, Scandinavian, Russian, Polish
+    r"(?:waar|wat|hoe|wanneer|waarom|welke?)\b(?!\s+ik\b)|(?:ben|heb|heeft|kan|kun|mag|moet|woon|weet)\s+(?:ik|mijn|je|jij"
+    r"|u|hij|zij|we|het)\b",
+    r"(?:var|vad|vem|hur|när|varför|vilken|hva|hvor|hvem|är (?:jag|min|mitt)|er (?:jeg|min|mitt))\b",
+    r"(?:где|что|кто|как|когда|почему|как(?:ой|ая|ие)|сколько|куда|откуда|зачем|разве|неужели|gdzie|kto|jak|kiedy|dlaczego"
+    r"|jak(?:i|a|ie)|ile|czy)\b",
+)
+_ANYWHERE = (
+    r"[?？]\W*$",
+    r"吗\W*$|呢\W*$|哪[里儿个些]|(?<!没)什么(?!都)|谁|几[个点岁]|多少|怎么|为什么|是不是|有没有|能不能|会不会|(?P<a>\w)不(?P=a)",
+    r"[すたるいだん]か\W*$|か[なしら]+\W*$|どこ(?!も)|何(?![かも])|誰(?![かも])|いつ(?![かも])|なぜ|どうやって",
+    r"\boù\b(?!\s+(?:je|j['’]|il|elle|on|nous|vous|ils|mes?|ma|mon|la|le|les|que)\b)",
+    r"까\W*$|나요\W*$|어디|무엇|누구|언제",
+)
+ASKS: Final = re.compile(rf"^{_FILLER}(?:{'|'.join(_BEGINNINGS)})|{'|'.join(_ANYWHERE)}", re.IGNORECASE)

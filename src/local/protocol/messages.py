@@ -218,7 +218,7 @@ class ConversationRequest(Message):
     family_key = "verb"
     is_request = True
     verb: Literal["sessions", "session", "delete", "query"]
-    key: str = ""  # the session's or the query's id
+    key: str = ""  # the session's or the query's id; of sessions the user's whose they are, none is everybody's
 
 
 class ConversationResult(Message):

@@ -42,8 +42,8 @@ class QueryView:
     """One query and what one respondent makes of it. Each attempt is a fence: what an earlier attempt says after a
     later one has begun is ignored, and so is all but judgements after the end.
 
-    With `query` the text is known, and what belongs to another text under the same id is a failure (`QueryIdTaken`);
-    without, it is the text that the envelopes tell.
+    With `query` text and user are known, and what belongs to others under the same id is a failure (`QueryIdTaken`);
+    without, they are what the envelopes tell.
     """
 
     def __init__(
@@ -52,10 +52,11 @@ class QueryView:
         query: str | None = None,
         session_id: str | None = None,
         *,
+        user_id: str | None = None,
         respondent_id: str = MAIN_RESPONDENT,
     ) -> None:
         self.query_id, self.session_id, self.respondent_id = query_id, session_id or query_id, respondent_id
-        self.query, self._expected = query, query
+        self.query, self._expected, self.user_id = query, query, user_id
         self.response: ResponseGeneration | None = None
         self.failure: LocalError | None = None  # why there is no response
         self.is_outcome_removed = False
@@ -112,9 +113,9 @@ class QueryView:
         recorded = () if self.response is None else self.response.tool_calls
         return list(dict.fromkeys((*self.calls.sources, *(source for call in recorded for source in call.sources))))
 
-    def require_text(self, query: str) -> None:
-        """Raises `QueryIdTaken` if this view is of another text."""
-        if self._expected is not None and query != self._expected:
+    def require(self, query: str, user_id: str | None) -> None:
+        """Raises `QueryIdTaken` if this view is of another text, or another user's."""
+        if self._expected is not None and (query, user_id) != (self._expected, self.user_id):
             raise QueryIdTaken(self.query_id)
 
     def has_recalled(self, engram_id: str) -> bool:
@@ -207,7 +208,7 @@ class QueryView:
 
     def _end(self, response: ResponseGeneration, envelope: Envelope) -> Iterable[News]:
         try:
-            self.require_text(response.query)
+            self.require(response.query, envelope.user_id)
         except QueryIdTaken as error:
             return self.fail(error) or ()
         self.response, self.answered_at = response, envelope.sent_at
@@ -223,10 +224,11 @@ class QueryView:
 
     def _receive_query(self, message: QueryReceived, envelope: Envelope) -> list[News] | None:
         try:
-            self.require_text(message.query)
+            self.require(message.query, envelope.user_id)
         except QueryIdTaken as error:
             return self.fail(error)
         self.query, self.session_id = message.query, session_of(envelope, message.query_id)
+        self.user_id = envelope.user_id
         return None
 
     def _receive_of_another(self, message: Message, envelope: Envelope) -> list[News] | None:

@@ -78,12 +78,14 @@ class GenerationToken(GenerationThinking):
 
 
 class GenerationWaiting(Message):
-    """The generator, when no model server answers for now: it waits until one does; `reason` is a sentence."""
+    """The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. What was
+    said in an earlier attempt does not count any more."""
 
     subject = "generation.waiting"
     delivery = Delivery.EPHEMERAL
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
+    attempt: int = 1
     reason: str
 
 

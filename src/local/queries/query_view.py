@@ -20,6 +20,7 @@ from local.protocol.messages import (
     ErrorInfo,
     GenerationThinking,
     GenerationToken,
+    GenerationWaiting,
     Message,
     QueryAccepted,
     QueryFailed,
@@ -36,6 +37,7 @@ from local.runtime.machine import changes
 Json = dict[str, Any]
 
 KEPT_LOG_LINES = 5_000
+Attempted = GenerationThinking | GenerationWaiting
 
 
 class QueryView:
@@ -166,11 +168,11 @@ class QueryView:
             return False
         if isinstance(message, QueryAccepted):
             return message.attempt > self._attempt
-        return not isinstance(message, GenerationThinking) or message.attempt >= self._attempt
+        return not isinstance(message, Attempted) or message.attempt >= self._attempt
 
     def _begin_attempt(self, message: Message) -> Iterator[News]:
-        """A restarted generator says what it was saying again, from the last step it had stored."""
-        if not isinstance(message, QueryAccepted | GenerationThinking) or message.attempt <= self._attempt:
+        """A restarted generator or model says what it was saying again, from the last step that was stored."""
+        if not isinstance(message, QueryAccepted | Attempted) or message.attempt <= self._attempt:
             return
         said = self._thinking or self._answer
         self._attempt, self._next_index, self._is_complete = message.attempt, 0, False

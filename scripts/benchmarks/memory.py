@@ -1,124 +1,105 @@
 """The memory: how well and how fast it finds what was said, and that what was deleted is gone.
 
-Quality is measured on a generated set with the bundled embedding model; the limits hold for the half of its kinds of
-facts that nothing was tuned on. Dense search alone is the baseline of the hybrid one where it is the better of the two.
+Quality is measured on two generated sets with the bundled embedding model: facts that are asked for in other words, and
+dialogues of two, full of names, that are asked in their words. What is good for one of them alone is good for neither.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import Any
+
+import numpy as np
 
 from benchmarks import memory_scale
+from benchmarks.dialogue_set import generate_dialogues
 from benchmarks.figure import BenchmarkFailed, Figure
 from benchmarks.memory_asked import NEVER_TOLD, PARAPHRASED
+from benchmarks.memory_quality import CUTOFFS, Quality, Wanted
 from benchmarks.memory_set import UNANSWERABLE, USER, MemorySet, Question, generate
 from local.services.embeddings.minilm import MiniLmEmbedder
 from local.services.engrams.engram import EngramDraft
 from local.services.engrams.ranking import EngramHit
 from local.services.engrams.service import EngramService
 
-CUTOFFS = (1, 5, 10)
 MAX_STALE_PERCENT = 2.0
+MAX_SILENCED_PERCENT = 5.0
 DELETED = "Dear diary, the safe of aunt Philomena stands in Timbuktu"
 
-Lists = dict[str, list[list[str]]]
+
+class PatientEmbedder(MiniLmEmbedder):
+    """Embeds each question once, however often it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[str, Any] = {}
+
+    async def embed_queries(self, texts: Sequence[str]) -> Any:
+        for text in texts:
+            if text not in self._known:
+                (self._known[text],) = await super().embed_queries([text])
+        return np.array([self._known[text] for text in texts])
 
 
 async def run() -> list[Figure]:
-    """Quality and deletion on one store, then 100,000 engrams in a process of their own."""
+    """Quality and deletion on one store for each set, then 100,000 engrams in a process of their own."""
+    return [*await _generated(), *await _dialogues(), *await _paraphrased(), *await memory_scale.run()]
+
+
+async def _generated() -> list[Figure]:
     made = generate()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         directory = Path(folder)
         now = made.exchanges[-1].asked_at
-        async with EngramService(directory, MiniLmEmbedder(), clock=lambda: now) as service:
-            await _fill(service, made)
-            figures = await _quality(service, made)
+        async with EngramService(directory, PatientEmbedder(), clock=lambda: now) as service:
+            await _fill(service, made.exchanges)
+            for statement in made.statements:  # as a classifier would that misses nothing
+                await service.supersede(statement)
+            figures = [Figure("memory: exchanges in the generated set", len(made.exchanges), "")]
+            figures += await _seconds(service, made)
+            for half, is_for_tuning in (("tuned on", True), ("held out", False)):
+                asked = [each for each in made.questions if each.is_for_tuning is is_for_tuning]
+                quality = Quality(service, half, [Wanted(USER, each.text, frozenset([each.answer])) for each in asked])
+                figures += await quality.figures()
+            figures += await quality.ablation()
+            stale = await _stale(service, asked)
+            figures.append(Figure("memory: stale value given as current", stale, "%", limit=MAX_STALE_PERCENT))
             figures += await _unanswerable(service)
             figures += await _deletion(service, made, directory)
-    return [*figures, *await _paraphrased(), *await memory_scale.run()]
+    return figures
 
 
-async def _fill(service: EngramService, made: MemorySet) -> None:
-    for start in range(0, len(made.exchanges), 256):
-        await asyncio.gather(*(service.ingest(each) for each in made.exchanges[start : start + 256]))
-    for statement in made.statements:  # as a classifier would that misses nothing
-        await service.supersede(statement)
+async def _dialogues() -> list[Figure]:
+    made = generate_dialogues()
+    now = made.exchanges[-1].asked_at + 86400
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        async with EngramService(Path(folder), PatientEmbedder(), clock=lambda: now) as service:
+            await _fill(service, made.exchanges)
+            figures = [Figure("memory: exchanges in the dialogues", len(made.exchanges), "")]
+            questions = [Wanted(each.user_id, each.text, each.evidence) for each in made.questions]
+            quality = Quality(service, "of dialogue", questions)
+            return [*figures, *await quality.figures(), *await quality.ablation()]
+
+
+async def _fill(service: EngramService, exchanges: Sequence[EngramDraft]) -> None:
+    for start in range(0, len(exchanges), 256):
+        await asyncio.gather(*(service.ingest(each) for each in exchanges[start : start + 256]))
     await service.settled()
 
 
-async def _quality(service: EngramService, made: MemorySet) -> list[Figure]:
-    count = len(made.exchanges)
-    figures = [Figure("memory: exchanges in the generated set", count, "exchanges", limit=2000, at_least=True)]
-    tuning = [question for question in made.questions if question.is_for_tuning]
-    held_out = [question for question in made.questions if not question.is_for_tuning]
-    figures += _recalls("tuned on", tuning, (await _ask(service, tuning))[0])
-    lists, seconds = await _ask(service, held_out)
-    recalls = _recalls("held out", held_out, lists)
-    at_5, at_10 = recalls[-2:]
-    figures += [*recalls[:-2], *(replace(figure, ratio_limit=1.0, at_least=True) for figure in (at_5, at_10))]
-    better = sum(figure.value > (figure.baseline or 0) for figure in (at_5, at_10))
-    figures.append(Figure("memory: of these two, hybrid is really better on", better, "", limit=1, at_least=True))
-    figures += [Figure(f"memory: {name} search, p50", median(times) * 1e3, "ms") for name, times in seconds.items()]
-    stale = await _stale(service, held_out)
-    return [*figures, Figure("memory: stale value given as current, held out", stale, "%", limit=MAX_STALE_PERCENT)]
-
-
-async def _ask(service: EngramService, questions: Sequence[Question]) -> tuple[Lists, Mapping[str, list[float]]]:
-    """Ids of engrams as each way of searching finds them, and the seconds each took.
-
-    The two halves of a search are asked where the service itself asks them: they have no door of their own.
-    """
-    ids, keys = await service._store.read(_names)
-    lists: Lists = {"lexical": [], "dense": [], "hybrid": []}
-    seconds: dict[str, list[float]] = {name: [] for name in lists}
-    for question in questions:
+async def _seconds(service: EngramService, made: MemorySet) -> list[Figure]:
+    taken = []
+    for question in made.questions[:200]:
         started = time.perf_counter()
-        by_words = await service._by_words(USER, question.text)
-        after_words = time.perf_counter()
-        by_meaning, _, degraded = await service._by_meaning(USER, question.text)
-        after_meaning = time.perf_counter()
-        hits = (await service.search(USER, question.text, limit=CUTOFFS[-1])).hits
-        ended = time.perf_counter()
-        if degraded:
-            raise BenchmarkFailed(f"vectors were not searched: {degraded[0]}")
-        lists["lexical"].append([ids[hit.number] for hit in by_words])
-        lists["dense"].append([ids[keys[key]] for key in by_meaning])
-        lists["hybrid"].append([hit.engram.engram_id for hit in hits])
-        seconds["lexical"].append(after_words - started)
-        seconds["dense"].append(after_meaning - after_words)
-        seconds["hybrid"].append(ended - after_meaning)
-    return lists, seconds
-
-
-def _names(db: sqlite3.Connection) -> tuple[dict[int, str], dict[str, int]]:
-    """Engrams' ids by number, and numbers by their vectors' keys."""
-    ids = {row["number"]: row["engram_id"] for row in db.execute("SELECT number, engram_id FROM engrams")}
-    return ids, {row["key"]: row["number"] for row in db.execute("SELECT key, number FROM vectors")}
-
-
-def _recalls(half: str, questions: Sequence[Question], lists: Lists) -> list[Figure]:
-    """Recall of lexical and dense search, and then of the hybrid beside the better of them, at each cutoff."""
-    figures: list[Figure] = []
-    hybrids: list[Figure] = []
-    for cutoff in CUTOFFS:
-        lexical, dense, hybrid = (_recall(questions, lists[name], cutoff) for name in ("lexical", "dense", "hybrid"))
-        figures += [Figure(f"memory: recall@{cutoff} of {len(questions)} {half}, lexical", lexical, ""),
-                    Figure(f"memory: recall@{cutoff} of {len(questions)} {half}, dense", dense, "")]  # fmt: skip
-        name = f"memory: recall@{cutoff} of {len(questions)} {half}, hybrid"
-        hybrids.append(Figure(name, hybrid, "", max(lexical, dense)))
-    return [*figures, *hybrids]
-
-
-def _recall(questions: Sequence[Question], found: Sequence[Sequence[str]], cutoff: int) -> float:
-    right = sum(question.answer in ids[:cutoff] for question, ids in zip(questions, found, strict=True))
-    return right / len(questions)
+        await service.search(USER, question.text)
+        taken.append(time.perf_counter() - started)
+    return [Figure("memory: a search, the question embedded, p50", median(taken) * 1e3, "ms")]
 
 
 async def _stale(service: EngramService, questions: Sequence[Question]) -> float:
@@ -162,7 +143,9 @@ async def _paraphrased() -> list[Figure]:
                      for _, asked in PARAPHRASED]  # fmt: skip
             silent = await _silent(service, [*UNANSWERABLE, *NEVER_TOLD])
     right = sum(each.engram_id in ids for each, ids in zip(exchanges, found, strict=True))
+    silenced = 100 * sum(not ids for ids in found) / len(found)
     return [
+        Figure("memory: questions in other words that get nothing", silenced, "%", limit=MAX_SILENCED_PERCENT),
         Figure("memory: recall@5 of a small one asked in other words, hybrid", right / len(exchanges), ""),
         Figure("memory:   questions nobody answered there that get nothing", silent, "%"),
     ]

@@ -30,7 +30,7 @@ class TooManyQueries(QueryRefused):
 
 
 class QueryIdTaken(QueryRefused):
-    """The id is that of a query with another text, or of another user."""
+    """The id is that of a query with another text."""
 
     def __init__(self, query_id: str) -> None:
         super().__init__("conflict", f"query_id {query_id} was used for another query; take a new one")
@@ -41,9 +41,8 @@ class QueryDeleted(LocalError):
 
     kind = "deleted"
 
-    def __init__(self, query_id: str, user_id: str | None = None) -> None:
+    def __init__(self, query_id: str) -> None:
         super().__init__(f"query_id {query_id} was used for a query that was deleted; take a new one")
-        self.user_id = user_id  # whose it was
 
 
 class NotAccepted(LocalError):

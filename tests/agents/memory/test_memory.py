@@ -25,8 +25,8 @@ async def test_an_answer_is_stored_at_once_and_found(remembering: Any) -> None:
     assert (ingested.engram_id, ingested.query_id) == (engram_id("q", "A"), "q")
     result = await remembering.ask("search", query="zebras")
     (hit,) = result.hits
-    assert (hit.query, hit.answer, hit.origin, hit.parts["lexical_rank"]) == (
-        "I like zebras", "So do I.", "assistant", 1,
+    assert (hit.query, hit.answer, hit.origin, hit.parts["words"]) == (
+        "I like zebras", "So do I.", "assistant", 1.0,
     )  # fmt: skip
     assert result.degraded  # only the words were searched
     assert (await remembering.ask("search", query="zebras", not_session="s")).hits == ()

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from local.services.engrams.engram import EngramDraft
-from local.services.engrams.lexical import RARE, affordable
-from local.services.engrams.ranking import COVERAGE_FLOOR
+from local.services.engrams.lexical import affordable
 from local.services.engrams.service import EngramService
 
 
@@ -47,8 +46,8 @@ async def test_a_rare_word_is_found_in_a_text_of_any_length(
         await service.ingest(exchange(f"My favourite number {number} is what it was"))
     filler = " ".join(f"filler{number % 900}" for number in range(1_900))
     await service.ingest(exchange(f"Remember that my favourite rune is huginnq. {filler}"))
-    hits = await service._by_words("ann", question)
-    assert hits[0].coverage >= COVERAGE_FLOOR
+    hits = (await service.search("ann", question)).hits
+    assert "huginnq" in hits[0].engram.query
 
 
 async def test_whatever_the_length_of_the_question_and_of_the_answer_both_are_searched(
@@ -61,15 +60,23 @@ async def test_whatever_the_length_of_the_question_and_of_the_answer_both_are_se
         assert [hit.engram.engram_id for hit in (await service.search("ann", word)).hits] == [long.engram_id]
 
 
-async def test_a_word_that_many_have_does_not_make_a_long_text_relevant(
+async def test_the_more_texts_have_a_word_the_less_it_weighs_and_all_words_make_one(
     service: EngramService, exchange: Callable[..., EngramDraft]
 ) -> None:
-    filler = " ".join(f"filler{number % 900}" for number in range(1_900))
-    for number in range(RARE + 1):
-        await service.ingest(exchange(f"My rune {number}. {filler}"))
     for number in range(40):
         await service.ingest(exchange(f"My number {number} is what it was"))
-    await service.ingest(exchange("My short rune"))
-    long_ones = (await service._by_words("ann", "rune"))[1:]
-    assert len(long_ones) == RARE + 1
-    assert all(hit.coverage < COVERAGE_FLOOR for hit in long_ones)
+    for said in ("My rune", "My own number of a rune"):
+        await service.ingest(exchange(said))
+    found = await service._by_words("ann", "Which number has the rune?")
+    owns = sorted((own for own, _ in found.values()), reverse=True)
+    assert owns[0] == pytest.approx(1.0)
+    assert 1.0 > owns[1] > 0.9 > 0.1 > owns[2] > 0.0
+
+
+async def test_others_words_are_not_counted_and_what_many_have_is_looked_for_among_the_latest(
+    service: EngramService, exchange: Callable[..., EngramDraft]
+) -> None:
+    for user_id in ("ann", "bob"):
+        await service.ingest(exchange("My rune is huginnq", user_id=user_id))
+    assert len(await service._by_words("ann", "huginnq")) == 1
+    assert await service._by_words("eve", "huginnq") == {}

@@ -1,4 +1,4 @@
-"""Ranking: fusion, bounded factors, successors, near-duplicates, and the threshold below which nothing is relevant."""
+"""Ranking: words and meaning, bounded factors, successors, near-duplicates, and when nothing is relevant."""
 
 from typing import Any
 
@@ -8,15 +8,14 @@ from hypothesis import strategies as st
 
 from local.services.engrams.engram import Engram, Origin
 from local.services.engrams.ranking import (
-    CERTAIN_COVERAGE,
-    COVERAGE_FLOOR,
     CROWD,
     HALF_LIFE_SECONDS,
+    MAX_FACTOR,
+    WEIGHTS,
     Candidate,
     EngramHit,
     Factors,
     factors,
-    fused,
     rank,
 )
 
@@ -29,47 +28,60 @@ def engram(name: str, text: str | None = None, **fields: Any) -> Engram:
     return Engram(name, name, "A", "session", "ann", text or f"words of {name}", "", Origin.ASSISTANT, **told)
 
 
-def candidate(name: str, *, bm25: float | None = None, cosine: float | None = None, **fields: Any) -> Candidate:
-    return Candidate(engram(name, **fields), bm25, None if bm25 is None else bm25 / 10, cosine)
+def candidate(name: str, *, words: float = 0.0, cosine: float | None = None, **fields: Any) -> Candidate:
+    return Candidate(engram(name, **fields), words, cosine=cosine)
 
 
 def ranked(*candidates: Candidate, limit: int = 5) -> list[EngramHit]:
-    return rank(candidates, now=NOW, relevance_floor=FLOOR, limit=limit)
+    return list(rank(candidates, now=NOW, relevance_floor=FLOOR, limit=limit).hits)
 
 
 def names(*candidates: Candidate, limit: int = 5) -> list[str]:
     return [hit.engram.engram_id for hit in ranked(*candidates, limit=limit)]
 
 
-def test_what_both_lists_know_comes_before_what_one_knows() -> None:
-    both = candidate("both", bm25=5.0, cosine=0.59)
-    assert names(candidate("words", bm25=6.0), both, candidate("meaning", cosine=0.6)) == ["both", "meaning", "words"]
+def test_what_has_words_and_meaning_comes_before_what_has_more_of_one() -> None:
+    both = candidate("both", words=0.5, cosine=0.5)
+    assert names(candidate("words", words=0.7, cosine=0.1), both, candidate("meaning", cosine=0.7))[0] == "both"
 
 
-def test_a_far_better_meaning_is_not_outweighed_by_being_shorter_or_more_recent() -> None:
-    close = candidate("close", bm25=4.0, cosine=0.7, asked_at=NOW - 1e9)
-    shorter = [candidate(f"shorter{number}", bm25=4.5, cosine=0.5) for number in range(9)]
-    assert names(*shorter, close)[0] == "close"
+def test_of_many_with_the_same_words_the_meaning_decides_and_of_many_as_close_the_words_do() -> None:
+    named = [candidate(f"named{number}", words=0.4, cosine=0.3) for number in range(9)]
+    assert names(*named, candidate("asked for", words=0.4, cosine=0.5, asked_at=NOW - 1e9))[0] == "asked for"
+    close = [candidate(f"close{number}", words=0.1, cosine=0.5) for number in range(9)]
+    assert names(*close, candidate("asked for", words=0.6, cosine=0.3, asked_at=NOW - 1e9))[0] == "asked for"
 
 
-def test_what_differs_by_less_than_a_step_shares_a_rank_and_gaps_are_kept() -> None:
-    texts = [("a", 9.0, 0.6), ("b", 8.5, 0.598), ("c", 7.0, 0.58)]
-    hits = ranked(*(candidate(name, bm25=bm25, cosine=cosine) for name, bm25, cosine in texts))
-    assert [(hit.lexical_rank, hit.dense_rank) for hit in hits] == [(1, 1), (1, 1), (3, 5)]
-
-
-def test_a_hit_tells_its_ranks_raw_scores_and_factors() -> None:
+def test_a_hit_tells_what_its_score_is_made_of() -> None:
     first, _ = ranked(
-        candidate("a", bm25=5.0, cosine=0.5, score=5.0, sentiment=1), candidate("b", bm25=9.0, cosine=0.4)
+        candidate("a", words=0.6, cosine=0.5, score=5.0, sentiment=1), candidate("b", words=0.2, cosine=0.4)
     )
-    assert (first.lexical_rank, first.bm25, first.coverage, first.dense_rank, first.cosine) == (5, 5.0, 0.5, 1, 0.5)
-    assert first.factors == Factors(recency=0.04, critic=0.06, rating=0.10)
-    assert first.score == pytest.approx(first.fused * 1.2)
+    assert first.factors == Factors(recency=0.02, critic=0.06, rating=0.10)
+    assert (first.words, first.meaning, first.fused, first.score) == pytest.approx((0.6, 0.5, 0.55, 0.55 * 1.18))
+    assert first.parts == {"words": 0.6, "meaning": 0.5, "fused": 0.55, "threshold": 0.11, "in_period": 0.0,
+                           "recency": 0.02, "critic": 0.06, "rating": 0.1}  # fmt: skip
 
 
-def test_first_everywhere_is_one_whatever_lists_there_are() -> None:
-    assert fused(1, 1, has_dense=True) == fused(1, None, has_dense=False) == 1
-    assert fused(1, None, has_dense=True) < fused(None, 1, has_dense=True) < 1
+def test_cosines_of_all_models_are_on_one_scale() -> None:
+    for floor in (0.2, 0.3, 0.55, 1.0):
+        (hit,) = rank([candidate("a", words=1.0, cosine=floor)], now=NOW, relevance_floor=floor, limit=5).hits
+        assert hit.meaning == pytest.approx(0.3 if floor < 1 else 1.0)
+
+
+def test_a_word_of_the_exchanges_before_counts_a_fifth() -> None:
+    own, borrowed = Candidate(engram("own"), 0.5, cosine=0.4), Candidate(engram("borrowed"), 0.0, 0.5, 0.4)
+    hits = ranked(borrowed, own)
+    assert [(hit.engram.engram_id, hit.words) for hit in hits] == [("own", 0.5), ("borrowed", pytest.approx(0.1))]
+
+
+def test_what_has_no_vector_yet_is_found_by_its_words_beside_what_has_one() -> None:
+    assert names(candidate("new", words=0.6), candidate("old", words=0.6, cosine=0.3)) == ["new", "old"]
+
+
+def test_what_was_said_in_the_time_asked_about_comes_first_of_what_fits_alike() -> None:
+    then = Candidate(engram("then"), 0.4, cosine=0.3, in_period=True)
+    assert names(candidate("other", words=0.5, cosine=0.4), then) == ["then", "other"]
+    assert names(candidate("far better", words=0.9, cosine=0.6), then) == ["far better", "then"]
 
 
 @given(
@@ -77,16 +89,16 @@ def test_first_everywhere_is_one_whatever_lists_there_are() -> None:
 )
 def test_factors_stay_within_a_fifth(age: float, score: float | None, sentiment: int | None) -> None:
     made = factors(engram("a", asked_at=NOW - age, score=score, sentiment=sentiment), NOW)
-    assert 0.8 - 1e-9 <= made.product <= 1.2 + 1e-9
+    assert 1 - MAX_FACTOR <= made.product <= 1 + MAX_FACTOR
 
 
 def test_age_counts_less_and_less_down_to_a_floor() -> None:
     def recency(age: float) -> float:
         return factors(engram("a", asked_at=NOW - age), NOW).recency
 
-    assert recency(0) == 0.04
+    assert recency(0) == WEIGHTS.recency
     assert recency(HALF_LIFE_SECONDS) == pytest.approx(0)
-    assert recency(1e12) == -0.04
+    assert recency(1e12) == -WEIGHTS.recency
 
 
 def test_of_two_that_fit_alike_the_better_rated_comes_first() -> None:
@@ -95,73 +107,57 @@ def test_of_two_that_fit_alike_the_better_rated_comes_first() -> None:
 
 
 def test_no_rating_lifts_what_fits_badly_over_what_fits_well() -> None:
-    others = [candidate(f"other {number}", bm25=8.0 - number, cosine=0.8 - number / 100) for number in range(30)]
+    others = [candidate(f"other {number}", words=0.3, cosine=0.8 - number / 100) for number in range(30)]
     liked = candidate("liked", cosine=0.31, sentiment=1, score=5.0)
     assert names(*others, liked, limit=40).index("liked") > 10
 
 
-def test_nothing_is_found_where_nothing_is_relevant() -> None:
-    assert names(candidate("a", bm25=COVERAGE_FLOOR * 10 - 0.1, cosine=FLOOR - 0.01), candidate("b", cosine=0.1)) == []
+def test_where_nothing_is_relevant_nothing_is_found_and_what_was_nearest_is_told() -> None:
+    far = [candidate("a", cosine=0.1), candidate("b", words=0.02, cosine=0.19)]
+    made = rank(far, now=NOW, relevance_floor=FLOOR, limit=1)
+    assert made.hits == ()
+    assert [(hit.engram.engram_id, hit.cosine, hit.threshold) for hit in made.nearest] == [("b", 0.19, 0.11)]
+    assert rank([], now=NOW, relevance_floor=FLOOR, limit=5).nearest == ()
 
 
-def test_enough_of_the_words_or_of_the_meaning_makes_a_hit() -> None:
-    assert names(candidate("a", bm25=COVERAGE_FLOOR * 10), candidate("b", cosine=FLOOR)) == ["b", "a"]
+def test_a_little_of_the_words_and_of_the_meaning_makes_a_hit_and_what_has_less_stays_out() -> None:
+    assert names(candidate("a", words=0.1, cosine=0.15), candidate("b", cosine=0.1)) == ["a"]
 
 
-def crowd(cosine: float) -> list[Candidate]:
-    return [candidate(f"crowd{number}", cosine=cosine) for number in range(CROWD)]
+def crowd(cosine: float, words: float = 0.0) -> list[Candidate]:
+    return [candidate(f"crowd{number}", words=words, cosine=cosine) for number in range(CROWD)]
 
 
-def test_where_all_are_equally_close_nothing_is_relevant() -> None:
-    assert names(*crowd(FLOOR + 0.05)) == []
+def test_where_all_are_a_little_close_nothing_is_relevant() -> None:
+    assert names(*crowd(0.4)) == []
 
 
 def test_what_stands_out_from_the_crowd_is_relevant_and_tells_how_far_it_had_to() -> None:
-    (first, *_) = ranked(*crowd(FLOOR + 0.05), candidate("best", cosine=0.46))
-    assert (first.engram.engram_id, first.threshold) == ("best", pytest.approx(0.451))
-    assert names(*crowd(FLOOR + 0.05), candidate("best", cosine=0.44)) == []
+    (first, *_) = ranked(*crowd(0.4), candidate("best", cosine=0.53))
+    assert (first.engram.engram_id, first.threshold) == ("best", pytest.approx(0.26))
+    assert names(*crowd(0.4), candidate("best", cosine=0.51)) == []
+    assert "words" in names(*crowd(0.4), candidate("words", words=0.45, cosine=0.1))
 
 
-def test_a_close_meaning_is_relevant_however_many_are_as_close() -> None:
-    assert len(names(*crowd(0.6))) == 5
+def test_what_fits_well_is_relevant_however_many_fit_as_well() -> None:
+    assert len(names(*crowd(0.6, words=0.3))) == 5
 
 
-def test_most_of_the_words_are_enough_in_any_crowd_and_some_are_where_there_is_no_vector_yet() -> None:
-    words = CERTAIN_COVERAGE * 10
-    assert "all" in names(*crowd(FLOOR + 0.05), candidate("all", bm25=words, cosine=0.1))
-    assert names(*crowd(FLOOR + 0.05), candidate("some", bm25=words - 0.1, cosine=0.1)) == []
-    assert "new" in names(*crowd(FLOOR + 0.05), candidate("new", bm25=COVERAGE_FLOOR * 10))
+def test_the_time_alone_makes_nothing_relevant() -> None:
+    assert ranked(Candidate(engram("then"), cosine=0.1, in_period=True)) == []
 
 
-def test_what_has_the_words_comes_before_what_has_them_from_it() -> None:
-    says = candidate("says", bm25=10.0, cosine=0.4, asked_at=NOW - 2)
-    thanks = candidate("thanks", bm25=1.3, cosine=0.46, asked_at=NOW - 1)
+def test_what_has_the_words_comes_before_the_thanks_after_it() -> None:
+    says = Candidate(engram("says", asked_at=NOW - 2), 0.9, cosine=0.4)
+    thanks = Candidate(engram("thanks", asked_at=NOW - 1), 0.0, 0.9, 0.46)
     assert names(thanks, says) == ["says", "thanks"]
 
 
-def test_a_closer_meaning_comes_before_the_words_unless_it_only_borrows_them() -> None:
-    says = candidate("says", bm25=10.0, cosine=0.4, asked_at=NOW - 2)
-    own_words = candidate("own", bm25=6.0, cosine=0.6, asked_at=NOW - 1)
-    before = candidate("before", bm25=1.3, cosine=0.6, asked_at=NOW - 3)
-    without = candidate("without", cosine=0.7, asked_at=NOW - 1)
-    assert names(says, own_words)[0] == "own"
-    assert names(says, before)[0] == "before"
-    assert names(says, without)[0] == "without"
-
-
-def test_what_alone_has_the_word_asked_for_is_found_though_all_others_are_closer_in_meaning() -> None:
-    alike = [candidate(f"crate{number}", cosine=0.9 - number / 100) for number in range(30)]
-    named = candidate("named", bm25=1.4, cosine=0.5)
-    beside = candidate("beside", bm25=0.7, cosine=0.4)
-    assert names(*alike, named, beside)[:3] == ["crate0", "named", "crate1"]
-    assert "named" not in names(*alike, named, candidate("other", bm25=1.0, cosine=0.4))
-
-
 def test_what_superseded_a_hit_comes_right_before_it_even_if_nothing_else_found_it() -> None:
-    old = candidate("old", bm25=9.0, cosine=0.9, superseded_by="new")
+    old = candidate("old", words=0.9, cosine=0.9, superseded_by="new")
     hits = ranked(old, Candidate(engram("new")), candidate("other", cosine=0.4))
     assert [hit.engram.engram_id for hit in hits] == ["new", "old", "other"]
-    assert (hits[0].successor_of, hits[0].lexical_rank, hits[0].dense_rank) == ("old", None, None)
+    assert (hits[0].successor_of, hits[0].words, hits[0].cosine) == ("old", 0.0, None)
     assert hits[0].score == hits[1].score
 
 

@@ -50,7 +50,7 @@ def damage_all(files: list[Path], damage: Callable[[Path], object]) -> None:
 async def assert_complete(service: EngramService) -> None:
     await assert_every_vector_is_indexed(service)
     (hit, *_) = (await service.search("ann", "espresso")).hits
-    assert (hit.engram.query, hit.dense_rank) == ("My coffee is black", 1)
+    assert (hit.engram.query, hit.cosine is not None) == ("My coffee is black", True)
 
 
 async def assert_every_vector_is_indexed(service: EngramService) -> None:
@@ -84,7 +84,7 @@ async def test_a_broken_index_ends_as_a_complete_one(
     async with opened() as service:
         await assert_every_vector_is_indexed(service)
         (hit, *_) = (await service.search("ann", "stone7 river7")).hits
-        assert (hit.engram.query, hit.dense_rank) == ("stone7 river7", 1)
+        assert (hit.engram.query, hit.cosine is not None) == ("stone7 river7", True)
 
 
 async def test_another_model_embeds_everything_anew(opened: Opened, kept: Path, embedder: Any) -> None:

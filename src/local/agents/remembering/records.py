@@ -62,21 +62,11 @@ def engram_record(engram: Engram, limit: int = WHOLE) -> EngramRecord:
 
 def recalled(hit: EngramHit) -> RecalledEngram:
     """What a search has found, with the parts of its relevance that there are."""
-    parts = {
-        "fused": hit.fused,
-        "lexical_rank": hit.lexical_rank,
-        "dense_rank": hit.dense_rank,
-        "coverage": hit.coverage,
-        "bm25": hit.bm25,
-        "cosine": hit.cosine,
-        "threshold": hit.threshold,
-        **asdict(hit.factors),
-    }
     return RecalledEngram(
         **_fields(hit.engram, SHORT),
         relevance=hit.score,
         similarity=hit.cosine,
-        parts={name: round(value, 6) for name, value in parts.items() if value is not None},
+        parts=hit.parts,
         folded=hit.folded,
         successor_of=hit.successor_of,
         outdated=tuple(OutdatedFact(**asdict(old)) for old in hit.outdated),

@@ -1,44 +1,53 @@
-"""From candidates to hits: fusion, bounded factors, what replaces what, near-duplicates, and a threshold. Pure."""
+"""From candidates to hits: words and meaning as one score, bounded factors, what replaces what, near-duplicates, and a
+threshold. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from local.services.engrams.engram import Engram
 from local.services.engrams.facts import Outdated
 from local.services.engrams.words import content_words
 
-RRF_K = 20
-LEXICAL_WEIGHT = 0.4  # a question shares its meaning with what it is after more often than its words
-DENSE_WEIGHT = 1.0
-# Differences that say something. Fused by mere order, the length of a text (in its BM25) and its age outweighed a far
-# better cosine: recall@1 was below that of dense search alone [m].
-COVERAGE_STEP, COSINE_STEP = 0.1, 0.005
-COVERAGE_FLOOR = 0.35  # a text with less of the question's words says nothing of it by its words
-# In a large memory some text is close to any question. So the best one has to stand out, its cosine halfway from the
-# crowd's, that of the 30th, to one that leaves no doubt, which lies this far from the floor to 1. Or it has most of the
-# question's words.
-CROWD, CERTAIN = 30, 0.36
-CERTAIN_COVERAGE = 0.6
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Every number that the order of hits depends on. `bench.py memory` prints what each is worth on paraphrases and
+    on dialogue: words alone lose on the one, meaning alone on the other."""
+
+    words: float = 0.5  # of the words against the meaning
+    context: float = 0.2  # of a word in the exchanges before, against one in the exchange itself
+    period: float = 0.2  # for what was said in the time that the question names
+    # The best one has to stand out: by this much from nothing, and from this share of what the crowd reaches.
+    stands_out: float = 0.11
+    crowd_share: float = 0.75
+    recency: float = 0.02  # how far each factor goes at most, both ways
+    critic: float = 0.06
+    rating: float = 0.10
+
+
+WEIGHTS = Weights()
 MAX_FACTOR = 0.20
-RECENCY, CRITIC, RATING = 0.04, 0.06, 0.10  # how far each factor goes at most; together `MAX_FACTOR`
+CROWD = 30  # the crowd reaches what the 30th does: in a large memory, some text is close to any question
+RELATED = 0.3  # what a cosine at the embedder's `relevance_floor` counts for; 1 counts for 1
 HALF_LIFE_SECONDS = 30 * 24 * 3600.0
-# Names and numbers mean nothing to an embedding. What leads by its words so clearly comes second at least: that costs
-# no recall on the generated set, and first would cost 1 % of its recall@1 [m].
-LEAD, LEADERS_PLACE = 1.5, 1
-BORROWED = 2.0  # a word is worth less than half to the exchanges after the one that has it
 DUPLICATE = 0.9  # share of common words from which two exchanges say the same
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An engram that was found by its words, by its vector, or as the successor of one that was."""
+    """An engram that was found by its words, by its vector, by its time, or as the successor of one that was.
+
+    `coverage` is how much of the question's words it has, 1 for all, `context` how much only the exchanges before it
+    have; `cosine` is None where it has no vector, or the question has none.
+    """
 
     engram: Engram
-    bm25: float | None = None
-    coverage: float | None = None
+    coverage: float = 0.0
+    context: float = 0.0
     cosine: float | None = None
+    in_period: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,140 +68,107 @@ class Factors:
 class EngramHit:
     """An engram that answers a question, and why it stands where it does.
 
-    `score` is `fused` times the factors. `fused` is 1 for what comes first by words and by vector. Ranks count from 1:
-    what differs by less than a step shares one, and what is several steps behind is as many ranks behind. `threshold`
-    is the cosine that the best one had to reach, unless it has most of the question's words. `folded` are engrams that
-    say the same, older ones; `successor_of` the found engram that this one has superseded; `outdated` what it says
-    that holds no more.
+    `score` is `fused` times the factors; `fused` is made of `words` and `meaning`, each up to 1, and a little more for
+    what is `in_period`. `threshold` is what the best one had to reach without that. `folded` are engrams that say the
+    same, older ones; `successor_of` the found engram that this one has superseded; `outdated` what it says that holds
+    no more.
     """
 
     engram: Engram
     score: float
     fused: float
     factors: Factors
-    lexical_rank: int | None = None
-    bm25: float | None = None
-    coverage: float | None = None
-    dense_rank: int | None = None
+    words: float
+    meaning: float
     cosine: float | None = None
-    threshold: float | None = None
+    in_period: bool = False
+    threshold: float = 0.0
     folded: tuple[str, ...] = ()
     successor_of: str | None = None
     outdated: tuple[Outdated, ...] = ()
 
+    @property
+    def parts(self) -> dict[str, float]:
+        """The numbers that the score is made of, by name."""
+        made = {"words": self.words, "meaning": self.meaning, "fused": self.fused, "threshold": self.threshold,
+                "in_period": float(self.in_period), **asdict(self.factors)}  # fmt: skip
+        return {name: round(value, 6) for name, value in made.items()}
 
-def rank(candidates: Sequence[Candidate], *, now: float, relevance_floor: float, limit: int) -> list[EngramHit]:
-    """The best `limit` hits, best first; none where nothing is relevant. `relevance_floor` is the embedder's."""
-    threshold = _threshold([each.cosine for each in candidates if each.cosine is not None], relevance_floor)
-    if not any(_stands_out(candidate, threshold) for candidate in candidates):
-        return []
-    lexical = _ranks({each.engram.engram_id: each.coverage for each in candidates}, COVERAGE_STEP)
-    dense = _ranks({each.engram.engram_id: each.cosine for each in candidates}, COSINE_STEP)
-    relevant = [candidate for candidate in candidates if _is_relevant(candidate, relevance_floor)]
-    hits = [_hit(candidate, lexical, dense, now) for candidate in relevant]
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The best hits, best first. Where nothing is relevant there are none, only the `nearest` ones."""
+
+    hits: tuple[EngramHit, ...] = ()
+    nearest: tuple[EngramHit, ...] = ()
+
+
+def rank(
+    candidates: Sequence[Candidate], *, now: float, relevance_floor: float, limit: int, weights: Weights = WEIGHTS
+) -> Ranked:
+    """The best `limit` candidates as hits. `relevance_floor` is the embedder's."""
+    scale = _Scale(weights, relevance_floor, now)
+    relevances = sorted((scale.relevance(candidate) for candidate in candidates), reverse=True)
+    threshold = weights.stands_out + (weights.crowd_share * relevances[CROWD - 1] if len(relevances) >= CROWD else 0.0)
+    hits = [replace(scale.hit(candidate), threshold=threshold) for candidate in candidates]
     hits.sort(key=lambda hit: (-hit.score, -hit.engram.asked_at, hit.engram.engram_id))
-    best = _folded(_successors_first(_sources_first(_leader_ahead(hits)), candidates, now), limit)
-    return [replace(hit, threshold=threshold if dense else None) for hit in best]
+    if not hits or relevances[0] < threshold:
+        return Ranked(nearest=tuple(hits[:limit]))
+    relevant = [hit for hit in hits if hit.fused >= weights.stands_out]
+    made = {hit.engram.engram_id: hit for hit in hits}
+    return Ranked(tuple(_folded(_successors_first(relevant, made), limit)))
 
 
-def factors(engram: Engram, now: float) -> Factors:
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    weights: Weights
+    relevance_floor: float
+    now: float
+
+    def relevance(self, candidate: Candidate) -> float:
+        """How much a candidate has to do with the question, whenever it was said."""
+        words = self.words(candidate)
+        return self.weights.words * words + (1 - self.weights.words) * self.meaning(candidate.cosine, words)
+
+    def words(self, candidate: Candidate) -> float:
+        return min(1.0, candidate.coverage + self.weights.context * candidate.context)
+
+    def meaning(self, cosine: float | None, words: float) -> float:
+        """A cosine on a scale that is the same for all models. What has no vector yet is taken to mean what it says."""
+        if cosine is None:
+            return words
+        return max(0.0, 1 - (1 - cosine) * (1 - RELATED) / (1 - min(self.relevance_floor, 0.99)))
+
+    def hit(self, candidate: Candidate) -> EngramHit:
+        base = self.relevance(candidate) + self.weights.period * candidate.in_period
+        adjusted, words = factors(candidate.engram, self.now, self.weights), self.words(candidate)
+        return EngramHit(candidate.engram, base * adjusted.product, base, adjusted, words,
+                         self.meaning(candidate.cosine, words), candidate.cosine, candidate.in_period)  # fmt: skip
+
+
+def factors(engram: Engram, now: float, weights: Weights = WEIGHTS) -> Factors:
     """What speaks for or against an engram whatever is asked. Age counts less and less, and never more than it may."""
     age = max(0.0, now - engram.asked_at)
     return Factors(
-        recency=RECENCY * (2 * 0.5 ** (age / HALF_LIFE_SECONDS) - 1),
-        critic=0.0 if engram.score is None else CRITIC * (engram.score - 3) / 2,
-        rating=RATING * (engram.sentiment or 0),
+        recency=weights.recency * (2 * 0.5 ** (age / HALF_LIFE_SECONDS) - 1),
+        critic=0.0 if engram.score is None else weights.critic * (engram.score - 3) / 2,
+        rating=weights.rating * (engram.sentiment or 0),
     )
 
 
-def fused(lexical_rank: int | None, dense_rank: int | None, *, has_dense: bool) -> float:
-    """Reciprocal rank fusion (Cormack et al. 2009), scaled to 1 for what is first in every list that there is."""
-    reached = _reciprocal(LEXICAL_WEIGHT, lexical_rank) + _reciprocal(DENSE_WEIGHT, dense_rank)
-    return reached / (_reciprocal(LEXICAL_WEIGHT, 1) + (_reciprocal(DENSE_WEIGHT, 1) if has_dense else 0.0))
-
-
-def _reciprocal(weight: float, position: int | None) -> float:
-    return 0.0 if position is None else weight / (RRF_K + position)
-
-
-def _ranks(scores: Mapping[str, float | None], step: float) -> dict[str, int]:
-    """1 for the best, and one more for each whole step that another is behind it."""
-    present = {engram_id: score for engram_id, score in scores.items() if score is not None}
-    best = max(present.values(), default=0.0)
-    return {engram_id: 1 + int((best - score) / step + 1e-9) for engram_id, score in present.items()}
-
-
-def _threshold(cosines: Sequence[float], relevance_floor: float) -> float:
-    """What the best cosine has to reach: the floor where few were compared, more where many are close."""
-    if len(cosines) < CROWD:
-        return relevance_floor
-    certain = relevance_floor + CERTAIN * (1 - relevance_floor)
-    return max(relevance_floor, (sorted(cosines)[-CROWD] + certain) / 2)
-
-
-def _stands_out(candidate: Candidate, threshold: float) -> bool:
-    """Whether an engram is about what was asked, not merely closest; by its words alone while it has no vector."""
-    enough = COVERAGE_FLOOR if candidate.cosine is None else CERTAIN_COVERAGE
-    return (candidate.cosine or 0.0) >= threshold or (candidate.coverage or 0.0) >= enough
-
-
-def _is_relevant(candidate: Candidate, relevance_floor: float) -> bool:
-    return (candidate.cosine or 0.0) >= relevance_floor or (candidate.coverage or 0.0) >= COVERAGE_FLOOR
-
-
-def _hit(candidate: Candidate, lexical: Mapping[str, int], dense: Mapping[str, int], now: float) -> EngramHit:
-    engram = candidate.engram
-    lexical_rank, dense_rank = lexical.get(engram.engram_id), dense.get(engram.engram_id)
-    base, adjusted = fused(lexical_rank, dense_rank, has_dense=bool(dense)), factors(engram, now)
-    return EngramHit(engram, base * adjusted.product, base, adjusted, lexical_rank, candidate.bm25, candidate.coverage,
-               dense_rank, candidate.cosine)  # fmt: skip
-
-
-def _leader_ahead(hits: list[EngramHit]) -> list[EngramHit]:
-    """The hits, with the one that leads by its words no further down than its place."""
-    first, second = (*sorted((hit.coverage or 0.0 for hit in hits), reverse=True), 0.0, 0.0)[:2]
-    leader = next((number for number, hit in enumerate(hits) if first and hit.coverage == first), 0)
-    if leader <= LEADERS_PLACE or first < LEAD * second:
-        return hits
-    moved = replace(hits[leader], score=hits[LEADERS_PLACE].score)
-    return [*hits[:LEADERS_PLACE], moved, *hits[LEADERS_PLACE:leader], *hits[leader + 1 :]]
-
-
-def _sources_first(hits: Sequence[EngramHit]) -> list[EngramHit]:
-    """What has the question's words comes before the "thanks" after it, which has them from there."""
-    sources = [hit for hit in hits if (hit.coverage or 0.0) >= CERTAIN_COVERAGE]
-    ordered: dict[str, EngramHit] = {}
-    for hit in hits:
-        for source in sources:
-            if _borrows(hit, source):
-                ordered.setdefault(source.engram.engram_id, replace(source, score=max(source.score, hit.score)))
-        ordered.setdefault(hit.engram.engram_id, hit)
-    return list(ordered.values())
-
-
-def _borrows(hit: EngramHit, source: EngramHit) -> bool:
-    before, after = source.engram, hit.engram
-    if before.session_id != after.session_id or before.asked_at >= after.asked_at:
-        return False
-    return 0 < BORROWED * (hit.coverage or 0.0) <= (source.coverage or 0.0)
-
-
-def _successors_first(hits: Sequence[EngramHit], candidates: Sequence[Candidate], now: float) -> list[EngramHit]:
-    """What holds now comes right before what it has superseded, found by the question or not."""
-    found = {hit.engram.engram_id: hit for hit in hits}
-    known = {candidate.engram.engram_id: candidate for candidate in candidates}
+def _successors_first(hits: Sequence[EngramHit], known: Mapping[str, EngramHit]) -> list[EngramHit]:
+    """What holds now comes right before what it has superseded, relevant by itself or not."""
     ordered: dict[str, EngramHit] = {}
     for hit in hits:
         latest = _latest(hit.engram.engram_id, known)
         if latest != hit.engram.engram_id and latest not in ordered:
-            base = found.get(latest) or _hit(known[latest], {}, {}, now)
-            score = max(base.score, hit.score)
-            ordered[latest] = replace(base, score=score, successor_of=hit.engram.engram_id)
+            score = max(known[latest].score, hit.score)
+            ordered[latest] = replace(known[latest], score=score, successor_of=hit.engram.engram_id)
         ordered.setdefault(hit.engram.engram_id, hit)
     return list(ordered.values())
 
 
-def _latest(engram_id: str, known: Mapping[str, Candidate]) -> str:
+def _latest(engram_id: str, known: Mapping[str, EngramHit]) -> str:
     """The last of the known engrams that superseded one another; where they go round in a circle, the one asked for."""
     seen = [engram_id]
     while (after := known[seen[-1]].engram.superseded_by or "") in known:

@@ -18,11 +18,11 @@ from local.services.embeddings.embedder import Embedder
 from local.services.engrams import export, facts, pinned, record, search, succession, vectors
 from local.services.engrams.engram import Change, Engram, EngramDraft, Ingested, StatedFact, Statement, engram_id
 from local.services.engrams.facts import Classified
-from local.services.engrams.lexical import CANDIDATES, LexicalHit, LexicalSearch
+from local.services.engrams.lexical import Coverages, LexicalSearch
 from local.services.engrams.pinned import Pinned
-from local.services.engrams.ranking import EngramHit, rank
+from local.services.engrams.ranking import WEIGHTS, rank
 from local.services.engrams.record import Deletion
-from local.services.engrams.search import Found
+from local.services.engrams.search import CANDIDATES, Found
 from local.services.engrams.status import MemoryStatus, counts
 from local.services.engrams.store import EngramStore
 from local.services.engrams.vector_indexer import IndexerState, VectorIndexer
@@ -54,7 +54,7 @@ class EngramService:
         self._indexer = VectorIndexer(self._store, directory / "vectors")
         if embedder is not None:
             self.use(embedder)
-        self._lexical = LexicalSearch()
+        self._lexical, self._weights = LexicalSearch(), WEIGHTS
 
     async def __aenter__(self) -> Self:
         self._lock = await asyncio.to_thread(_locked, self._directory)
@@ -97,19 +97,20 @@ class EngramService:
     async def search(self, user_id: str, question: str, *, limit: int = 5, not_session: str | None = None) -> Found:
         """A user's engrams that answer a question, best first, none where nothing is relevant; those of `not_session`
         are left out, as the one that asks knows them."""
-        async with asyncio.TaskGroup() as group:
-            by_words = group.create_task(self._by_words(user_id, question))
-            by_meaning = group.create_task(self._by_meaning(user_id, question))
-        lexical = by_words.result()
-        keys, vector, degraded = by_meaning.result()
-        floor = math.inf if self._indexer.embedder is None else self._indexer.embedder.relevance_floor
         now = self._clock()
+        asked = search.EngramQuestion.of(user_id, question, not_session, now)
+        async with asyncio.TaskGroup() as group:
+            by_words = group.create_task(self._by_words(user_id, asked.words))
+            by_meaning = group.create_task(self._by_meaning(user_id, question))
+        keys, vector, degraded = by_meaning.result()
+        floor = 0.0 if self._indexer.embedder is None else self._indexer.embedder.relevance_floor
 
-        def answer(db: sqlite3.Connection) -> tuple[EngramHit, ...]:
-            together = search.candidates(db, user_id, lexical, keys, vector, not_session)
-            return search.explained(db, rank(together, now=now, relevance_floor=floor, limit=limit))
+        def answer(db: sqlite3.Connection) -> Found:
+            together = search.candidates(db, asked, by_words.result(), keys, vector)
+            ranked = rank(together, now=now, relevance_floor=floor, limit=limit, weights=self._weights)
+            return Found(search.explained(db, ranked.hits), degraded, ranked.nearest)
 
-        return Found(await self._store.read(answer), degraded)
+        return await self._store.read(answer)
 
     async def get(self, user_id: str, engram_id: str) -> Engram:
         """One of a user's engrams."""
@@ -255,7 +256,7 @@ class EngramService:
         model = "" if indexer.embedder is None else indexer.embedder.name
         return MemoryStatus(indexer.state, indexer.trouble, model, pending, unclassified, unparsed, deletions)
 
-    async def _by_words(self, user_id: str, question: str) -> list[LexicalHit]:
+    async def _by_words(self, user_id: str, question: str) -> Coverages:
         return await self._store.read(lambda db: self._lexical.search(db, user_id, question))
 
     async def _by_meaning(self, user_id: str, question: str) -> tuple[list[str], Vector | None, tuple[str, ...]]:

@@ -40,7 +40,8 @@ _STOP_WORDS = _set(
     " be been being am do does did done have has had having can could will would shall should may might must i me my"
     " mine we us our you your yours he him his she her it its they them their this that these those there here what"
     " which who whom whose when where why how not no so too very just also again some any all more most much many such"
-    " please tell know remember remind say said mention mentioned s t m re ve ll d don"
+    " please tell told know remember remind say said mention mentioned talk talked discuss discussed"
+    " s t m re ve ll d don"
 )
 MAX_TERMS = 24
 
@@ -61,8 +62,16 @@ def indexable(text: str) -> str:
 def terms_of(question: str) -> list[str]:
     """The words to look for, each once, in order; small words only where there are no others."""
     words = list(dict.fromkeys(_words(question.lower())))  # not casefold(): the index keeps ß
-    telling = [word for word in words if word not in _STOP_WORDS and word not in _OTHER_MARKS]
-    return (telling or words)[:MAX_TERMS]
+    return ([word for word in words if _tells(word)] or words)[:MAX_TERMS]
+
+
+def is_telling(question: str) -> bool:
+    """Whether any of its words says what it is about."""
+    return any(map(_tells, _words(question.lower())))
+
+
+def _tells(word: str) -> bool:
+    return word not in _STOP_WORDS and word not in _OTHER_MARKS
 
 
 def content_words(text: str) -> frozenset[str]:

@@ -184,6 +184,7 @@ async def test_killed_in_a_turn_it_goes_on_from_its_last_step(both: Any, dice: A
     await both.second_respondent()
     response = await of_b(both)
     assert (response.answer, dice.rolls, len(both.model_b.asked)) == ("It is a 19.", [20], 3)
+    await is_done(both, CONSUMER, 1)
     entries = await both.on_record("q1", ResponseGeneration)
     assert len(entries) == 2
     assert (await both.door.hears(GenerationToken, text="It is a 19.")).attempt == 2

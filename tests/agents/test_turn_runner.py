@@ -18,17 +18,20 @@ from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_runner import TurnRunner
 from local.bus.bus import Bus
 from local.errors import StoreFenced, StoreFull
-from local.models.chat import ToolCall
+from local.models.chat import RestartDelta, ThinkingDelta, ToolCall
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import (
     AgentTransition,
     ErrorInfo,
+    GenerationThinking,
     GenerationToken,
+    GenerationWaiting,
     ResponseGeneration,
     ToolRequest,
     ToolResult,
     ToolSchema,
 )
+from local.queries.query_view import QueryView
 from local.services.conversation import Asked, ConversationService
 
 SECONDS = 20.0
@@ -115,6 +118,28 @@ def call_ids(envelopes: list[Envelope]) -> list[str]:
 def test_a_call_has_one_envelope_id_in_every_process() -> None:
     assert request_id("q1:0:0", "A") == request_id("q1:0:0", "A")
     assert len({request_id("q1:0:0", "A"), request_id("q1:0:1", "A"), request_id("q1:0:0", "B")}) == 3
+
+
+async def test_what_was_said_before_the_model_server_died_is_withdrawn_and_in_no_record(
+    stage: Any, process: Callable[[], Any]
+) -> None:
+    gone = RestartDelta("it stopped in the middle of an answer, which was begun again")
+    read_on = asyncio.Event()
+    stage.model.will_say(ThinkingDelta("Hm."), "It is Be", ToolCall("roll", {}), gone, read_on, "It is Rome.")
+    running = await process()
+    task = running.start()
+    waiting = await stage.door.hears(GenerationWaiting)
+    assert (waiting.reason, waiting.attempt) == (gone.note, 2)
+    view, kinds = QueryView("q1"), list[str]()
+    for message in [*stage.door.of(GenerationThinking), *stage.door.of(GenerationToken), waiting]:
+        kinds += [news.kind for news in view.receive(message, stage.door.heard[0]) or ()]
+    assert kinds[-2:] == ["snapshot", "waiting"]
+    assert (view.answer, view.thinking) == ("", "")
+    read_on.set()
+    response = await asyncio.wait_for(task, SECONDS)
+    assert (response.answer, response.thinking, response.tool_calls) == ("It is Rome.", "", ())
+    assert response.degraded == (gone.note,)
+    assert {token.attempt for token in stage.door.of(GenerationToken) if "Rome" in token.text} == {2}
 
 
 async def test_a_result_that_was_there_when_the_process_was_killed_is_not_asked_for_again(

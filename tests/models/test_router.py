@@ -20,16 +20,18 @@ from local.models.chat import (
     Done,
     Json,
     ModelInfo,
+    RestartDelta,
     ThinkingDelta,
     Usage,
 )
-from local.models.fallback import FallbackPolicy
+from local.models.fallback import Attempt, Attempts, FallbackPolicy, Pauses
 from local.models.router import NoModelLeft, Router, Target
 
 HELLO: list[Json] = [{"role": "user", "content": "Hello"}]
 PICTURE: list[Json] = [{"role": "user", "content": "What is this?", "images": ["iVBOR"]}]
 MISSING = ModelError("it is not pulled", kind="model_missing")
 DOWN = ModelError("it is down", kind="unreachable")
+CUT = ModelError("it was cut off", kind="stream_cut")
 
 
 class Scripted:
@@ -201,8 +203,44 @@ async def test_a_server_that_says_when_is_asked_then(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("first", [ContentDelta("Par"), ThinkingDelta("hm")])
-async def test_once_an_answer_has_begun_its_failure_is_the_outcome(stage: Stage, first: Delta) -> None:
-    stage.home.will(first, DOWN)
+@pytest.mark.parametrize("kind", ["stream_cut", "unreachable", "server_error"])
+async def test_an_answer_whose_server_dies_is_begun_again_and_that_is_said_first(
+    stage: Stage, first: Delta, kind: str
+) -> None:
+    stage.targets = stage.targets[:1]
+    stage.home.will(first, ModelError("it died", kind=kind)).will(ContentDelta("Paris"), Done(Usage()))
+    heard = await ask(stage.router())
+    note = "ollama/small:4b stopped in the middle of an answer, which was begun again: it died"
+    assert heard == [first, RestartDelta(note), ContentDelta("Paris"), Done(Usage())]
+    assert stage.waits == [0.5]
+
+
+async def test_an_answer_that_is_cut_off_again_and_again_fails_in_time(stage: Stage) -> None:
+    stage.targets = stage.targets[:1]
+    for _ in range(20):
+        stage.home.will(ContentDelta("Par"), CUT)
+    heard = []
+    with pytest.raises(ModelError) as caught:
+        async for delta in stage.router().chat("small", HELLO):
+            heard.append(delta)
+    assert caught.value is CUT
+    assert 20 < stage.now <= 30
+    assert sum(isinstance(delta, RestartDelta) for delta in heard) == len(stage.home.asked) - 1
+
+
+async def test_an_answer_that_is_cut_off_when_no_more_may_be_waited_is_not_begun_again(stage: Stage) -> None:
+    stage.targets = stage.targets[:1]
+    tries = Attempts(["a"], FallbackPolicy(max_wait_seconds=30), Pauses(), 0.0)
+    assert tries.after_a_beginning(CUT, 100.0) == Attempt("a", 0.5)
+    assert tries.after_a_beginning(CUT, 130.5) is None
+
+
+@pytest.mark.parametrize("first", [ContentDelta("Par"), ThinkingDelta("hm")])
+@pytest.mark.parametrize("kind", ["filtered", "timeout", "bad_stream"])
+async def test_any_other_failure_of_an_answer_that_has_begun_is_the_outcome(
+    stage: Stage, first: Delta, kind: str
+) -> None:
+    stage.home.will(first, ModelError("it is down", kind=kind))
     heard = []
     with pytest.raises(ModelError, match="it is down"):
         async for delta in stage.router().chat("small", HELLO):

@@ -318,9 +318,30 @@ async def test_attachments_go_with_the_last_that_names_them(conversation: Conver
     for query_id, session, files in (("q1", "s", ["one", "two"]), ("q2", "s", ["two"]), ("q3", "t", ["three", "one"])):
         body = json.dumps({"attachments": files})
         await conversation.accept(Asked(query_id, session, None, "e", "?", body))
-    assert await conversation.attachments_of(session_id="s") == {"two"}
+    assert await conversation.attachments_of(session_id="s") == {("two", None, True)}
     assert await conversation.attachments_of(query_id="q1") == set()
-    assert await conversation.attachments_of(query_id="q3") == {"three"}
+    assert await conversation.attachments_of(query_id="q3") == {("three", None, True)}
+
+
+async def test_a_file_that_two_users_name_goes_for_each_with_their_own_last_query(
+    conversation: ConversationService,
+) -> None:
+    for user_id in ("ann", "bob"):
+        await conversation.accept(Asked(user_id, user_id, user_id, "e", "?", json.dumps({"attachments": ["one"]})))
+    assert await conversation.attachments_of(session_id="ann") == {("one", "ann", False)}
+
+
+async def test_the_sessions_of_one_user_are_listed_and_what_has_no_user_is_the_owner_s(
+    conversation: ConversationService,
+) -> None:
+    for session, user_id in (("a", "ann"), ("b", "bob"), ("o", None), ("p", "owner")):
+        await conversation.accept(Asked(session, session, user_id, "e", "?", "{}"))
+
+    async def listed(user_id: str) -> set[str]:
+        return {row["session_id"] for row in await conversation.sessions(user_id, unnamed="owner")}
+
+    assert (await listed("ann"), await listed("owner"), await listed("eve")) == ({"a"}, {"o", "p"}, set())
+    assert len(await listed("")) == 4
 
 
 async def test_the_first_query_decides_whether_its_session_is_incognito(conversation: ConversationService) -> None:

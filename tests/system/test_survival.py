@@ -65,6 +65,21 @@ def test_a_turn_goes_on_in_the_next_generator_and_the_waiting_client_gets_its_an
     live.wait_until(lambda: live.on_record("response.generation", "goes-on") == 1)
 
 
+def test_an_answer_whose_model_server_died_is_begun_again_and_said_once(live) -> None:
+    live.stand_in("POST", "fault", json={"kind": "disconnect", "after": 6})
+    body = {"query": "What is the capital of Germany?", "query_id": "begun-again"}
+    with live.stream("POST", "/query", json=body) as events:
+        seen = list(events)
+    kinds = [kind for kind, _ in seen]
+    withdrawn = max(place for place, kind in enumerate(kinds) if kind == "snapshot")
+    assert kinds[withdrawn + 1] == "waiting"
+    assert seen[withdrawn][1]["answer"] == seen[withdrawn][1]["thinking"] == ""
+    [response] = [data for kind, data in seen if kind == "response"]
+    assert "".join(data["text"] for kind, data in seen[withdrawn:] if kind == "token") == response["answer"]
+    assert response["answer"].count("Berlin") == 1
+    assert "stopped in the middle of an answer, which was begun again" in response["degraded"][0]
+
+
 def test_after_the_api_was_killed_the_same_query_id_gets_the_same_answer(live) -> None:
     first = live.ask("What is the capital of Japan?", query_id="asked-twice", session_id="twice")
     live.kill("api")

@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+from local.errors import AttachmentMissing
+from local.protocol.memory_messages import OWNER
 from local.services.attachments.extract import AttachmentLimits
 from local.services.attachments.store import Attachment, AttachmentImporter, AttachmentStore
 
@@ -36,17 +38,30 @@ class Attachments:
         self._store = AttachmentStore(data_dir / "attachments")
         self._intake = AttachmentImporter(self._store, AttachmentLimits(max_bytes=max_bytes))
 
-    async def add(self, name: str, data: bytes) -> FileView:
-        """Read a file and keep it; the same one twice is one. Raises `AttachmentRefused`, `StoreFailed`."""
-        return _view(await self._intake.add(name, data))
+    async def add(self, name: str, data: bytes, user_id: str = OWNER) -> FileView:
+        """Read a file and keep it for a user; the same one twice is one, and that of everybody who has sent it. Raises
+        `AttachmentRefused`, `StoreFailed`."""
+        return _view(await self._intake.add(name, data, user_id))
 
-    async def look_up(self, attachment_id: str) -> FileView:
-        """What is known of a file."""
-        return _view(await asyncio.to_thread(self._store.get, attachment_id))
+    async def look_up(self, attachment_id: str, user_id: str | None = None) -> FileView:
+        """What is known of a file; with `user_id` only if it is that user's."""
+        return _view(await asyncio.to_thread(self._get, attachment_id, user_id))
 
-    async def delete(self, attachment_id: str) -> None:
-        """Remove a file for good."""
-        await asyncio.to_thread(self._store.delete, attachment_id)
+    async def delete(self, attachment_id: str, user_id: str | None = None) -> None:
+        """Remove a file for good; with `user_id` as that user's, which leaves it to others who have sent it."""
+        await asyncio.to_thread(self._delete, attachment_id, user_id)
+
+    def _get(self, attachment_id: str, user_id: str | None) -> Attachment:
+        if user_id is not None and user_id not in self._store.owners(attachment_id):
+            raise AttachmentMissing(attachment_id)
+        return self._store.get(attachment_id)
+
+    def _delete(self, attachment_id: str, user_id: str | None) -> None:
+        self._get(attachment_id, user_id)
+        if user_id is None:
+            self._store.delete(attachment_id)
+        else:
+            self._store.release(attachment_id, user_id)
 
 
 def _view(kept: Attachment) -> FileView:

@@ -1,9 +1,10 @@
-"""The command line: `local2 run | stories | tap | journal | prompt | pull | doctor | backup | restore |
-rebuild`."""
+"""The command line: `local2 run | stories | tap | journal | prompt | pull | doctor | user | backup |
+restore | rebuild`."""
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,11 @@ from local.apps.command_line import ConfigDir, DataDir, JsonOption, LogLevel, ex
 from local.apps.early_end import end_when_told
 
 app = new_app()
-_GROUPS = {"journal": "local.apps.journal.commands:journal_app", "tap": "local.apps.tap.commands:tap_app"}
+_GROUPS = {
+    "journal": "local.apps.journal.commands:journal_app",
+    "tap": "local.apps.tap.commands:tap_app",
+    "user": "local.apps.user_commands:user_app",
+}
 
 prompt_app = typer.Typer(help="What the model is told.")
 app.add_typer(prompt_app, name="prompt")
@@ -154,6 +159,7 @@ def show_prompt(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Exit status 2, with one line, for whatever the user can mend."""
+    os.umask(0o077)  # what is written is for this user's eyes; the template and all children inherit it
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["run"]:
         end_when_told()

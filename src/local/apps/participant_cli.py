@@ -49,6 +49,7 @@ class NameTaken(LocalError):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until Ctrl-C or SIGTERM. The exit status is 2, with one line, for whatever the user can mend, and 130 for
     Ctrl-C before the participant serves."""
+    os.umask(0o077)  # what it keeps is for this user's eyes
     return exit_status(app, sys.argv[1:] if arguments is None else arguments, "python -m local.apps.participant")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.answering.prompt_builder import compose
 from local.agents.generator import GeneratorAgent
+from local.apps.owner_token import owner_token
 from local.apps.participant import find_class
 from local.apps.run_directory import RunDirectory
 from local.apps.system_client import SystemClient
@@ -59,10 +60,11 @@ def configured(config_dir: Path | None, prompt: str | None) -> tuple[GeneratorCo
 
 
 def _messages(session_id: str, data_dir: Path | None) -> list[Json]:
-    facts = RunDirectory(data_dir_of(data_dir)).facts()
+    directory = data_dir_of(data_dir)
+    facts = RunDirectory(directory).facts()
     if facts.api_url is None:
         raise ConfigError("the system that runs has no HTTP interface to ask for a session; start it with --api")
-    with SystemClient(facts.api_url) as client:
+    with SystemClient(facts.api_url, owner_token(directory)) as client:
         messages: list[Json] = client.session(session_id)["messages"]
         return messages
 

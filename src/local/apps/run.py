@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from local import failpoints
 from local.agents.answering.generator_config import GeneratorConfig
@@ -23,6 +24,7 @@ from local.apps.data_dir_watch import DataDirWatch
 from local.apps.listener import listen, require_free, require_token
 from local.apps.open_files import raise_open_files
 from local.apps.overrides import GENERATOR, overrides_for, with_second_respondent
+from local.apps.owner_token import owner_token
 from local.apps.participant import ParticipantSpec, open_bus
 from local.apps.run_directory import Facts, RunDirectory
 from local.apps.warm_up import PRELOAD
@@ -101,6 +103,7 @@ def run(flags: Flags) -> int:
     directory = RunDirectory(data_dir(flags.data_dir))
     directory.make_data_dir()
     with directory.lock() as lock:
+        directory.make_owner_token()
         bus = directory.bus_address(system)
         require_free(bus)
         directory.declare(bus, system)
@@ -265,6 +268,12 @@ def _facts(plan: SystemPlan) -> Facts:
     )
 
 
+def _link(plan: SystemPlan) -> str | None:
+    """Where to open it; with the owner's token for the eyes of whoever sits at this terminal, and in no log."""
+    token = owner_token(plan.data_dir) if sys.stderr.isatty() else None
+    return f"{plan.api_url}/#token={quote(token)}" if plan.api_url and token else plan.api_url
+
+
 def _greet(plan: SystemPlan) -> None:
-    where = plan.api_url or "the bus only (no --api)"
+    where = _link(plan) or "the bus only (no --api)"
     print(f"LoCAL2 is ready: {where}  model server: {plan.backend.name}  (Ctrl-C stops it)", file=sys.stderr)  # noqa: T201

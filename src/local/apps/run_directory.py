@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from local.apps.data_dir_lock import DataDirLock, unusable
+from local.apps.owner_token import make_owner_token
 from local.bus.address import BusAddress
 from local.bus.keyring import with_keys
 from local.bus.sender_guard import Declaration, Declarations
@@ -20,6 +23,8 @@ from local.config import SystemConfig
 from local.errors import ConfigError, LocalError
 
 KEYS, SENDERS = "keys", "senders"  # folders of the data directory
+
+log = logging.getLogger(__name__)
 
 
 class NotRunning(LocalError):
@@ -76,9 +81,22 @@ class RunDirectory:
                 self._facts_file.unlink(missing_ok=True)
 
     def make_data_dir(self) -> None:
-        """Make the data directory unless it is there. Raises `ConfigError`."""
+        """Make the data directory unless it is there; it is for this user's eyes alone. Raises `ConfigError`."""
         try:
             self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            mode = self.data_dir.stat().st_mode
+            if mode & stat.S_ISVTX:  # such as /tmp, which is not ours to close
+                raise ConfigError(f"{self.data_dir} is a folder of everybody's; give one of your own with --data-dir")
+            if mode & 0o077:
+                log.warning("%s was open to other users of this machine, and is closed to them now", self.data_dir)
+                self.data_dir.chmod(0o700)
+        except OSError as error:
+            raise unusable(self.data_dir, error) from None
+
+    def make_owner_token(self) -> None:
+        """Have the owner's token in the data directory. Raises `ConfigError`."""
+        try:
+            make_owner_token(self.data_dir)
         except OSError as error:
             raise unusable(self.data_dir, error) from None
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from local.apps.local_web import LocalWeb, load_pages
+from local.apps.owner_token import owner_token
+from local.apps.run_directory import NotRunning, RunDirectory
 from local.apps.story import Story, find_stories, load_story
 from local.apps.story_player import REAL_MODEL_WAIT_SECONDS, WAIT_SECONDS, StoryPlayer
 from local.apps.system_client import SystemClient
 from local.apps.temporary_system import TemporarySystem, write_settings
+from local.environment import data_dir
 from local.errors import ConfigError
 
 STORIES = Path(__file__).resolve().parents[3] / "stories"
@@ -20,10 +23,11 @@ STORIES = Path(__file__).resolve().parents[3] / "stories"
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Where stories are played: the system's HTTP address, the stand-in's if it is to play scripts, and whether the web
-    is ours."""
+    """Where stories are played: the system's HTTP address, the owner's token, the stand-in's address if it is to play
+    scripts, and whether the web is ours."""
 
     api_url: str
+    token: str | None
     stand_in_url: str | None
     own_web: bool
 
@@ -62,7 +66,7 @@ def run_stories(
 def _play_all(
     stories: Sequence[tuple[Path, Story]], stage: _Stage, live: bool, show: Callable[[str], object]
 ) -> list[bool]:
-    with SystemClient(stage.api_url) as client:
+    with SystemClient(stage.api_url, stage.token) as client:
         health = client.health()
         if live and health.get("stand_in"):
             raise ConfigError("--live needs a model server, and only the stand-in is there; start Ollama first")
@@ -84,16 +88,25 @@ def _play(player: StoryPlayer, path: Path, story: Story, show: Callable[[str], o
 @contextmanager
 def _stage(api: str | None, live: bool, model: str | None, wanted: Sequence[str]) -> Iterator[_Stage]:
     if api:
-        yield _Stage(api, stand_in_url=None, own_web=False)
+        yield _Stage(api, _token_for(api), stand_in_url=None, own_web=False)
         return
     flags = [*wanted, *(["--model", model] if model else [])]
     with tempfile.TemporaryDirectory(prefix="local2-stories-") as name:
         if live:
             with TemporarySystem(Path(name) / "data", flags=flags) as system:
-                yield _Stage(system.api_url, stand_in_url=None, own_web=False)
+                yield _Stage(system.api_url, owner_token(system.data_dir), stand_in_url=None, own_web=False)
             return
         with LocalWeb(load_pages(STORIES / "web")) as web:
             config_dir = write_settings(Path(name) / "config", web.settings())
             flags += ["--backend", "stand_in"]
             with TemporarySystem(Path(name) / "data", config_dir=config_dir, flags=flags) as system:
-                yield _Stage(system.api_url, system.facts.model_url, own_web=True)
+                yield _Stage(system.api_url, owner_token(system.data_dir), system.facts.model_url, own_web=True)
+
+
+def _token_for(url: str) -> str | None:
+    """The owner's token if the system at that address is our own; no other server is to see it."""
+    directory = RunDirectory(data_dir(None))
+    with suppress(NotRunning):
+        if directory.facts().api_url == url.rstrip("/"):
+            return owner_token(directory.data_dir)
+    return None

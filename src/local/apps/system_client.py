@@ -33,9 +33,10 @@ class NoAnswer(LocalError):
 class SystemClient:
     """Talks to one system; use it as `with`. Every method raises `NoAnswer`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: str | None = None) -> None:
+        """`token` is shown where LOCAL2_API_TOKEN has none; see `owner_token`."""
         self._url = url.rstrip("/")
-        token = environment().api_token
+        token = environment().api_token or token
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         timeout = httpx.Timeout(CONNECT_SECONDS, read=ANSWER_SECONDS)
         with self._reporting():  # an address that is none

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -63,6 +64,11 @@ class AwayDelta(Degraded):
 
 
 @dataclass(frozen=True, slots=True)
+class RestartDelta(AwayDelta):
+    """The server has died in the middle of its answer, which begins again: what came before does not count."""
+
+
+@dataclass(frozen=True, slots=True)
 class TokenScore:
     """One generated token, and the natural logarithms of the probabilities of what might have stood in its place."""
 
@@ -78,6 +84,19 @@ class TokenScores:
 
 
 Delta = ThinkingDelta | ContentDelta | ToolCall | TokenScores | Degraded | Done
+
+
+async def whole_text(stream: AsyncGenerator[Delta, None]) -> str:
+    """All that is said in a message, for whoever does not want it piece by piece."""
+    said: list[str] = []
+    async with aclosing(stream):
+        async for delta in stream:
+            match delta:
+                case ContentDelta(text):
+                    said.append(text)
+                case RestartDelta():
+                    said.clear()
+    return "".join(said)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ SHUNNED_SHORTLY_SECONDS = 15.0
 _OF_THE_REQUEST = frozenset({"bad_request", "bad_call", "filtered", "unsupported"})
 # Who failed so is away for a while, as a server is that is restarted or loads its model.
 _AWAY = frozenset({"unreachable", "stream_cut", "overloaded"})
+# Who failed so in the middle of an answer has died, and may say all of it when it is back.
+_DIED = _AWAY | {"server_error"}
 # What another try at the same model cannot mend, or would mend at the price of waiting as long again.
 _NO_RETRY = (ErrorClass.PERMANENT, ErrorClass.TIMEOUT)
 
@@ -116,6 +118,15 @@ class Attempts:
         self._left = self._left[self._left.index(following) :]
         self._retries = 0
         return self._attempt(following, self._pauses.wait(following, now))
+
+    def after_a_beginning(self, error: ModelError, now: float) -> Attempt | None:
+        """What comes after a failure in the middle of an answer: another try at all of it where the server has died,
+        for as long as is allowed, counted from the first failure; else nothing."""
+        failing_since = now if self._failing_since is None else self._failing_since
+        is_late = now - failing_since > self._policy.max_wait_seconds
+        if error.kind not in _DIED or is_late or not self._policy.max_retries:
+            return None
+        return self.after(error, now)
 
     def _note(self, target: str, error: ModelError, now: float) -> None:
         self._failing_since = now if self._failing_since is None else self._failing_since

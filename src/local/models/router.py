@@ -13,8 +13,8 @@ from typing import Any
 
 from local.config_models import MaxTools
 from local.errors import ModelError
-from local.models.chat import AwayDelta, ChatModel, Degraded, Delta, Json, ModelInfo
-from local.models.fallback import Attempts, FallbackPolicy, Pauses
+from local.models.chat import AwayDelta, ChatModel, Degraded, Delta, Json, ModelInfo, RestartDelta
+from local.models.fallback import Attempt, Attempts, FallbackPolicy, Pauses
 from local.models.tool_selection import choose_tools, tier_of
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class ChainCall:
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self.notes: list[str] = []
-        self._is_away, self._untold = False, list[AwayDelta]()
+        self._is_away, self._untold = False, list[Degraded]()
         self._most_seconds = policy.max_wait_seconds
         self._targets = {target.name: target for target in targets}
         self._clock, self._sleep = clock, sleep
@@ -64,16 +64,28 @@ class ChainCall:
             await self._sleep(self._next.wait)
         return self._targets[self._next.target]
 
-    def take_untold(self) -> Sequence[AwayDelta]:
+    def take_untold(self) -> Sequence[Degraded]:
         """What is to be told before `next` waits, once."""
         untold, self._untold = self._untold, []
         return untold
 
     def failed(self, error: ModelError) -> None:
         """The target that was asked has failed; raises the outcome if none is to be asked any more."""
+        self._follow(error, self._attempts.after(error, self._clock()))
+
+    def cut_off(self, error: ModelError) -> None:
+        """As `failed`, in the middle of an answer: what was said of it does not count any more."""
+        name = self._next.target
+        following = self._attempts.after_a_beginning(error, self._clock())
+        if following is not None:
+            note = f"{name} stopped in the middle of an answer, which was begun again: {error}"
+            self._untold.append(RestartDelta(note))
+            log.warning("%s", note)
+        self._follow(error, following)
+
+    def _follow(self, error: ModelError, following: Attempt | None) -> None:
         name = self._next.target
         self._failures[name] = error
-        following = self._attempts.after(error, self._clock())
         if following is None:
             raise outcome(self._failures) from error
         if following.is_return:
@@ -102,8 +114,9 @@ def outcome(failures: Mapping[str, ModelError]) -> ModelError:
 class Router:
     """Asks the targets that `find` gives for a name, the best first. See `Attempts` for when it goes on to the next.
 
-    Never after an answer has begun: what was said cannot be taken back, and the failure is the caller's. That another
-    model answers is told as `Degraded`. When nobody can, and there was more than one to ask, it is `NoModelLeft`.
+    An answer that has begun is begun again, with a `RestartDelta`, where its server has died; any other failure of it
+    is the caller's. That another model answers is told as `Degraded`. When nobody can, and there was more than one to
+    ask, it is `NoModelLeft`.
     """
 
     def __init__(
@@ -136,8 +149,8 @@ class Router:
         """See `ChatModel.chat`."""
         call = self._call(self._find(model), self._policy)
         while True:
-            for away in call.take_untold():
-                yield away
+            for untold in call.take_untold():
+                yield untold
             target = await call.next()
             begun = False
             try:
@@ -155,10 +168,8 @@ class Router:
                         yield delta
                 return
             except ModelError as error:
-                if begun:
-                    raise
                 self._infos.pop(target.name, None)
-                call.failed(error)
+                (call.cut_off if begun else call.failed)(error)
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """See `ChatModel.embed`. Only the same model on another server takes over: vectors of two models are not

@@ -78,12 +78,14 @@ class GenerationToken(GenerationThinking):
 
 
 class GenerationWaiting(Message):
-    """The generator, when no model server answers for now: it waits until one does; `reason` is a sentence."""
+    """The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. What was
+    said in an earlier attempt does not count any more."""
 
     subject = "generation.waiting"
     delivery = Delivery.EPHEMERAL
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
+    attempt: int = 1
     reason: str
 
 
@@ -218,7 +220,7 @@ class ConversationRequest(Message):
     family_key = "verb"
     is_request = True
     verb: Literal["sessions", "session", "delete", "query"]
-    key: str = ""  # the session's or the query's id
+    key: str = ""  # the session's or the query's id; of sessions the user's whose they are, none is everybody's
 
 
 class ConversationResult(Message):

@@ -123,7 +123,7 @@ class Asker:
         may_be_known, query_id = query_id is not None, query_id or new_id()
         known = self.live(query_id)
         if known is not None and known.view.failure is None:
-            known.view.require_text(query)
+            known.view.require(query, user_id)
             return known
         if not is_on_record:
             self._require_room()
@@ -140,9 +140,9 @@ class Asker:
         """A query that is known here: one that is open, or one of the last that ended."""
         return self._queries.get(query_id)
 
-    async def cancel(self, query_id: str) -> None:
-        """Ask for the end of a query, on record. Raises `NotConfirmed`."""
-        await self._bus.publish(QueryCancel(query_id=query_id), Trace(query_id))
+    async def cancel(self, query_id: str, user_id: str | None = None) -> None:
+        """Ask for the end of a query of that user's, on record. Raises `NotConfirmed`."""
+        await self._bus.publish(QueryCancel(query_id=query_id), Trace(query_id, user_id=user_id))
 
     async def recall_judgements(self, query: LiveQuery | QueryView, seconds: float = 1.0) -> None:
         """Add what the journal has of what was said of a query's answer; nothing while it is away."""
@@ -181,7 +181,7 @@ class Asker:
             raise AskerStopping
         if len(self._queries.open) >= MAX_OPEN:
             raise QueryRefused("busy", f"{MAX_OPEN} queries are open already; try again later")
-        query = LiveQuery(QueryView(message.query_id, message.query, session_id), self._clock)
+        query = LiveQuery(QueryView(message.query_id, message.query, session_id, user_id=user_id), self._clock)
         self._queries.add(query)
         trace = Trace(message.query_id, None, query.view.session_id, user_id)
         asking = self._see_through(query, message, trace, may_be_known=may_be_known)
@@ -234,7 +234,7 @@ class Asker:
             if not view.ended and self.absence is None:
                 known = await look_up(self._bus, "query", view.query_id, timeouts.last_look)
                 query.heard_at = self._clock()
-                view.require_text(known["query"])
+                view.require(known["query"], known.get("user_id"))
         except (RequestTimeout, RecordUnreadable):
             pass  # whoever is away comes back; how long to wait for that is said below
         except QueryRefused as error:
@@ -266,8 +266,8 @@ class Asker:
     async def _read(self) -> None:
         async for envelope in self._inbox:
             query, kind = self.live(envelope.correlation_id), kind_of(envelope.subject)
-            if query is None or kind is None:
-                continue
+            if query is None or kind is None or envelope.user_id != query.view.user_id:
+                continue  # of nobody here, or of another user's query that has the id already
             try:
                 message = await self._bus.decode(kind, envelope)
             except MalformedFrame as error:

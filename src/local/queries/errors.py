@@ -30,7 +30,7 @@ class TooManyQueries(QueryRefused):
 
 
 class QueryIdTaken(QueryRefused):
-    """The id is that of a query with another text."""
+    """The id is that of a query with another text, or of another user."""
 
     def __init__(self, query_id: str) -> None:
         super().__init__("conflict", f"query_id {query_id} was used for another query; take a new one")
@@ -41,8 +41,9 @@ class QueryDeleted(LocalError):
 
     kind = "deleted"
 
-    def __init__(self, query_id: str) -> None:
+    def __init__(self, query_id: str, user_id: str | None = None) -> None:
         super().__init__(f"query_id {query_id} was used for a query that was deleted; take a new one")
+        self.user_id = user_id  # whose it was
 
 
 class NotAccepted(LocalError):

@@ -20,6 +20,7 @@ from local.protocol.messages import (
     ErrorInfo,
     GenerationThinking,
     GenerationToken,
+    GenerationWaiting,
     Message,
     QueryAccepted,
     QueryFailed,
@@ -36,14 +37,15 @@ from local.runtime.machine import changes
 Json = dict[str, Any]
 
 KEPT_LOG_LINES = 5_000
+Attempted = GenerationThinking | GenerationWaiting
 
 
 class QueryView:
     """One query and what one respondent makes of it. Each attempt is a fence: what an earlier attempt says after a
     later one has begun is ignored, and so is all but judgements after the end.
 
-    With `query` the text is known, and what belongs to another text under the same id is a failure (`QueryIdTaken`);
-    without, it is the text that the envelopes tell.
+    With `query` text and user are known, and what belongs to others under the same id is a failure (`QueryIdTaken`);
+    without, they are what the envelopes tell.
     """
 
     def __init__(
@@ -52,10 +54,11 @@ class QueryView:
         query: str | None = None,
         session_id: str | None = None,
         *,
+        user_id: str | None = None,
         respondent_id: str = MAIN_RESPONDENT,
     ) -> None:
         self.query_id, self.session_id, self.respondent_id = query_id, session_id or query_id, respondent_id
-        self.query, self._expected = query, query
+        self.query, self._expected, self.user_id = query, query, user_id
         self.response: ResponseGeneration | None = None
         self.failure: LocalError | None = None  # why there is no response
         self.is_outcome_removed = False
@@ -112,9 +115,9 @@ class QueryView:
         recorded = () if self.response is None else self.response.tool_calls
         return list(dict.fromkeys((*self.calls.sources, *(source for call in recorded for source in call.sources))))
 
-    def require_text(self, query: str) -> None:
-        """Raises `QueryIdTaken` if this view is of another text."""
-        if self._expected is not None and query != self._expected:
+    def require(self, query: str, user_id: str | None) -> None:
+        """Raises `QueryIdTaken` if this view is of another text, or another user's."""
+        if self._expected is not None and (query, user_id) != (self._expected, self.user_id):
             raise QueryIdTaken(self.query_id)
 
     def has_recalled(self, engram_id: str) -> bool:
@@ -165,11 +168,11 @@ class QueryView:
             return False
         if isinstance(message, QueryAccepted):
             return message.attempt > self._attempt
-        return not isinstance(message, GenerationThinking) or message.attempt >= self._attempt
+        return not isinstance(message, Attempted) or message.attempt >= self._attempt
 
     def _begin_attempt(self, message: Message) -> Iterator[News]:
-        """A restarted generator says what it was saying again, from the last step it had stored."""
-        if not isinstance(message, QueryAccepted | GenerationThinking) or message.attempt <= self._attempt:
+        """A restarted generator or model says what it was saying again, from the last step that was stored."""
+        if not isinstance(message, QueryAccepted | Attempted) or message.attempt <= self._attempt:
             return
         said = self._thinking or self._answer
         self._attempt, self._next_index, self._is_complete = message.attempt, 0, False
@@ -207,7 +210,7 @@ class QueryView:
 
     def _end(self, response: ResponseGeneration, envelope: Envelope) -> Iterable[News]:
         try:
-            self.require_text(response.query)
+            self.require(response.query, envelope.user_id)
         except QueryIdTaken as error:
             return self.fail(error) or ()
         self.response, self.answered_at = response, envelope.sent_at
@@ -223,10 +226,11 @@ class QueryView:
 
     def _receive_query(self, message: QueryReceived, envelope: Envelope) -> list[News] | None:
         try:
-            self.require_text(message.query)
+            self.require(message.query, envelope.user_id)
         except QueryIdTaken as error:
             return self.fail(error)
         self.query, self.session_id = message.query, session_of(envelope, message.query_id)
+        self.user_id = envelope.user_id
         return None
 
     def _receive_of_another(self, message: Message, envelope: Envelope) -> list[News] | None:

@@ -43,7 +43,7 @@ async def read_query(bus: Bus, query_id: str, seconds: float) -> Told:
         if not is_redacted:
             told += await _decoded(bus, envelope)
         elif envelope.subject == QueryReceived.subject:
-            raise QueryDeleted(query_id)
+            raise QueryDeleted(query_id, envelope.user_id)
         else:
             removed = envelope
     if not any(isinstance(message, QueryReceived) for message, _ in told):
@@ -74,10 +74,12 @@ async def look_up(bus: Bus, verb: str, key: str, seconds: float) -> Json:
 
 def view_of(record: Json) -> QueryView:
     """A query as the generator has it in its record."""
-    view = QueryView(record["query_id"], record["query"], record["session_id"])
+    view = QueryView(record["query_id"], record["query"], record["session_id"], user_id=record.get("user_id"))
     outcome = _outcome_in(record)
     if outcome is not None:
-        envelope = Envelope(outcome.subject, "", "", "", 1, view.query_id, b"", session_id=view.session_id)
+        envelope = Envelope(
+            outcome.subject, "", "", "", 1, view.query_id, b"", session_id=view.session_id, user_id=view.user_id
+        )
         view.receive(outcome, envelope)
     return view
 
@@ -101,7 +103,9 @@ async def _as_the_generator_has_it(bus: Bus, query_id: str, removed: Envelope, s
     try:
         outcome = _outcome_in(await look_up(bus, "query", query_id, seconds))
     except QueryRefused as error:
-        raise QueryDeleted(query_id) if error.kind == "not_found" else RecordUnreadable(str(error)) from None
+        if error.kind == "not_found":
+            raise QueryDeleted(query_id, removed.user_id) from None
+        raise RecordUnreadable(str(error)) from None
     return [] if outcome is None else [(outcome, removed)]
 
 

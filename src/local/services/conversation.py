@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 from local.services import turn_deletion
 from local.services.owned_database import OwnedDatabase
 from local.services.sqlite_file import DatabaseReader
-from local.services.turn_deletion import QUERY, SESSION
+from local.services.turn_deletion import QUERY, SESSION, NamedFile
 from local.services.turn_record import (
     END,
     MIGRATIONS,
@@ -201,9 +201,10 @@ class ConversationService:
         """
         return await self._database.run(lambda db: self._history(db, session_id, END if before is None else before))
 
-    async def sessions(self) -> list[dict[str, Any]]:
-        """Every session with its first query, number of turns and times, the most recent first."""
-        return await self._database.run(lambda db: sessions_of(db, self._respondent_id))
+    async def sessions(self, user_id: str = "", *, unnamed: str = "") -> list[dict[str, Any]]:
+        """Every session, or those of one user, with its first query, number of turns and times, the most recent first.
+        What has no user is that of `unnamed`."""
+        return await self._database.run(lambda db: sessions_of(db, self._respondent_id, user_id, unnamed))
 
     async def session(self, session_id: str) -> list[StoredTurn]:
         """Every turn of a session, oldest first, and what was refused there."""
@@ -227,8 +228,8 @@ class ConversationService:
         """Remove the turn of one query unless it is open; returns how many that were."""
         return await self._delete(QUERY, query_id, spare=TurnStatus.OPEN)
 
-    async def attachments_of(self, *, session_id: str = "", query_id: str = "") -> set[str]:
-        """The attachments that only the queries of this session, or only this query, name."""
+    async def attachments_of(self, *, session_id: str = "", query_id: str = "") -> set[NamedFile]:
+        """The attachments that of their users' queries only those of this session, or only this one, name."""
         what, key = (SESSION, session_id) if session_id else (QUERY, query_id)
         return await self._database.run(lambda db: turn_deletion.attachments_of(db, what, key))
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from typing import Any
+from typing import Any, NamedTuple
 
 FORGOTTEN = "[a memory that was deleted]"
 SESSION, QUERY = "session_id", "query_id"  # what may be deleted
 _HOLDERS = (("turns", "outcome", "position"), ("steps", "body", "number"), ("results", "body", "call_id"))
+
+
+class NamedFile(NamedTuple):
+    """A file that a deleted query of a user has named, and no other one of this user; `is_last` says that there is no
+    query of anybody's left that names it."""
+
+    attachment_id: str
+    user_id: str | None
+    is_last: bool
 
 
 def source_of(engram_id: str) -> str:
@@ -32,13 +41,14 @@ def delete_turns(db: sqlite3.Connection, respondent_id: str, what: str, key: str
     return len(doomed)
 
 
-def attachments_of(db: sqlite3.Connection, what: str, key: str) -> set[str]:
-    """The attachments that the queries of a session, or one query, name and no other stored query does."""
-    named: set[str] = set()
-    for row in db.execute(f"SELECT body FROM turns WHERE {what} = ?", (key,)).fetchall():
-        named.update(json.loads(row["body"]).get("attachments", ()))
-    elsewhere = f"SELECT 1 FROM turns WHERE instr(body, ?) AND {what} != ?"
-    return {each for each in named if db.execute(elsewhere, (each, key)).fetchone() is None}
+def attachments_of(db: sqlite3.Connection, what: str, key: str) -> set[NamedFile]:
+    """The attachments that the queries of a session, or one query, name and no other stored query of the same user."""
+    named: set[tuple[str, str | None]] = set()
+    for row in db.execute(f"SELECT body, user_id FROM turns WHERE {what} = ?", (key,)).fetchall():
+        named.update((each, row["user_id"]) for each in json.loads(row["body"]).get("attachments", ()))
+    elsewhere = f"SELECT DISTINCT user_id FROM turns WHERE instr(body, ?) AND {what} != ?"
+    found = {each: {row["user_id"] for row in db.execute(elsewhere, (each, key))} for each, _ in named}
+    return {NamedFile(each, user, not found[each]) for each, user in named if user not in found[each]}
 
 
 def is_recalled_by_open_turn(db: sqlite3.Connection, respondent_id: str, engram_id: str) -> bool:

@@ -195,17 +195,20 @@ def refusal_of(db: sqlite3.Connection, respondent_id: str, asked: Asked) -> Refu
     return None if first["incognito"] == asked.incognito else Refusal.INCOGNITO
 
 
-def sessions_of(db: sqlite3.Connection, respondent_id: str) -> list[dict[str, Any]]:
-    """The last 1000 sessions with their first query, number of turns and times, the most recent first."""
+def sessions_of(db: sqlite3.Connection, respondent_id: str, user_id: str, unnamed: str) -> list[dict[str, Any]]:
+    """The last 1000 sessions, of one user unless `user_id` is empty, with their first query, number of turns and times,
+    the most recent first. Those without a user are those of `unnamed`."""
     sql = (
         "SELECT sums.session_id, first.user_id, first.incognito, turns, started_at, updated_at,"
         " substr(first.query, 1, 80) AS title"
         " FROM (SELECT session_id, count(*) AS turns, min(created_at) AS started_at,"
         " max(coalesce(finished_at, created_at)) AS updated_at, min(position) AS first_position FROM turns"
         " WHERE respondent_id = ? AND in_history AND refused IS NULL GROUP BY session_id) AS sums"
-        " JOIN turns AS first ON first.position = sums.first_position ORDER BY updated_at DESC LIMIT 1000"
+        " JOIN turns AS first ON first.position = sums.first_position"
+        " WHERE ? IN ('', coalesce(first.user_id, ?)) ORDER BY updated_at DESC LIMIT 1000"
     )
-    return [{**dict(row), "incognito": bool(row["incognito"])} for row in db.execute(sql, (respondent_id,))]
+    rows = db.execute(sql, (respondent_id, user_id, unnamed))
+    return [{**dict(row), "incognito": bool(row["incognito"])} for row in rows]
 
 
 def incognito_sessions(db: sqlite3.Connection, respondent_id: str, idle_since: float) -> list[str]:

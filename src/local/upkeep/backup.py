@@ -27,8 +27,8 @@ from local.services.sqlite_file import connect_read_only, naming_damage, store_f
 
 MANIFEST = "backup.json"
 LOCK = "lock"
-# Held by a process, made anew, or of one run alone.
-_LEFT_OUT = ("lock", "owner.lock", "vectors", "logs", "senders", MANIFEST)
+# Held by a process, made anew, or of one run or machine alone.
+_LEFT_OUT = ("lock", "owner.lock", "vectors", "logs", "senders", "api_token", MANIFEST)
 _PROGRESS = ("consumers", "deliveries")
 _PARTS = ("-wal", "-shm", ".mark", ".part", ".new", ".suspect")  # of a database that is copied, or half made
 

@@ -56,6 +56,7 @@ class ScriptedGenerator(Participant):
     def __init__(self) -> None:
         super().__init__(Settings())
         self.turns: dict[str, QueryReceived] = {}
+        self.traces: dict[str, Trace] = {}
         self.whole: KeptText | None = None
         self.heard = asyncio.Event()  # of a query
         self.release = asyncio.Event()
@@ -85,7 +86,7 @@ class ScriptedGenerator(Participant):
     async def receive(self, message: QueryReceived, envelope: Envelope) -> Message | None:
         self.heard.set()
         word, query_id = message.query.split()[0], message.query_id
-        self.turns[query_id] = message
+        self.turns[query_id], self.traces[query_id] = message, envelope.trace()
         if word == "deaf":
             return None
         if word == "busy":
@@ -102,8 +103,12 @@ class ScriptedGenerator(Participant):
     @on(ConversationRequest)
     async def look_up(self, request: ConversationRequest, envelope: Envelope) -> ConversationResult:
         match request.verb:
+            case "sessions" if request.key:
+                value: dict[str, Any] | None = {"sessions": self._sessions(request.key)}
             case "sessions":
-                value: dict[str, Any] | None = {"sessions": [{"session_id": "s1", "turns": 1}]}
+                value = {"sessions": [{"session_id": "s1", "turns": 1}]}
+            case "session" if named := [t for t in self.traces.values() if t.session_id == request.key]:
+                value = {"session_id": request.key, "user_id": named[0].user_id}
             case "query":
                 value = self._record(request.key)
             case _:
@@ -111,11 +116,21 @@ class ScriptedGenerator(Participant):
         error = None if value else ErrorInfo(kind="not_found", message=f"there is no {request.verb} {request.key}")
         return ConversationResult(verb=request.verb, value=value, error=error)
 
+    def _sessions(self, user_id: str) -> list[dict[str, Any]]:
+        return [{"session_id": trace.session_id} for trace in self.traces.values() if trace.user_id == user_id]
+
     def _record(self, query_id: str) -> dict[str, Any] | None:
         asked = self.turns.get(query_id)
         if asked is None:
             return None
-        record = {"query_id": query_id, "session_id": "recorded", "query": asked.query, "attempt": 1}
+        user_id = self.traces[query_id].user_id
+        record = {
+            "query_id": query_id,
+            "session_id": "recorded",
+            "query": asked.query,
+            "attempt": 1,
+            "user_id": user_id,
+        }
         if query_id not in self.outcomes:
             return {**record, "status": "open", "outcome": None, "outcome_subject": None}
         outcome, trace = self.outcomes[query_id]

@@ -63,14 +63,6 @@ async def test_who_waits_for_an_answer_is_told_that_the_door_closes(system: Syst
     assert "q" in system.generator.turns
 
 
-async def test_with_a_token_only_health_is_open(system: System) -> None:
-    async with system.door(api_token="secret") as client:
-        assert (await client.get("/health")).status_code == 503
-        refused = await client.get("/sessions")
-        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
-        assert (await client.get("/sessions", headers={"authorization": "Bearer secret"})).status_code == 200
-
-
 async def test_a_query_that_the_journal_does_not_confirm_is_503(
     bare_system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,3 +185,38 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_of_a_name_the_last_part_counts_on_one_line() -> None:
     assert clean_name("C:\\x\\my\n\x00 file.txt") == "my file.txt"
     assert clean_name("../") == "file"
+
+
+def test_a_file_is_of_everybody_who_has_sent_it_until_the_last_has_no_use_for_it(store: AttachmentStore) -> None:
+    def sent_by(*names: str) -> str:
+        return [store.put("a.txt", "text/plain", b"x", "x", user_id=name).id for name in names][-1]
+
+    kept = sent_by("ann", "bob")
+    assert store.owners(kept) == {"ann", "bob"}
+    store.release(kept, "ann")
+    assert store.owners(kept) == {"bob"} and store.get(kept)
+    store.release(kept, "bob")
+    with pytest.raises(AttachmentMissing):
+        store.get(kept)
+    kept = sent_by("owner", "ann")  # the owner's has no mark until somebody else sends it
+    store.release(kept, "ann")
+    assert store.get(kept) and store.owners(kept) == {"owner"}
+    kept = sent_by("ann", "owner")
+    store.delete(kept)
+    assert sent_by("bob") == kept and store.owners(kept) == {"bob"}
+
+
+def test_files_of_a_deleted_session_are_released_by_whoever_named_them(store: AttachmentStore) -> None:
+    files = {
+        name: store.put(name, "text/plain", b"x", name, user_id=name.split()[0]).id for name in ("ann 1", "owner 1")
+    }
+    shared = store.put("both", "text/plain", b"x", user_id="ann").id
+    store.put("both", "text/plain", b"x", user_id="bob")
+    store.discard([(files["owner 1"], "ann", False)])  # lent by the owner, and named by somebody else
+    assert store.get(files["owner 1"])
+    store.discard([(files["ann 1"], "ann", True), (shared, "ann", True), (files["owner 1"], "ann", True)])
+    assert store.owners(shared) == {"bob"}
+    for gone in files.values():
+        with pytest.raises(AttachmentMissing):
+            store.get(gone)
+    store.discard([(shared, "bob", True), (shared, "bob", True)])

@@ -10,6 +10,7 @@ from typing import Any
 from local.agents.answering.outcomes import stored_outcome
 from local.errors import LocalError, NotOnRecord
 from local.models.chat import Json
+from local.protocol.memory_messages import OWNER
 from local.protocol.messages import ContextGauge, ConversationRequest, ConversationResult, ErrorInfo, ResponseGeneration
 from local.services.conversation import ConversationService, StoredTurn
 
@@ -40,8 +41,8 @@ class ConversationRequestHandler:
         except LocalError as error:
             return ConversationResult(verb=request.verb, error=ErrorInfo(kind=error.kind, message=str(error)))
 
-    async def _sessions(self, key: str) -> dict[str, Any]:
-        return {"sessions": await self._conversation.sessions()}
+    async def _sessions(self, user_id: str) -> dict[str, Any]:
+        return {"sessions": await self._conversation.sessions(user_id, unnamed=OWNER)}
 
     async def _session(self, session_id: str) -> dict[str, Any]:
         turns = [turn for turn in await self._conversation.session(session_id) if turn.refused is None]
@@ -51,6 +52,7 @@ class ConversationRequestHandler:
         gauge = next(filter(None, map(_gauge, reversed(turns))), None)
         return {
             "session_id": session_id,
+            "user_id": turns[0].user_id,
             "incognito": turns[0].incognito,
             "messages": self._prelude(history, date.today(), turns[-1].user_id),
             "turns": [_summary(turn) for turn in turns],
@@ -79,6 +81,7 @@ def _summary(turn: StoredTurn) -> dict[str, Any]:
     return {
         "query_id": turn.query_id,
         "session_id": turn.session_id,
+        "user_id": turn.user_id,
         "query": turn.query,
         "status": turn.status,
         "answer": turn.answer,

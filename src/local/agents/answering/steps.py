@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from local.errors import StoreDamaged
-from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
+from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, RestartDelta, ThinkingDelta, ToolCall, Usage
 from local.protocol.message import Data
 from local.protocol.messages import ToolCallRecord, UsageInfo
 
@@ -159,6 +159,9 @@ class Spoken:
                 self._thinking.append(text)
             case ToolCall():
                 self.calls.append(delta)
+            case RestartDelta(note):
+                self._content, self._thinking, self.calls = [], [], []
+                self.notes.append(note)
             case Degraded(note):
                 self.notes.append(note)
             case Done():

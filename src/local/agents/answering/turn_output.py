@@ -106,7 +106,8 @@ class TurnOutput:
         """The model goes on; only what it thinks and says is told, and that it is waited for."""
         if isinstance(delta, AwayDelta):
             self.flush()
-            self._post(GenerationWaiting(query_id=self._query_id, respondent_id=self._respondent_id, reason=delta.note))
+            whose = {"query_id": self._query_id, "respondent_id": self._respondent_id}
+            self._post(GenerationWaiting(**whose, attempt=self._attempt, reason=delta.note))
         if not isinstance(delta, ContentDelta | ThinkingDelta):
             return
         self._changes.flush()

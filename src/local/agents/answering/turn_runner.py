@@ -18,7 +18,7 @@ from local.agents.answering.turn_context import TurnContext
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
 from local.errors import LocalError, ModelError, StoreFailed, StoreFenced
-from local.models.chat import AwayDelta, Done, Json
+from local.models.chat import AwayDelta, Done, Json, RestartDelta
 from local.models.text_calls import find_text_call
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
 
@@ -172,6 +172,8 @@ class TurnRunner:
         )
         async with aclosing(stream):
             async for delta in stream:
+                if isinstance(delta, RestartDelta):
+                    self._output.begin_again(await self._output.next_attempt())
                 turn.hear(delta)
                 self._output.hear(delta)
                 await self._output.room()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from local.agents.grading.judgements import shortened
 from local.agents.leases import Leases
 from local.errors import ModelBusy, ModelError
-from local.models.chat import ChatModel, ContentDelta, Done, TokenScore, TokenScores
+from local.models.chat import ChatModel, ContentDelta, Done, RestartDelta, TokenScore, TokenScores
 from local.models.model_errors import ErrorClass, classify
 from local.services.judging.judgement import Comparison, ComparisonOutcome, Grading, JudgeRequest, Token, Verdict
 from local.services.judging.prompt import Case, Pair, Profile
@@ -198,6 +198,8 @@ class Judge:
                         content.append(piece)
                     case TokenScores(tokens):
                         scores += tokens
+                    case RestartDelta():
+                        content, scores = [], []
                     case Done():
                         done = delta
         text = "".join(content)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from typing import Final
@@ -15,7 +15,7 @@ from local.agents.remembering.records import fact_records
 from local.backoff import Backoff
 from local.bus.bus import Bus
 from local.errors import ModelError, NotOnRecord, StoreFailed
-from local.models.chat import ChatModel, ContentDelta
+from local.models.chat import ChatModel, whole_text
 from local.protocol.envelope import Trace
 from local.protocol.memory_messages import MemoryClassified
 from local.runtime.machine import Machine, Table, TransitionLog
@@ -222,13 +222,8 @@ class Classifier:
                 work.machine.advance(ClassificationAction.RETRY)
 
     async def _ask(self, messages: list[prompt.Json]) -> str:
-        said: list[str] = []
         stream = self._model.chat(self._model_name, messages, options=self._options, format=prompt.SCHEMA)
-        async with aclosing(stream):
-            async for delta in stream:
-                if isinstance(delta, ContentDelta):
-                    said.append(delta.text)
-        return "".join(said)
+        return await whole_text(stream)
 
 
 def _decide(reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]) -> tuple[Classified, tuple[str, ...]]:

@@ -6,28 +6,38 @@ from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from local.apps.api.access import Access, enforce, open_to
 from local.apps.api.context import ApiContext
 from local.apps.api.errors import handle_errors
 from local.apps.api.guard_middleware import GuardMiddleware, GuardPolicy
 from local.apps.api.json_body import JsonResponse
-from local.apps.api.routes import attachments, bus_events, feedback, health, memory, openai, query, sessions
+from local.apps.api.principals import Principals
+from local.apps.api.routes import attachments, bus_events, feedback, health, memory, openai, query, sessions, users
 
-NOUNS = (query, health, attachments, sessions, bus_events, openai, memory, feedback)
+NOUNS = (query, health, attachments, sessions, bus_events, openai, memory, feedback, users)
 
 
-def create_app(context: ApiContext, policy: GuardPolicy) -> ASGIApp:
-    """Every route, behind the guards. GET /openapi.json describes them."""
-    app = FastAPI(title="LoCAL2", version=context.version, docs_url=None, redoc_url=None, redirect_slashes=False)
+def create_app(context: ApiContext, policy: GuardPolicy, principals: Principals) -> ASGIApp:
+    """Every route, behind the guards. Raises `Undeclared` for one that does not say whom it is for."""
+    app = FastAPI(title="LoCAL2", version=context.version, openapi_url=None, redirect_slashes=False)
     handle_errors(app)
     for noun in NOUNS:
         noun.add_routes(app.router, context)
 
+    @app.get("/openapi.json", include_in_schema=False)
+    @open_to(Access.USERS)
+    async def description() -> Response:
+        """All of it, for programs."""
+        return JsonResponse(app.openapi())
+
     @app.get("/")
+    @open_to(Access.USERS)
     async def index() -> Response:
         """What there is."""
         return JsonResponse({"name": "LoCAL2", "version": context.version, "routes": _listing(app)})
 
-    return GuardMiddleware(app, policy)
+    enforce(app.routes)
+    return GuardMiddleware(app, policy, principals)
 
 
 def _listing(app: FastAPI) -> list[str]:

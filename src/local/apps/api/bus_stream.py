@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pydantic_core import from_json, to_json
 
 from local.apps.api.event_stream import KEEP_ALIVE, Chunks, sse, ticking
 from local.bus.bus import Bus
 from local.protocol.envelope import Envelope
+from local.protocol.memory_messages import OWNER
 from local.protocol.subjects import is_family, is_subject
 
 MAX_WAITING = 2_000
@@ -32,16 +33,19 @@ def without_overlap(filters: Iterable[str]) -> list[str]:
 
 class BusWatch:
     """What one client has yet to be sent. Bounded: a client that is too slow loses what finds no room, and is told
-    how much at the place where it is missing."""
+    how much at the place where it is missing. With `user_id` only what is that user's is taken in."""
 
-    def __init__(self) -> None:
+    def __init__(self, user_id: str | None = None) -> None:
+        self._user_id = user_id
         self.changed = asyncio.Event()
         self.ended = False
         self._waiting: deque[bytes] = deque()
         self._bytes = self._lost = 0
 
     def receive(self, envelope: Envelope) -> None:
-        """Take in one envelope."""
+        """Take in one envelope. What has no user is the owner's."""
+        if self._user_id not in (None, envelope.user_id or OWNER):
+            return
         if len(self._waiting) >= MAX_WAITING or self._bytes >= MAX_WAITING_BYTES:
             self._lost += 1
             return
@@ -82,9 +86,10 @@ class BusStreams:
         self._bus, self._keep_alive_seconds = bus, keep_alive_seconds
         self._watches: set[BusWatch] = set()
 
-    async def chunks(self, filters: Iterable[str]) -> Chunks:
-        """What is published on the filtered subjects from the first chunk on, until `stop`."""
-        watch = BusWatch()
+    async def chunks(self, filters: Iterable[str], user_id: str | None, may_hear: Callable[[], bool]) -> Chunks:
+        """What is published on the filtered subjects from the first chunk on, by everybody or as that user's, until
+        `stop`, or until whoever listens may hear no more."""
+        watch = BusWatch(user_id)
         ends = [self._bus.subscribe(subject, watch.receive) for subject in without_overlap(filters)]
         self._watches.add(watch)
         try:
@@ -94,6 +99,8 @@ class BusStreams:
                 while not watch.ended:
                     await watch.changed.wait()
                     watch.changed.clear()
+                    if not may_hear():
+                        return
                     yield watch.take() or KEEP_ALIVE
                     while chunk := watch.take():
                         yield chunk

@@ -14,6 +14,7 @@ from local.apps.api.bus_stream import BusStreams
 from local.apps.api.participant_table import ParticipantTable
 from local.apps.memories import Memories
 from local.apps.session import LoCALSession
+from local.apps.users import Users
 from local.bus.blobs import BlobStore
 
 ID_PATTERN = r"^[A-Za-z0-9._:~-]{1,128}$"
@@ -35,6 +36,7 @@ class ApiContext:
     bus_streams: BusStreams
     attachments: Attachments
     blobs: BlobStore
+    users: Users
     instance: str
     backend: str
     version: str

@@ -4,7 +4,6 @@ anything else happens, and how much they may say."""
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from local.apps.api.errors import RequestRefused, error_response
+from local.apps.api.principals import Principal, Principals
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,6 @@ class GuardPolicy:
     """What is let in. The list of hosts is what a rebound DNS name does not pass. `max_upload` is in bytes."""
 
     hosts: frozenset[str]
-    token: str | None = None
     max_upload: int = MAX_BODY
 
     def max_body(self, path: str) -> int:
@@ -51,8 +50,6 @@ class GuardPolicy:
         self._check_site(headers)
         if "transfer-encoding" in headers and "content-length" in headers:
             raise RequestRefused("malformed", "send either Content-Length or Transfer-Encoding, not both")
-        if self.token is not None and path != OPEN_PATH:
-            self._check_token(headers.get("authorization", ""))
         if method != "GET" and path != UPLOAD_PATH and _has_body(headers):
             _check_media_type(headers.get("content-type", ""))
 
@@ -68,25 +65,18 @@ class GuardPolicy:
         if headers.get("sec-fetch-site") == "cross-site":
             raise RequestRefused("forbidden", "pages of other sites may not talk to this server")
 
-    def _check_token(self, authorization: str) -> None:
-        assert self.token is not None
-        scheme, _, given = authorization.partition(" ")
-        # Encoded, because compare_digest takes text only if it is ASCII.
-        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.token.encode()):
-            raise RequestRefused(
-                "unauthorized", "this server wants 'Authorization: Bearer …' with its LOCAL2_API_TOKEN"
-            )
-
 
 class ClientLeft(Exception):
     """The client has gone; there is nobody to answer."""
 
 
 class GuardMiddleware:
-    """ASGI: hands `app` the requests that `policy` lets in, with their bodies read, and lets no exception out."""
+    """ASGI: hands `app` the requests that `policy` lets in of those whom `principals` know, with their bodies read, and
+    lets no exception out. Who asks is `principal` in the scope: None, of whom nothing is known, at `OPEN_PATH` alone.
+    """
 
-    def __init__(self, app: ASGIApp, policy: GuardPolicy) -> None:
-        self._app, self._policy = app, policy
+    def __init__(self, app: ASGIApp, policy: GuardPolicy, principals: Principals) -> None:
+        self._app, self._policy, self._principals = app, policy, principals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -104,6 +94,7 @@ class GuardMiddleware:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
         try:
             self._policy.check(scope["method"], scope["path"], headers)
+            scope["principal"] = await self._who_asks(scope, headers)
             body = await _read(receive, headers, self._policy.max_body(scope["path"]))
         except RequestRefused as refusal:
             if "expect" not in headers:
@@ -120,6 +111,14 @@ class GuardMiddleware:
             return {"type": "http.request", "body": body, "more_body": False}
 
         await self._app(scope, replay, send)
+
+    async def _who_asks(self, scope: Scope, headers: Mapping[str, str]) -> Principal | None:
+        try:
+            return await self._principals.of(headers, scope.get("state", {}).get("peer"))
+        except RequestRefused:
+            if scope["path"] != OPEN_PATH:
+                raise
+            return None
 
 
 async def _read(receive: Receive, headers: Mapping[str, str], max_bytes: int) -> bytes:

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from local.apps.api.errors import RETRY_SECONDS, RequestRefused, error_response
+from local.apps.api.peer import Peer
 from local.apps.open_files import most_open_files
 
 log = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class HttpConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """A client has come."""
         super().connection_made(transport)
+        self.app_state = {**self.app_state, "peer": Peer(self.client, self.server)}  # for all that is asked on it
         if len(self.connections) > self._limit.most and not self._limit.has_room(self.connections, self):
             self.app = _no_room
 

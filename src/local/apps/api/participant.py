@@ -18,10 +18,13 @@ from local.apps.api.bus_stream import BusStreams
 from local.apps.api.context import ApiContext
 from local.apps.api.guard_middleware import MEGABYTE, GuardPolicy, hosts_of
 from local.apps.api.participant_table import MODEL_OWNER, ParticipantTable
+from local.apps.api.principals import Principals
 from local.apps.api.server import serving
 from local.apps.listener import require_token
 from local.apps.memories import Memories
+from local.apps.owner_token import owner_token
 from local.apps.session import LoCALSession
+from local.apps.users import Users
 from local.bus.blobs import BlobStore
 from local.config import Settings
 from local.errors import ConfigError
@@ -66,7 +69,10 @@ class ApiParticipant(Participant):
         self._attachments = Attachments(data_dir, config.max_attachment_mb * MEGABYTE)
         self._blobs = BlobStore(data_dir / "blobs")
         max_upload = self._attachments.max_bytes
-        self._policy = GuardPolicy(hosts_of(address, port, config.allowed_hosts), config.api_token, max_upload)
+        self._policy = GuardPolicy(hosts_of(address, port, config.allowed_hosts), max_upload)
+        token = config.api_token or owner_token(data_dir)
+        self._users = Users(data_dir)
+        self._principals = Principals(token, self._users, must_know=config.api_token is not None)
 
     @classmethod
     def build(cls, config: ApiConfig, resources: Resources) -> Self:
@@ -98,6 +104,7 @@ class ApiParticipant(Participant):
                 bus_streams=streams,
                 attachments=self._attachments,
                 blobs=self._blobs,
+                users=self._users,
                 instance=self.bus.instance,
                 backend=self._backend,
                 version=_version(),
@@ -110,7 +117,7 @@ class ApiParticipant(Participant):
                 session.stop()
                 streams.stop()
 
-            async with serving(create_app(context, self._policy), self._listener, before_stop):
+            async with serving(create_app(context, self._policy, self._principals), self._listener, before_stop):
                 yield
 
     def _has_memory(self) -> bool:

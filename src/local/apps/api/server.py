@@ -77,7 +77,7 @@ async def serving(app: ASGIApp, listener: socket.socket, before_stop: Callable[[
         log_level="critical",
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # whose client it is makes no difference
+        proxy_headers=False,  # what a header claims of the client counts for nothing
         headers=HEADERS,
         timeout_graceful_shutdown=STOP_SECONDS,
     )

@@ -1,18 +1,21 @@
 """Where attached files are kept: one file for each, named by the SHA-256 of what is in it, and never changed.
 
 A file holds one line of JSON, which says what it is and what text was read of it, and then the bytes that were sent.
+Beside it an empty file for each user who has sent it says so; one without any is the owner's of the system.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hashlib
 import os
 import re
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pydantic_core import from_json, to_json
@@ -21,6 +24,8 @@ from local.errors import AttachmentMissing, AttachmentRefused, StoreFailed
 from local.services.attachments.extract import AttachmentLimits, Extract, extract, is_picture, kind_of
 
 _ID = re.compile(r"[0-9a-f]{64}")
+_OF = ".of."
+UNMARKED = "owner"  # whose a file without a mark is
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +52,19 @@ class AttachmentStore:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def put(self, name: str, media_type: str, data: bytes, text: str = "", note: str = "") -> Attachment:
-        """Keep a file durably; the same one twice is one. Raises `StoreFailed`."""
+    def put(
+        self, name: str, media_type: str, data: bytes, text: str = "", note: str = "", *, user_id: str = UNMARKED
+    ) -> Attachment:
+        """Keep a user's file durably; the same one twice is one, of everybody who sent it. Raises `StoreFailed`."""
         header = to_json({"name": name, "media_type": media_type, "text": text, "note": note})
         content = b"%s\n%s" % (header, data)
         attachment_id = hashlib.sha256(content).hexdigest()
         path = self._directory / attachment_id
         try:
-            if not path.exists():
-                self._write(path, content)
+            with self._alone():
+                self._mark(path, user_id)
+                if not path.exists():
+                    self._write(path, content)
         except OSError as error:
             raise StoreFailed(f"{name} could not be stored in {self._directory}: {error}") from None
         return Attachment(attachment_id, name, media_type, len(data), text, note)
@@ -77,23 +86,62 @@ class AttachmentStore:
         header, _, data = content.partition(b"\n")
         return Attachment(id=attachment_id, size=len(data), **from_json(header)), data
 
+    def owners(self, attachment_id: str) -> frozenset[str]:
+        """Whose a file is."""
+        marks = self._directory.glob(f"{attachment_id}{_OF}*") if _ID.fullmatch(attachment_id) else ()
+        return frozenset(mark.name.partition(_OF)[2] for mark in marks) or frozenset({UNMARKED})
+
     def delete(self, attachment_id: str) -> None:
-        """Remove a file for good. Raises `AttachmentMissing`."""
+        """Remove a file for good, whosever it is. Raises `AttachmentMissing`."""
         if not _ID.fullmatch(attachment_id):
             raise AttachmentMissing(attachment_id)
         try:
             (self._directory / attachment_id).unlink()
         except OSError:
             raise AttachmentMissing(attachment_id) from None
+        for mark in self._directory.glob(f"{attachment_id}{_OF}*"):
+            mark.unlink(missing_ok=True)
 
-    def discard(self, attachment_ids: Iterable[str]) -> None:
-        """Remove these files, as far as they are there."""
-        for attachment_id in attachment_ids:
-            with suppress(AttachmentMissing):
+    def release(self, attachment_id: str, user_id: str) -> None:
+        """A user has no more use for a file: it is removed unless it is others', too. Raises `AttachmentMissing`."""
+        with self._alone():
+            if self.owners(attachment_id) <= {user_id}:
                 self.delete(attachment_id)
+            else:
+                (self._directory / f"{attachment_id}{_OF}{user_id}").unlink(missing_ok=True)
+
+    def discard(self, named: Iterable[tuple[str, str | None, bool]]) -> None:
+        """Files that a user's queries name no more, and whether anybody's do (`NamedFile`), are released, as far as
+        they are there. One that this user has not sent was lent by the owner, and goes if it is the last time."""
+        for attachment_id, user_id, is_last in named:
+            name = user_id or UNMARKED
+            owners = self.owners(attachment_id)
+            with suppress(AttachmentMissing):
+                if name in owners:
+                    self.release(attachment_id, name)
+                elif is_last:
+                    self.release(attachment_id, UNMARKED)
+
+    def _mark(self, path: Path, user_id: str) -> None:
+        """Say whose a file is, where that is not the owner's alone."""
+        is_marked = any(path.parent.glob(f"{path.name}{_OF}*"))
+        if path.exists() and not is_marked and user_id != UNMARKED:
+            path.with_name(f"{path.name}{_OF}{UNMARKED}").touch(mode=0o600)
+        if is_marked or user_id != UNMARKED:
+            path.with_name(f"{path.name}{_OF}{user_id}").touch(mode=0o600)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One writer at a time, in whichever process."""
+        self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = os.open(self._directory, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
 
     def _write(self, path: Path, content: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         part = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.part")
         with part.open("wb") as file:
             file.write(content)
@@ -114,8 +162,8 @@ class AttachmentImporter:
         self.store, self.limits = store, limits
         self._places = asyncio.Semaphore(AT_ONCE)
 
-    async def add(self, name: str, data: bytes) -> Attachment:
-        """Keep a file; of its name the last part counts. Raises `AttachmentRefused`, `StoreFailed`."""
+    async def add(self, name: str, data: bytes, user_id: str = UNMARKED) -> Attachment:
+        """Keep a user's file; of its name the last part counts. Raises `AttachmentRefused`, `StoreFailed`."""
         name = clean_name(name)
         if len(data) > self.limits.max_bytes:
             reason = f"has {len(data):,} bytes, at most {self.limits.max_bytes:,} are taken"
@@ -124,7 +172,8 @@ class AttachmentImporter:
             raise AttachmentRefused(name, "is empty", kind="invalid")
         media_type = kind_of(name, data)
         read = Extract("") if is_picture(media_type) else await self._read(name, media_type, data)
-        return await asyncio.to_thread(self.store.put, name, media_type, data, read.text, read.note)
+        kept = partial(self.store.put, name, media_type, data, read.text, read.note, user_id=user_id)
+        return await asyncio.to_thread(kept)
 
     async def _read(self, name: str, media_type: str, data: bytes) -> Extract:
         stop, seconds = threading.Event(), self.limits.max_seconds

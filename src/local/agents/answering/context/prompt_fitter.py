@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from local.agents.answering.context.summary_job import SummaryJob
 from local.agents.answering.context.token_budget import AFTER_OVERFLOW, Limits, TokenMeter
 from local.agents.leases import Leases
 from local.errors import ContextTooLarge, ModelError, StoreFailed, StoreFenced
-from local.models.chat import ChatModel, ContentDelta
+from local.models.chat import ChatModel, whole_text
 from local.protocol.messages import ContextCompacted, ContextGauge
 from local.services.conversation import ConversationService
 
@@ -191,8 +191,7 @@ class PromptFitter:
             "num_predict": job.max_tokens,
             "temperature": 0,
         }
-        async with aclosing(self._model.chat(self._fast, job.messages, options=options)) as stream:
-            return "".join([delta.text async for delta in stream if isinstance(delta, ContentDelta)])
+        return await whole_text(self._model.chat(self._fast, job.messages, options=options))
 
     async def _keep(self, session_id: str | None, summary: Summary) -> None:
         if session_id is not None:

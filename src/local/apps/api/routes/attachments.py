@@ -8,10 +8,12 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from local.apps.api.access import Access, open_to
 from local.apps.api.context import ApiContext
 from local.apps.api.errors import RequestRefused
 from local.apps.api.guard_middleware import UPLOAD_PATH
 from local.apps.api.json_body import JsonResponse
+from local.apps.api.principals import Caller
 
 FileId = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, Query(min_length=1, max_length=255)]
@@ -23,19 +25,22 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
     """The routes under /attachments."""
 
     @routes.post(UPLOAD_PATH, openapi_extra=ANY_BODY)
-    async def add(request: Request, name: FileName) -> Response:
+    @open_to(Access.USERS)
+    async def add(request: Request, name: FileName, caller: Caller) -> Response:
         """Keep a file, whose bytes are the body, and read it. The same file again is the same attachment."""
         if request.headers.get("content-type", "").lower().startswith("multipart/"):
             raise RequestRefused("unsupported_media_type", f"forms are not taken; {HINT}")
-        return JsonResponse(await context.attachments.add(name, await request.body()), 201)
+        return JsonResponse(await context.attachments.add(name, await request.body(), caller.name), 201)
 
     @routes.get(UPLOAD_PATH + "/{attachment_id}")
-    async def show(attachment_id: FileId) -> Response:
+    @open_to(Access.USERS)
+    async def show(attachment_id: FileId, caller: Caller) -> Response:
         """What is known of a file."""
-        return JsonResponse(await context.attachments.look_up(attachment_id))
+        return JsonResponse(await context.attachments.look_up(attachment_id, caller.user_id))
 
     @routes.delete(UPLOAD_PATH + "/{attachment_id}")
-    async def delete(attachment_id: FileId) -> Response:
-        """Remove a file for good."""
-        await context.attachments.delete(attachment_id)
+    @open_to(Access.USERS)
+    async def delete(attachment_id: FileId, caller: Caller) -> Response:
+        """Remove a file for good; if others have sent it, too, it stays theirs, unless the owner removes it."""
+        await context.attachments.delete(attachment_id, caller.user_id)
         return JsonResponse({"id": attachment_id, "deleted": True})

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
+from local.apps.api.access import Access, open_to
 from local.apps.api.bus_stream import is_filter
 from local.apps.api.context import ApiContext
 from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
+from local.apps.api.principals import Caller, principal_of
 
 MAX_FILTERS = 32
 
@@ -19,10 +22,13 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
     """GET /events."""
 
     @routes.get("/events")
-    async def events(subject: Annotated[list[str] | None, Query()] = None) -> Response:
+    @open_to(Access.USERS)
+    async def events(
+        request: Request, caller: Caller, subject: Annotated[list[str] | None, Query()] = None
+    ) -> Response:
         """Every envelope on the subjects given ("response.generation", the family "tool.result."; none is everything).
 
-        An event `lost` says how many a slow client has missed.
+        Users hear what is theirs, the owner hears everything. An event `lost` says how many a slow client has missed.
         """
         filters = subject or [""]
         if len(filters) > MAX_FILTERS:
@@ -31,4 +37,9 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
             if not is_filter(one):
                 text = f"subject: {one[:200]!r} is neither a subject nor a family, which ends in a dot"
                 raise RequestRefused("invalid", text, "subject")
-        return EventStream(context.bus_streams.chunks(filters))
+        user = principal_of(request).user_id
+
+        def may_hear() -> bool:
+            return user is None or context.users.knows(user)
+
+        return EventStream(context.bus_streams.chunks(filters, caller.user_id, may_hear))

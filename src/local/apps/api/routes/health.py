@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import Response
 
+from local.apps.api.access import Access, open_to
 from local.apps.api.context import ApiContext
 from local.apps.api.json_body import JsonResponse
+from local.apps.api.principals import Principal, principal_of
 
 
 def add_routes(routes: APIRouter, context: ApiContext) -> None:
@@ -14,10 +17,15 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
     participants = context.participants
 
     @routes.get("/health")
-    async def health() -> Response:
-        """200 if every configured participant is ready, else 503, with the same body."""
+    @open_to(Access.ANYBODY)
+    async def health(request: Request) -> Response:
+        """200 if every configured participant is ready, else 503, with the same body; whoever is not the owner is told
+        the status alone."""
         now = context.clock()
         status = participants.health(now)
+        asked_by: Principal | None = principal_of(request)
+        if asked_by is None or not asked_by.is_owner:
+            return JsonResponse({"status": status}, 200 if status == "ok" else 503)
         body = {
             "status": status,
             "problem": participants.problem or None,
@@ -31,6 +39,7 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
         return JsonResponse(body, 200 if status == "ok" else 503)
 
     @routes.get("/participants")
+    @open_to(Access.OWNER)
     async def listing() -> Response:
         """Every participant with its state, process, restarts and counters."""
         return JsonResponse({"participants": participants.listing(context.clock())})

@@ -9,16 +9,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from local.apps.api.context import ID_PATTERN, ApiContext, PathId
+from local.apps.api.access import Access, open_to
+from local.apps.api.context import ApiContext, PathId
 from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import Chunks, Download
 from local.apps.api.json_body import JsonResponse
-from local.protocol.memory_messages import OWNER, EngramRecord
+from local.apps.api.principals import Caller
+from local.protocol.memory_messages import EngramRecord
 
 MAX_QUERY = 2_000
 END_OF_TIME = 1e11  # seconds since 1970
 
-UserId = Annotated[str, Query(pattern=ID_PATTERN)]
 Question = Annotated[str, Query(max_length=MAX_QUERY)]
 Limit = Annotated[int, Query(ge=1, le=100)]
 Cursor = Annotated[str, Query(max_length=200)]
@@ -41,19 +42,20 @@ class _Memory:
     def __init__(self, context: ApiContext) -> None:
         self._context = context
 
+    @open_to(Access.USERS)
     async def listing(
         self,
+        caller: Caller,
         query: Question = "",
         limit: Limit = 10,
         cursor: Cursor = "",
         before: Before = None,
-        user_id: UserId = OWNER,
     ) -> Response:
         """With `query`, what has to do with it, best first; without, the latest exchanges: those after the page that
         gave the `cursor`, or those asked `before`."""
         memories = self._context.memories
         if not query.strip():
-            page = await memories.ask("list", user_id, limit=limit, cursor=cursor, before=before)
+            page = await memories.ask("list", caller.name, limit=limit, cursor=cursor, before=before)
             paging = {"cursor": page.cursor or None, "more_before": page.more_before}
             return JsonResponse({"engrams": _aged(page.engrams), **paging})
         for name, given in (("before", before is not None), ("cursor", cursor)):
@@ -61,40 +63,46 @@ class _Memory:
                 raise RequestRefused(
                     "invalid", f"{name}: a search has no pages; leave it out, or leave out the query", name
                 )
-        found = await memories.ask("search", user_id, query=query, limit=limit)
+        found = await memories.ask("search", caller.name, query=query, limit=limit)
         return JsonResponse({"hits": _aged(found.hits), "degraded": found.degraded})
 
-    async def show(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
+    @open_to(Access.USERS)
+    async def show(self, engram_id: PathId, caller: Caller) -> Response:
         """One engram, with the facts that it is the source of and what was said about it since."""
-        engram, result = await self._context.memories.engram("get", user_id, engram_id)
+        engram, result = await self._context.memories.engram("get", caller.name, engram_id)
         return JsonResponse({"engram": _aged([engram])[0], "facts": result.facts, "changes": result.changes})
 
-    async def delete(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
+    @open_to(Access.USERS)
+    async def delete(self, engram_id: PathId, caller: Caller) -> Response:
         """Remove an engram for good, and the exchange that it remembers. Others may repeat it: their ids are told."""
-        engram, result = await self._context.memories.engram("delete", user_id, engram_id)
+        engram, result = await self._context.memories.engram("delete", caller.name, engram_id)
         self._context.session.forget(engram_id, engram.query_id)
         told = {"engram_id": engram_id, "query_id": engram.query_id, "deleted": True}
         return JsonResponse({**told, "repeated_in": result.repeated_in})
 
-    async def pin(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
+    @open_to(Access.USERS)
+    async def pin(self, engram_id: PathId, caller: Caller) -> Response:
         """Have what the user said there in every conversation."""
-        await self._context.memories.engram("pin", user_id, engram_id)
+        await self._context.memories.engram("pin", caller.name, engram_id)
         return JsonResponse({"engram_id": engram_id, "pinned": True})
 
-    async def unpin(self, engram_id: PathId, user_id: UserId = OWNER) -> Response:
+    @open_to(Access.USERS)
+    async def unpin(self, engram_id: PathId, caller: Caller) -> Response:
         """Undo that."""
-        await self._context.memories.engram("unpin", user_id, engram_id)
+        await self._context.memories.engram("unpin", caller.name, engram_id)
         return JsonResponse({"engram_id": engram_id, "pinned": False})
 
-    async def facts(self, history: bool = False, user_id: UserId = OWNER) -> Response:
+    @open_to(Access.USERS)
+    async def facts(self, caller: Caller, history: bool = False) -> Response:
         """What the user has stated and still holds, with `history` also what does not; and the pinned lines as the
         model reads them."""
-        result = await self._context.memories.ask("facts", user_id, history=history or None)
+        result = await self._context.memories.ask("facts", caller.name, history=history or None)
         return JsonResponse({"facts": result.facts, "pinned": result.lines, "left_out": result.left_out})
 
-    async def export(self, user_id: UserId = OWNER) -> Response:
+    @open_to(Access.USERS)
+    async def export(self, caller: Caller) -> Response:
         """Everything that is kept of a user, one JSON object on each line."""
-        return Download(self._lines(user_id), "memory.ndjson")
+        return Download(self._lines(caller.name), "memory.ndjson")
 
     async def _lines(self, user_id: str) -> Chunks:
         async for page in self._context.memories.export(user_id):

@@ -10,15 +10,18 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
+from local.apps.api.access import Access, open_to
 from local.apps.api.context import ApiContext, Id, PathId
 from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
+from local.apps.api.principals import Caller, Principal, principal_of
 from local.apps.api.query_stream import StreamSettings, Trail, number_after, query_chunks
 from local.errors import AttachmentMissing
-from local.queries.errors import QueryRefused
+from local.queries.errors import QueryDeleted, QueryRefused
 from local.queries.live_query import LiveQuery
 from local.queries.query_events import CRITIQUE, PAIRWISE
+from local.queries.query_view import QueryView
 
 EVENTS = "text/event-stream"
 CRITIC, SECOND_RESPONDENT = "critic", "generator_b"
@@ -64,6 +67,7 @@ class _Queries:
     def __init__(self, context: ApiContext) -> None:
         self._context, self._session = context, context.session
 
+    @open_to(Access.USERS)
     async def ask(self, request: Request) -> Response:
         """Ask. The whole answer; or with `Accept: text/event-stream` events; or with `"wait": false` the ids at once.
 
@@ -72,13 +76,14 @@ class _Queries:
         what there is of its answer.
         """
         asked = await read_body(request, QueryBody)
-        await self._check_attachments(asked.attachments)
+        caller = principal_of(request)
+        await self._check_attachments(asked.attachments, caller)
         query = self._session.ask(
             asked.query,
             attachments=asked.attachments,
             query_id=asked.query_id,
             session_id=asked.session_id,
-            user_id=asked.user_id,
+            user_id=caller.acting_for(asked.user_id).user_id,
             incognito=asked.incognito,
         )
         if not asked.wait:
@@ -89,36 +94,37 @@ class _Queries:
             return self._stream(query, request.headers.get("last-event-id"))
         return await _whole(query)
 
-    async def look_up(self, query_id: PathId) -> Response:
+    @open_to(Access.USERS)
+    async def look_up(self, query_id: PathId, caller: Caller) -> Response:
         """A query's answer with its scores, or what was said so far."""
-        live = self._session.live(query_id)
-        if live is not None and not live.view.ended:
-            return JsonResponse(live.view.as_json())
-        if live is not None and live.view.failure is None:
-            view = live.view
-            await self._session.recall_judgements(live)
-        else:
-            view = await self._session.recall(query_id)
-            await self._session.recall_judgements(view)
+        live, view = await find_query(self._context, query_id, caller)
+        if live is None or view.ended:
+            await self._session.recall_judgements(live or view)
         return JsonResponse(view.as_json())
 
-    async def result(self, query_id: PathId, call_id: CallId) -> Response:
+    @open_to(Access.USERS)
+    async def result(self, query_id: PathId, call_id: CallId, caller: Caller) -> Response:
         """The whole result of a tool call that was cut off; with `Range` a part of it."""
-        live = self._session.live(query_id)
-        view = await self._session.recall(query_id) if live is None or live.view.failure is not None else live.view
+        _, view = await find_query(self._context, query_id, caller)
         whole = next((call.get("whole") for call in view.as_json()["tool_calls"] if call["call_id"] == call_id), None)
         file = self._context.blobs.find(whole["$blob"]) if whole else None
         if file is None:
             raise QueryRefused("not_found", f"call {call_id}: no more of a result is kept than the query has")
         return FileResponse(file, media_type="text/plain; charset=utf-8")
 
-    async def follow(self, query_id: PathId, last_event_id: Annotated[str | None, Header()] = None) -> Response:
+    @open_to(Access.USERS)
+    async def follow(
+        self, query_id: PathId, caller: Caller, last_event_id: Annotated[str | None, Header()] = None
+    ) -> Response:
         """A query's events. 204, which ends an EventSource, for a client that has them all when no more will come."""
-        query = self._session.live(query_id)
-        if query is None or query.view.failure is not None:
-            view = await self._session.recall(query_id)
+        query, view = await find_query(self._context, query_id, caller)
+        if query is None:
             query = self._session.ask(
-                view.query or "", query_id=query_id, session_id=view.session_id, is_on_record=True
+                view.query or "",
+                query_id=query_id,
+                session_id=view.session_id,
+                user_id=view.user_id,
+                is_on_record=True,
             )
             await query.accepted()
             await self._session.recall_judgements(query)
@@ -129,21 +135,20 @@ class _Queries:
                 return Response(status_code=204)
         return self._stream(query, last_event_id)
 
-    async def cancel(self, query_id: PathId) -> Response:
+    @open_to(Access.USERS)
+    async def cancel(self, query_id: PathId, caller: Caller) -> Response:
         """Stop a query: 202 if it was still open, else 200 with how it ended."""
-        live = self._session.live(query_id)
-        if live is None or live.view.ended:
-            view = await self._session.recall(query_id)
-            if view.status != "open":
-                return JsonResponse({"query_id": query_id, "status": view.status})
-        await self._session.cancel(query_id)
+        _, view = await find_query(self._context, query_id, caller)
+        if view.status != "open":
+            return JsonResponse({"query_id": query_id, "status": view.status})
+        await self._session.cancel(query_id, view.user_id)
         return JsonResponse({"query_id": query_id, "status": "cancelling"}, 202)
 
-    async def _check_attachments(self, ids: Sequence[str]) -> None:
-        """Refuse at once what the turn would fail of."""
+    async def _check_attachments(self, ids: Sequence[str], caller: Principal) -> None:
+        """Refuse at once what the turn would fail of, and files of others."""
         try:
             for attachment_id in ids:
-                await self._context.attachments.look_up(attachment_id)
+                await self._context.attachments.look_up(attachment_id, caller.user_id)
         except AttachmentMissing as error:
             raise RequestRefused("invalid", f"attachments: {error}", "attachments") from None
 
@@ -164,6 +169,20 @@ class _Queries:
         judges = table.details(CRITIC, now).get("judges", f"{CRITIQUE}, {PAIRWISE}")
         possible = (CRITIQUE, PAIRWISE) if table.is_expected(SECOND_RESPONDENT, now) else (CRITIQUE,)
         return frozenset(kind for kind in possible if kind in judges)
+
+
+async def find_query(context: ApiContext, query_id: str, caller: Principal) -> tuple[LiveQuery | None, QueryView]:
+    """A query as it is known here, or else as it is on record, without a `LiveQuery`. Raises as `Asker.recall`, and
+    `RequestRefused` (not_found) for one of somebody else's."""
+    live = context.session.live(query_id)
+    try:
+        is_known = live is not None and live.view.failure is None
+        live, view = (live, live.view) if live and is_known else (None, await context.session.recall(query_id))
+    except QueryDeleted as error:
+        caller.require(error.user_id, f"query {query_id}")
+        raise
+    caller.require(view.user_id, f"query {query_id}")
+    return live, view
 
 
 async def _whole(query: LiveQuery) -> Response:

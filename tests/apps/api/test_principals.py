@@ -1,0 +1,434 @@
+"""Who asks, and that each of them sees what is theirs: on the real door, every route, as the owner, as users with
+tokens, as strangers, and as another Unix user of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import encodings.idna  # noqa: F401 - another Unix user may not read this Python, which would import it later
+import http.client
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from local.apps.api import peer
+from local.apps.api.access import Access, Undeclared, access_of, enforce, open_to
+from local.apps.api.app import create_app
+from local.apps.api.bus_stream import BusWatch
+from local.apps.api.context import ApiContext
+from local.apps.api.guard_middleware import GuardMiddleware, GuardPolicy
+from local.apps.api.principals import Principals
+from local.apps.owner_token import make_owner_token
+from local.apps.users import Users
+from local.config import Settings
+from local.protocol.envelope import Envelope
+from local.protocol.memory_messages import EngramRecord, MemoryRequest, MemoryResult
+from local.protocol.messages import ErrorInfo
+from local.runtime.participant import Participant, on
+
+System = Any  # of conftest.py
+Read = Any
+NOBODY = 65534
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+FILE = "0" * 64
+ENGRAM = EngramRecord(
+    engram_id="e-ann", query_id="q-ann", respondent_id="A", session_id="s-ann", query="?", answer="!", origin="user",
+    asked_at=1.0,
+)  # fmt: skip
+
+
+class Row(NamedTuple):
+    """A route asked for something of ann's, and what somebody else is told: a status, or an answer of these fields."""
+
+    access: Access
+    path: str
+    body: dict[str, Any] | None = None
+    told: int | dict[str, Any] = 404
+
+
+ROUTES = {
+    "GET /": Row(Access.USERS, "/", told=200),
+    "GET /openapi.json": Row(Access.USERS, "/openapi.json", told=200),
+    "GET /health": Row(Access.ANYBODY, "/health", told={"status": "starting"}),
+    "GET /participants": Row(Access.OWNER, "/participants", told=403),
+    "POST /query": Row(Access.USERS, "/query", {"query": "hello ann", "query_id": "q-ann"}, told=409),
+    "GET /query/{query_id}": Row(Access.USERS, "/query/q-ann"),
+    "GET /query/{query_id}/results/{call_id}": Row(Access.USERS, "/query/q-ann/results/q-ann:0:0"),
+    "GET /query/{query_id}/events": Row(Access.USERS, "/query/q-ann/events"),
+    "POST /query/{query_id}/cancel": Row(Access.USERS, "/query/q-ann/cancel"),
+    "POST /attachments": Row(Access.USERS, "/attachments?name=a.txt&user_id=ann"),
+    "GET /attachments/{attachment_id}": Row(Access.USERS, "/attachments/{file}"),
+    "DELETE /attachments/{attachment_id}": Row(Access.USERS, "/attachments/{file}"),
+    "GET /sessions": Row(Access.USERS, "/sessions", told={"sessions": []}),
+    "GET /sessions/{session_id}": Row(Access.USERS, "/sessions/s-ann"),
+    "DELETE /sessions/{session_id}": Row(Access.USERS, "/sessions/s-ann"),
+    "GET /events": Row(Access.USERS, "/events?user_id=ann"),
+    "POST /v1/chat/completions": Row(Access.USERS, "/v1/chat/completions?user_id=ann", {"model": "m", "messages": []}),
+    "GET /v1/models": Row(Access.USERS, "/v1/models", told={"object": "list"}),
+    "POST /feedback": Row(Access.USERS, "/feedback", {"query_id": "q-ann", "rating": 1}),
+    "GET /memory": Row(Access.USERS, "/memory", told={"engrams": []}),
+    "GET /memory/facts": Row(Access.USERS, "/memory/facts?user_id=ann"),
+    "GET /memory/export": Row(Access.USERS, "/memory/export?user_id=ann"),
+    "GET /memory/{engram_id}": Row(Access.USERS, "/memory/e-ann"),
+    "DELETE /memory/{engram_id}": Row(Access.USERS, "/memory/e-ann"),
+    "POST /memory/{engram_id}/pin": Row(Access.USERS, "/memory/e-ann/pin"),
+    "DELETE /memory/{engram_id}/pin": Row(Access.USERS, "/memory/e-ann/pin"),
+    "GET /users": Row(Access.TOKEN, "/users", told=403),
+    "POST /users": Row(Access.TOKEN, "/users", {"name": "eve"}, told=403),
+    "DELETE /users/{name}": Row(Access.TOKEN, "/users/ann", told=403),
+}
+
+
+class Ann(Participant):
+    """A memory that remembers one exchange of ann's."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        super().__init__(Settings())
+
+    @on(MemoryRequest)
+    async def look_up(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
+        has = envelope.user_id == "ann"
+        if not request.engram_id:
+            return MemoryResult(verb=request.verb, engrams=(ENGRAM,) if has else ())
+        if has and request.engram_id == ENGRAM.engram_id:
+            return MemoryResult(verb=request.verb, engrams=(ENGRAM,))
+        missing = ErrorInfo(kind="not_found", message=f"there is no engram {request.engram_id}")
+        return MemoryResult(verb=request.verb, error=missing)
+
+
+class Door(NamedTuple):
+    client: httpx.AsyncClient
+    port: int
+    tokens: dict[str, str]
+    file: str
+    users: Users
+    folder: Path
+
+    def headers(self, name: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.tokens[name]}"}
+
+    async def ask(self, route: str, row: Row, headers: dict[str, str]) -> httpx.Response:
+        method, _, _ = route.partition(" ")
+        path = row.path.replace("{file}", self.file)
+        return await self.client.request(method, path, headers=headers, **body_of(route, row))
+
+
+def body_of(route: str, row: Row) -> dict[str, Any]:
+    return {"content": b"Hello."} if route == "POST /attachments" else {"json": row.body} if row.body else {}
+
+
+@pytest.fixture
+async def door(system: System) -> AsyncIterator[Door]:
+    """A door with the users ann and bob, and a query, a file and an engram of ann's."""
+    folder: Path = system.journal_file.parent
+    users = Users(folder)
+    tokens = {name: users.add(name) for name in ("ann", "bob")} | {"owner": make_owner_token(folder)}
+    async with system.door() as client, system.host(Ann()):
+        door = Door(client, system.port, tokens, "", users, folder)
+        asked = {"query": "hello ann", "query_id": "q-ann", "session_id": "s-ann"}
+        assert (await client.post("/query", json=asked, headers=door.headers("ann"))).json()["answer"] == "Hi there."
+        sent = await client.post("/attachments?name=a.txt", content=b"Hello.", headers=door.headers("ann"))
+        yield door._replace(file=sent.json()["id"])
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every client is another Unix user."""
+    monkeypatch.setattr(peer, "uid_by_netlink", lambda *_: NOBODY)
+
+
+async def routes_of(folder: Path) -> dict[str, Access]:
+    context = SimpleNamespace(session=None, participants=None, users=None, version="0")
+    guarded = create_app(cast(ApiContext, context), GuardPolicy(frozenset()), Principals(None, Users(folder)))
+    assert isinstance(guarded, GuardMiddleware)
+    app: Any = guarded._app
+    return {f"{method} {route.path}": access_of(route) for route in app.routes for method in route.methods}
+
+
+async def test_every_route_says_whom_it_is_for_and_is_in_the_table_of_this_test(tmp_path: Path) -> None:
+    assert await routes_of(tmp_path) == {route: row.access for route, row in ROUTES.items()}
+
+
+def test_a_route_that_does_not_say_whom_it_is_for_keeps_the_door_from_opening() -> None:
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+
+    @app.get("/new")
+    async def new() -> None: ...
+
+    with pytest.raises(Undeclared, match=r"/new .* @open_to"):
+        enforce(app.routes)
+    open_to(Access.USERS)(new)
+    enforce(app.routes)
+
+
+async def test_another_user_is_told_of_what_is_not_theirs_as_of_what_is_not_there(door: Door) -> None:
+    bob = door.headers("bob")
+    for route, row in ROUTES.items():
+        response = await door.ask(route, row, bob)
+        assert "Hi there." not in response.text, route
+        if isinstance(row.told, dict):
+            assert row.told.items() <= response.json().items(), route
+            continue
+        assert response.status_code == row.told, (route, response.text)
+        if row.told == 404:
+            none = await door.ask(route, unknown(row), bob)
+            assert none.text.replace("zzz", "ann").replace(FILE, door.file) == response.text
+            assert none.status_code == 404
+
+
+def unknown(row: Row) -> Row:
+    """The same of something that nobody has."""
+    text = json.dumps(row).replace("-ann", "-zzz").replace("=ann", "=zzz").replace("{file}", FILE)
+    return Row(*json.loads(text))
+
+
+async def test_the_owner_and_the_user_find_what_is_there(door: Door) -> None:
+    mine = {"query": "hello ann", "query_id": "q-ann"}
+    paths = ["/query/q-ann", "/sessions/s-ann", f"/attachments/{door.file}", "/memory/e-ann", "/memory", "/sessions"]
+    by_owner = [*paths[:3], *(f"{path}?user_id=ann" for path in paths)]
+    for headers, found in ((door.headers("ann"), paths), (door.headers("owner"), by_owner), ({}, by_owner)):
+        for path in found:
+            response = await door.client.get(path, headers=headers)
+            assert response.status_code == 200 and response.json() not in ({"engrams": []}, {"sessions": []}), path
+        again = mine if headers == door.headers("ann") else {**mine, "user_id": "ann"}
+        assert (await door.client.post("/query", json=again, headers=headers)).json()["answer"] == "Hi there."
+        for path, body in (("/query/q-ann/cancel", None), ("/feedback", {"query_id": "q-ann", "rating": 1})):
+            assert (await door.client.post(path, json=body, headers=headers)).status_code < 300
+        async with door.client.stream("GET", "/query/q-ann/events", headers=headers) as stream:
+            assert "Hi there." in (await stream.aread()).decode()
+    assert (await door.client.get("/query/q-ann?user_id=bob")).status_code == 404  # narrowed
+    assert (await door.client.delete(f"/attachments/{door.file}", headers=door.headers("ann"))).status_code == 200
+
+
+@pytest.mark.usefixtures("elsewhere")
+async def test_a_stranger_gets_the_status_and_no_more(system: System) -> None:
+    async with system.door() as client:
+        door = Door(client, system.port, {}, FILE, Users(system.journal_file.parent), Path())
+        for route, row in ROUTES.items():
+            response = await door.ask(route, row, {})
+            if route == "GET /health":
+                assert response.json().keys() == {"status"}
+            else:
+                assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer"), route
+                assert "local2 user add" in response.json()["error"]["message"]
+
+
+@pytest.mark.usefixtures("elsewhere")
+async def test_a_wrong_token_is_none(door: Door) -> None:
+    for wrong in ("", "Bearer", "Bearer local2-guess", "Basic x", door.tokens["ann"], "Bearer \u00e4", "Bearer owner"):
+        headers = {"authorization": wrong.encode("latin-1")}
+        assert (await door.client.get("/sessions", headers=headers)).status_code == 401, wrong
+
+
+async def test_a_token_that_was_ours_counts_for_nothing_even_for_the_owner_s_own_programs(door: Door) -> None:
+    """Whoever shows it means to be that user, and is not to be the owner all of a sudden."""
+    bob = door.headers("bob")
+    assert (await door.client.get("/sessions", headers=bob)).status_code == 200
+    door.users.remove("bob")
+    assert (await door.client.get("/sessions", headers=bob)).status_code == 401
+    again = {"authorization": f"Bearer {door.users.add('bob')}"}
+    assert (await door.client.get("/sessions", headers=again)).status_code == 200
+    assert (await door.client.get("/sessions", headers={"authorization": "Bearer any-key"})).status_code == 200
+
+
+async def test_what_is_passed_on_for_others_is_not_the_owner_s(door: Door) -> None:
+    for name in ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "Via", "X-Real-IP", "CF-Connecting-IP"):
+        passed_on = {name: "127.0.0.1"}
+        assert (await door.client.get("/sessions", headers=passed_on)).status_code == 401, name
+        assert (await door.client.get("/sessions", headers=passed_on | door.headers("owner"))).status_code == 200
+
+
+async def test_what_is_sent_to_another_name_is_not_the_owner_s(system: System) -> None:
+    async with system.door(allowed_hosts=["box.lan", "127.0.0.1.lan"]) as client:
+        for host, status in [("box.lan", 401), ("127.0.0.1.lan", 401), ("localhost", 200), ("[::1]", 200)]:
+            asked = await client.get("/sessions", headers={"host": f"{host}:{system.port}"})
+            assert asked.status_code == status, host
+
+
+async def test_users_want_the_token_whoever_runs_the_client(door: Door) -> None:
+    for method, path in (("GET", "/users"), ("POST", "/users"), ("DELETE", "/users/ann")):
+        body = {"json": {"name": "eve"}} if method == "POST" else {}
+        refused = await door.client.request(method, path, **body)
+        assert (refused.status_code, "api_token" in refused.text) == (401, True)
+    owner = door.headers("owner")
+    made = await door.client.post("/users", json={"name": "eve"}, headers=owner)
+    eve = {"authorization": f"Bearer {made.json()['token']}"}
+    assert (await door.client.get("/sessions", headers=eve)).json() == {"sessions": []}
+    named = [user["name"] for user in (await door.client.get("/users", headers=owner)).json()["users"]]
+    assert named == ["ann", "bob", "eve"]
+    assert (await door.client.delete("/users/eve", headers=owner)).status_code == 200
+    assert (await door.client.get("/sessions", headers=eve)).status_code == 401
+
+
+async def test_the_owner_s_token_of_the_environment_is_the_only_one(system: System) -> None:
+    """And a key that is none of ours is refused then, as one who has set a token expects."""
+    old = make_owner_token(system.journal_file.parent)
+    async with system.door(api_token="secret") as client:
+        for token, status in [("secret", 200), ("wrong", 401), (old, 401)]:
+            asked = await client.get("/users", headers={"authorization": f"Bearer {token}"})
+            assert asked.status_code == status
+
+
+async def heard(door: Door, events_of: Read, path: str, headers: dict[str, str]) -> list[tuple[str, str | None]]:
+    """The queries and users of what is heard while ann, bob and the owner ask."""
+    seen = []
+    async with door.client.stream("GET", path, headers=headers) as response:
+        asking = [
+            asyncio.create_task(door.client.post("/query", json={"query": "hello", "query_id": who}, headers=shown))
+            for who, shown in (("a1", door.headers("ann")), ("b1", door.headers("bob")), ("o1", {}))
+        ]
+        await asyncio.gather(*asking)
+        last = asyncio.create_task(
+            door.client.post("/query", json={"query": "hello", "query_id": "end"}, headers=headers)
+        )
+        async for _, _, data in events_of(response):
+            if data["correlation_id"] == "end":
+                break
+            seen.append((data["correlation_id"], data.get("user_id")))
+        await last
+    return [each for each in dict.fromkeys(seen) if each[0] in ("a1", "b1", "o1")]
+
+
+async def test_a_user_hears_what_is_theirs_alone_and_the_owner_everything(door: Door, events_of: Read) -> None:
+    path = "/events?subject=query.received"
+    assert await heard(door, events_of, path, door.headers("ann")) == [("a1", "ann")]
+
+
+async def test_the_owner_hears_everybody(door: Door, events_of: Read) -> None:
+    path = "/events?subject=response.generation"
+    assert set(await heard(door, events_of, path, {})) == {("a1", "ann"), ("b1", "bob"), ("o1", None)}
+
+
+async def test_a_user_who_is_removed_hears_no_more(door: Door, system: System) -> None:
+    async with door.client.stream("GET", "/events", headers=door.headers("bob")) as response:
+        lines = response.aiter_lines()
+        assert await anext(lines) == ": subscribed"
+        door.users.remove("bob")
+        body = {"query": "hello", "user_id": "bob"}  # by the owner: something for bob to hear
+        assert (await door.client.post("/query", json=body)).status_code == 200
+        assert [line async for line in lines if line] == []
+
+
+async def test_what_has_no_user_is_heard_by_the_owner_alone() -> None:
+    frame = Envelope("participant.status", "e", "x", "i", 1, "c", b"{}")
+    for user_id, hears in [(None, True), ("owner", True), ("ann", False)]:
+        watch = BusWatch(user_id)
+        watch.receive(frame)
+        assert bool(watch.take()) is hears
+
+
+async def test_a_query_that_another_user_has_asked_is_not_joined(door: Door, system: System) -> None:
+    """Neither at the door that has heard it, nor at the next one, which finds it on record."""
+    asked = {"query": "hello ann", "query_id": "q-ann"}
+    for client in (door.client, None):
+        if client is None:
+            async with system.door() as client:
+                refused = await client.post("/query", json=asked, headers=door.headers("bob"))
+        else:
+            refused = await client.post("/query", json=asked, headers=door.headers("bob"))
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "conflict")
+        assert "Hi there." not in refused.text
+
+
+async def test_a_running_query_of_another_user_is_not_heard_under_its_id(system: System) -> None:
+    folder = system.journal_file.parent
+    users = Users(folder)
+    ann, bob = ({"authorization": f"Bearer {users.add(name)}"} for name in ("ann", "bob"))
+    body = {"query": "hold on", "query_id": "q", "wait": False}
+    async with system.door() as client:
+        assert (await client.post("/query", json=body, headers=ann)).status_code == 202
+    async with system.door() as client:  # which knows nothing of it
+        stream = {**bob, "accept": "text/event-stream"}
+        asking = asyncio.create_task(client.post("/query", json={**body, "wait": True}, headers=stream))
+        system.generator.release.set()
+        refused = await asking
+        assert refused.status_code == 409 and "Hi" not in refused.text
+        assert (await client.get("/query/q", headers=ann)).json()["answer"] == "Hi there."
+
+
+async def test_a_file_that_two_have_sent_is_both_s(door: Door) -> None:
+    ann, bob, path = door.headers("ann"), door.headers("bob"), f"/attachments/{door.file}"
+    asked = {"query": "hello", "attachments": [door.file]}
+    assert (await door.client.post("/query", json=asked, headers=bob)).status_code == 422
+    sent = await door.client.post("/attachments?name=a.txt", content=b"Hello.", headers=bob)
+    assert sent.json()["id"] == door.file
+    assert (await door.client.post("/query", json=asked, headers=bob)).status_code == 200
+    assert (await door.client.delete(path, headers=ann)).status_code == 200
+    assert (await door.client.get(path, headers=ann)).status_code == 404
+    assert (await door.client.get(path, headers=bob)).status_code == 200
+    assert (await door.client.get(path)).status_code == 200  # the owner sees everything, and may act for anybody
+    assert (await door.client.delete(f"{path}?user_id=bob")).status_code == 200
+    assert (await door.client.get(path)).status_code == 404
+
+
+async def test_one_connection_is_looked_at_once_and_another_user_s_token_on_it_counts(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Any] = []
+    known = peer.uid_by_netlink
+
+    def counted(*ends: Any) -> int | None:
+        looked.append(ends)
+        return known(*ends)
+
+    monkeypatch.setattr(peer, "uid_by_netlink", counted)
+    async with httpx.AsyncClient(base_url=str(door.client.base_url), trust_env=False, verify=False) as client:
+        for _ in range(3):
+            assert (await client.get("/participants")).status_code == 200
+        assert (await client.get("/participants", headers=door.headers("ann"))).status_code == 403
+        assert (await client.get("/participants")).status_code == 200
+    assert len(looked) == 1
+
+
+@ROOT_ONLY
+async def test_another_unix_user_of_this_machine_is_a_stranger_on_every_route_without_a_token(door: Door) -> None:
+    """For real: a process of that user's, which may not read the data directory either."""
+    door.folder.chmod(0o700)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setuid(NOBODY)
+            told = {route: over_http(door, route, row, {}) for route, row in ROUTES.items()}
+            as_bob = {route: over_http(door, route, row, door.headers("bob")) for route, row in ROUTES.items()}
+            try:
+                token = (door.folder / "api_token").read_text()
+            except OSError as error:
+                token = type(error).__name__
+            as_owner = over_http(door, "GET /users", ROUTES["GET /users"], door.headers("owner"))
+            os.write(write, json.dumps([told, as_bob, token, as_owner]).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        told, as_bob, token, as_owner = json.loads(await asyncio.to_thread(pipe.read))
+    await asyncio.to_thread(os.waitpid, child, 0)
+    assert told.pop("GET /health") == [503, '{"status":"starting"}']
+    assert {status for status, _ in told.values()} == {401}
+    assert token == "PermissionError"
+    assert as_owner[0] == 200
+    for route, (status, text) in as_bob.items():
+        expected = ROUTES[route].told
+        assert status == expected if isinstance(expected, int) else status in (200, 503), (route, text)
+
+
+def over_http(door: Door, route: str, row: Row, headers: dict[str, str]) -> tuple[int, str]:
+    """Without anything that this process would have to import now."""
+    method, _, _ = route.partition(" ")
+    given = body_of(route, row)
+    body = json.dumps(given["json"]) if "json" in given else given.get("content")
+    kind = {"content-type": "application/json"} if "json" in given else {}
+    connection = http.client.HTTPConnection("127.0.0.1", door.port, timeout=20)
+    connection.request(method, row.path.replace("{file}", door.file), body, {**headers, **kind})
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    return response.status, text

@@ -14,8 +14,7 @@ from local.apps.stories import STORIES, run_stories
 from local.apps.story import BusExpect, Expect, Remembered, Saying, Story, StoryTurn, find_stories, load_story
 from local.apps.story_checks import Check, check_answer, check_bus, check_memory, says
 from local.apps.story_player import StoryPlayer
-from local.apps.system_client import NoAnswer
-from local.errors import ConfigError
+from local.errors import ConfigError, NoAnswer
 
 SEARCHED = {"tool": "web_search", "error": None, "sources": ["http://a.example/1"]}
 FAILED = {"tool": "web_search", "error": {"kind": "unavailable", "message": "nobody could look"}, "sources": []}

@@ -1,4 +1,4 @@
-"""The command line: `local2 run | stories | tap | journal | prompt | pull | doctor | user | backup |
+"""The command line: `local2 run | ask | chat | stories | tap | journal | prompt | pull | doctor | user | backup |
 restore | rebuild`."""
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ _GROUPS = {
     "journal": "local.apps.journal.commands:journal_app",
     "tap": "local.apps.tap.commands:tap_app",
     "user": "local.apps.user_commands:user_app",
+}
+_COMMANDS = {
+    "ask": ("local.apps.console.commands", "ask_once"),
+    "chat": ("local.apps.console.commands", "chat"),
+    "repl": ("local.apps.console.commands", "chat"),
 }
 
 prompt_app = typer.Typer(help="What the model is told.")
@@ -169,10 +174,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _add_groups(command: str) -> None:
-    """The groups of commands, or only the one that `command` names: their imports would hold up each of the others."""
+    """The commands of other modules, or only the one that `command` names: their imports would hold up the others."""
     own = {info.callback.__name__ for info in app.registered_commands if info.callback}
+    known = {*own, *_COMMANDS, *_GROUPS, "prompt"}
+    for name, (module, function) in _COMMANDS.items():
+        if command == name or command not in known:
+            app.command(name, hidden=name == "repl")(getattr(importlib.import_module(module), function))
     for name, target in _GROUPS.items():
-        if command == name or command not in {*own, *_GROUPS, "prompt"}:
+        if command == name or command not in known:
             module, _, group = target.partition(":")
             app.add_typer(getattr(importlib.import_module(module), group), name=name)
 

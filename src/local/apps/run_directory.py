@@ -12,15 +12,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from local.apps.data_dir_lock import DataDirLock, unusable
 from local.apps.owner_token import make_owner_token
 from local.bus.address import BusAddress
-from local.bus.keyring import with_keys
-from local.bus.sender_guard import Declaration, Declarations
-from local.config import SystemConfig
 from local.errors import ConfigError, LocalError
+
+if TYPE_CHECKING:
+    from local.config import SystemConfig
 
 KEYS, SENDERS = "keys", "senders"  # folders of the data directory
 
@@ -131,6 +131,9 @@ class RunDirectory:
 
         Raises `DeclarationNotWritten`, `BadKeys`.
         """
+        from local.bus.keyring import with_keys  # with ZeroMQ, which a command that only talks HTTP has no use for
+        from local.bus.sender_guard import Declaration, Declarations
+
         for name, subjects in system.bus_clients.items():
             Declarations(self.data_dir / SENDERS).write(name, Declaration(frozenset(subjects)))
             with_keys(address, name)

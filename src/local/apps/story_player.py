@@ -12,7 +12,8 @@ import httpx
 
 from local.apps.story import Awaited, Remembered, Story, StoryTurn
 from local.apps.story_checks import Check, check_answer, check_bus, check_came, check_memory, says
-from local.apps.system_client import NoAnswer, SystemClient
+from local.apps.system_client import SystemClient
+from local.errors import NoAnswer
 from local.protocol.envelope import new_id
 
 WAIT_SECONDS = 30.0

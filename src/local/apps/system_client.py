@@ -1,131 +1,189 @@
-"""A program's hold on a running system over HTTP: ask, look at its health, follow its bus."""
+"""A program's hold on a running system over HTTP: ask, look at its health, follow its bus. Quick to import."""
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Self
-from urllib.parse import quote
-
-import httpx
+from urllib.parse import quote, urlencode, urlsplit
 
 from local.environment import environment
-from local.errors import LocalError
+from local.errors import NoAnswer
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 600.0
 TOO_MANY = "too_many_queries"
+SILENT_SECONDS = 40.0  # a stream has a comment every 15
 
 Json = dict[str, Any]
 
 
-class NoAnswer(LocalError):
-    """A system did not answer, or answered with an error; the text is the system's own."""
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """One server-sent event: what it is, what it says, and the id to go on after it."""
 
-    def __init__(self, kind: str, message: str, retry_seconds: float = 0.0) -> None:
-        """`retry_seconds`: after how long to ask again, if the system has said so."""
-        super().__init__(message)
-        self.kind, self.retry_seconds = kind, retry_seconds
+    name: str
+    data: Json
+    event_id: str
 
 
 class SystemClient:
-    """Talks to one system; use it as `with`. Every method raises `NoAnswer`."""
+    """Talks to one system, each request on a connection of its own. Every method raises `NoAnswer`."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         """`token` is shown where LOCAL2_API_TOKEN has none; see `owner_token`."""
         self._url = url.rstrip("/")
+        try:
+            parts = urlsplit(self._url)
+            self._host, self._port, self._secure = parts.hostname, parts.port, parts.scheme == "https"
+        except ValueError as error:
+            raise self._unreachable(error) from None
+        if not self._host or parts.scheme not in ("http", "https"):
+            raise self._unreachable("no address of the form http://host:port")
+        self._path = parts.path
         token = environment().api_token or token
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        timeout = httpx.Timeout(CONNECT_SECONDS, read=ANSWER_SECONDS)
-        with self._reporting():  # an address that is none
-            self._http = httpx.Client(base_url=self._url, headers=headers, timeout=timeout, trust_env=False)
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._http.close()
+    def __exit__(self, *error: object) -> None: ...
 
     def health(self) -> Json:
         """What GET /health says, whatever the system's state."""
-        return self._json("GET", "/health", also=(503,))
+        return self.request("GET", "/health", also=(503,))
 
     def ask(self, query: str, session_id: str) -> Json:
         """Ask and wait for the whole answer; a system that has too much to do is asked again when it says."""
         body, end = {"query": query, "session_id": session_id}, time.monotonic() + ANSWER_SECONDS
         while True:
             try:
-                return self._json("POST", "/query", body)
+                return self.request("POST", "/query", body)
             except NoAnswer as error:
-                if error.kind != TOO_MANY or time.monotonic() + error.retry_seconds > end:
+                pause = error.retry_after or 0.0
+                if error.kind != TOO_MANY or time.monotonic() + pause > end:
                     raise
-                time.sleep(error.retry_seconds)
+                time.sleep(pause)
 
     def rate(self, query_id: str, rating: int) -> None:
         """Rate an answer: 1 or -1."""
-        self._json("POST", "/feedback", {"query_id": query_id, "rating": rating})
+        self.request("POST", "/feedback", {"query_id": query_id, "rating": rating})
 
     def recall(self, query: str) -> list[Json]:
         """What GET /memory finds, best first."""
-        hits: list[Json] = self._json("GET", f"/memory?query={quote(query, safe='')}")["hits"]
+        hits: list[Json] = self.request("GET", f"/memory?{urlencode({'query': query})}")["hits"]
         return hits
 
     def session(self, session_id: str) -> Json:
         """What GET /sessions/{id} says."""
-        return self._json("GET", f"/sessions/{quote(session_id, safe='')}")
+        return self.request("GET", f"/sessions/{quote(session_id, safe='')}")
+
+    def sessions(self) -> list[Json]:
+        """What GET /sessions lists, the latest first."""
+        sessions: list[Json] = self.request("GET", "/sessions")["sessions"]
+        return sessions
+
+    def attach(self, name: str, content: bytes) -> Json:
+        """Send a file; gives what is known of it, its id among it."""
+        return self.request("POST", f"/attachments?{urlencode({'name': name})}", content)
+
+    def query_events(self, body: Json) -> Iterator[StreamEvent]:
+        """Ask, and follow what happens from the moment the query is on record."""
+        return self._events("POST", "/query", body)
+
+    def events_after(self, query_id: str, event_id: str) -> Iterator[StreamEvent]:
+        """Follow a query from after an event, or from its beginning if that is empty; nothing if no more will come."""
+        return self._events("GET", f"/query/{query_id}/events", headers={"Last-Event-ID": event_id} if event_id else {})
 
     @contextmanager
     def follow(self, subjects: Sequence[str], seconds: float) -> Iterator[Iterator[Json]]:
         """The envelopes on these subjects from now on; the iterator ends `seconds` after its first use."""
-        timeout = httpx.Timeout(CONNECT_SECONDS, read=seconds)
-        with ExitStack() as stack:
-            with self._reporting():
-                stream = self._http.stream("GET", "/events", params={"subject": list(subjects)}, timeout=timeout)
-                response = stack.enter_context(stream)
-                if response.is_error:
-                    response.read()
-                    raise _refusal(response)
-                lines = response.iter_lines()
-                next(lines)  # a comment: the subscriptions are in place
-            yield _envelopes(lines, seconds)
+        path = f"/events?{urlencode([('subject', subject) for subject in subjects])}"
+        with self._reporting(), closing(self._connection(CONNECT_SECONDS)) as connection:
+            response = self._answer(connection, "GET", path, None, {"Accept": "text/event-stream"})
+            response.readline()  # a comment: the subscriptions are in place
+            yield self._envelopes(connection, response, seconds)
 
-    def _json(self, method: str, path: str, body: object = None, also: Sequence[int] = ()) -> Json:
-        with self._reporting():
-            response = self._http.request(method, path, json=body)
-        if response.is_error and response.status_code not in also:
-            raise _refusal(response)
+    def request(self, method: str, path: str, body: Json | bytes | None = None, also: Sequence[int] = ()) -> Json:
+        """One request and its answer as JSON; those with a status in `also` count as answers."""
+        with self._reporting(), closing(self._connection(ANSWER_SECONDS)) as connection:
+            response = self._answer(connection, method, path, body, {}, also)
+            text = response.read()
         try:
-            value: Json = response.json()
+            value: Json = json.loads(text or b"{}")
             return value
         except ValueError:
             raise NoAnswer("unreadable", f"{self._url}{path} answered with something that is not JSON") from None
+
+    def _events(
+        self, method: str, path: str, body: Json | None = None, headers: dict[str, str] | None = None
+    ) -> Iterator[StreamEvent]:
+        accept = {"Accept": "text/event-stream", **(headers or {})}
+        with self._reporting(), closing(self._connection(SILENT_SECONDS)) as connection:
+            yield from _parsed(self._answer(connection, method, path, body, accept))
+
+    def _connection(self, seconds: float) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        return kind(self._host or "", self._port, timeout=seconds)
+
+    def _answer(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: Json | bytes | None,
+        headers: dict[str, str], also: Sequence[int] = (),
+    ) -> http.client.HTTPResponse:  # fmt: skip
+        content, kind = (body, {}) if body is None or isinstance(body, bytes) else _as_json(body)
+        connection.request(method, f"{self._path}{path}", content, {**self._headers, **kind, **headers})
+        response = connection.getresponse()
+        if response.status >= 400 and response.status not in also:
+            raise _refusal(response, f"{self._url}{path}")
+        return response
+
+    def _envelopes(
+        self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse, seconds: float
+    ) -> Iterator[Json]:
+        end = time.monotonic() + seconds
+        connection.sock.settimeout(seconds)
+        with suppress(TimeoutError):
+            while (line := response.readline()) and time.monotonic() < end:
+                if line.startswith(b"data:"):
+                    yield json.loads(line.removeprefix(b"data:"))
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
         """Say in our own words what keeps a server from answering."""
         try:
             yield
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            text = f"no answer from {self._url}: {error or type(error).__name__}"
-            raise NoAnswer("unreachable", text) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from None
+
+    def _unreachable(self, why: object) -> NoAnswer:
+        return NoAnswer("unreachable", f"no answer from {self._url}: {str(why) or type(why).__name__}")
 
 
-def _refusal(response: httpx.Response) -> NoAnswer:
+def _as_json(body: Json) -> tuple[bytes, dict[str, str]]:
+    return json.dumps(body).encode(), {"Content-Type": "application/json"}
+
+
+def _refusal(response: http.client.HTTPResponse, url: str) -> NoAnswer:
+    pause = response.headers.get("Retry-After", "")
+    seconds = float(pause) if pause.isdecimal() else None
     try:
-        error = response.json()["error"]
-        text = f"{error['message']} (HTTP {response.status_code}, {error['kind']})"
-        return NoAnswer(error["kind"], text, float(response.headers.get("retry-after", 0)))
+        error = json.loads(response.read())["error"]
+        sentence = f"{error['message']} (HTTP {response.status}, {error['kind']})"
+        return NoAnswer(error["kind"], sentence, response.status, seconds)
     except (ValueError, LookupError, TypeError):
-        return NoAnswer("refused", f"HTTP {response.status_code} from {response.url}, without a reason")
+        return NoAnswer("refused", f"HTTP {response.status} from {url}, without a reason", response.status, seconds)
 
 
-def _envelopes(lines: Iterator[str], seconds: float) -> Iterator[Json]:
-    end = time.monotonic() + seconds
-    with suppress(httpx.ReadTimeout):
-        for line in lines:
-            if time.monotonic() > end:
-                return
-            if line.startswith("data:"):
-                yield json.loads(line.removeprefix("data:"))
+def _parsed(response: http.client.HTTPResponse) -> Iterator[StreamEvent]:
+    fields: dict[str, str] = {}
+    while line := response.readline():
+        name, _, value = line.decode("utf-8").rstrip("\r\n").partition(":")
+        if name:
+            fields[name] = value.removeprefix(" ")
+        elif "data" in fields:
+            yield StreamEvent(fields.get("event", "message"), json.loads(fields["data"]), fields.get("id", ""))
+            fields = {}

@@ -20,6 +20,9 @@ from local.errors.bus import RequestTimeout as RequestTimeout
 from local.errors.bus import UndeclaredMessage as UndeclaredMessage
 from local.errors.bus import UnsendableMessage as UnsendableMessage
 from local.errors.bus import UnsupportedVersion as UnsupportedVersion
+from local.errors.doors import BadQuestion as BadQuestion
+from local.errors.doors import NoAnswer as NoAnswer
+from local.errors.doors import NoApi as NoApi
 from local.errors.models import ContextTooLarge as ContextTooLarge
 from local.errors.models import ModelBusy as ModelBusy
 from local.errors.models import ModelError as ModelError

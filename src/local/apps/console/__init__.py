@@ -1,0 +1,1 @@
+"""Talking to LoCAL2 in a terminal: one question, or a conversation."""

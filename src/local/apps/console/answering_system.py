@@ -1,0 +1,64 @@
+"""The system that answers: the one that runs on the data directory, or else one that is started for a while."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from local.apps.owner_token import owner_token
+from local.apps.run_directory import NotRunning, RunDirectory
+from local.apps.system_client import SystemClient
+from local.environment import data_dir
+from local.errors import LocalError, NoAnswer, NoApi
+
+
+class AnsweringSystem:
+    """Found by its address, or by its data directory each time anew: it may have been started again elsewhere. Use as
+    `with`: a system that was started for us ends with it."""
+
+    def __init__(self, api: str | None, directory: Path | None, *, may_start: bool, flags: Sequence[str] = ()) -> None:
+        """`flags` are for a system that is started."""
+        self._api, self._directory, self._may_start, self._flags = api, data_dir(directory), may_start, flags
+        self._stack = ExitStack()
+        self.was_started = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def find(self) -> SystemClient:
+        """A hold on the system as it is now. Raises `NotRunning`, `NoApi`, `SystemDidNotStart`."""
+        if self._api is not None:
+            return SystemClient(self._api)
+        try:
+            return self._running()
+        except NotRunning:
+            if not self._may_start:
+                raise
+        self._start()
+        return self._running()
+
+    def find_again(self) -> SystemClient:
+        """As `find`, of a system that was there: it comes back, or its owner starts it again. Raises `NoAnswer`."""
+        try:
+            return self.find()
+        except LocalError as error:
+            raise NoAnswer("unreachable", str(error)) from None
+
+    def _running(self) -> SystemClient:
+        facts = RunDirectory(self._directory).facts()
+        if facts.api_url is None:
+            raise NoApi(f"the system on {self._directory} serves no HTTP API; start it with --api")
+        return SystemClient(facts.api_url, owner_token(self._directory))
+
+    def _start(self) -> None:
+        from local.apps.temporary_system import TemporarySystem  # which few questions need
+
+        print("starting LoCAL2 …", file=sys.stderr)  # noqa: T201
+        self._stack.enter_context(TemporarySystem(self._directory, flags=self._flags))
+        self.was_started = True

@@ -1,0 +1,191 @@
+"""`local2 ask` and `local2 chat`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from local.apps.command_line import DataDir
+from local.apps.console.answering_system import AnsweringSystem
+from local.apps.console.conversation import ExitStatus, ask
+from local.apps.console.renderer import JsonRenderer, PlainRenderer, Renderer
+from local.apps.run_directory import NotRunning
+from local.environment import environment
+from local.errors import BadQuestion, NoApi
+
+if TYPE_CHECKING:
+    from local.apps.system_client import SystemClient
+
+Api = Annotated[str | None, typer.Option(help="Address of a running system (default: that of the data directory).")]
+Session = Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="In this conversation.")]
+Continue = Annotated[bool, typer.Option("--continue", "-c", help="In the conversation that was last used.")]
+Resume = Annotated[str | None, typer.Option(metavar="ID", help="In this conversation, which has to be there.")]
+Incognito = Annotated[bool, typer.Option("--incognito", "--stateless", help="Leave nothing behind.")]
+Think = Annotated[str, typer.Option(help="What the model thinks: show, fold or hide.")]
+NoStart = Annotated[bool, typer.Option("--no-start", help="Fail where no system runs, instead of starting one.")]
+Model = Annotated[str | None, typer.Option(help="The model that answers, if a system has to be started.")]
+Attach = Annotated[list[str] | None, typer.Option(metavar="FILE", help="A file the question is about; - is stdin.")]
+THINKING = ("show", "fold", "hide")
+STDIN = "-"
+
+
+def ask_once(
+    question: Annotated[list[str] | None, typer.Argument(metavar="QUESTION", help="Without one: from stdin.")] = None,
+    session: Session = None,
+    last: Continue = False,
+    resume: Resume = None,
+    attach: Attach = None,
+    model: Model = None,
+    think: Think = "fold",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The answer alone.")] = False,
+    print_only: Annotated[bool, typer.Option("--print", "-p", help="For scripts: plain text, no questions.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Every event as a line of JSON.")] = False,
+    incognito: Incognito = False,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop the answer then.", min=0.1)] = None,
+    query_id: Annotated[str | None, typer.Option(metavar="ID", help="Ask an earlier query again.")] = None,
+    no_start: NoStart = False,
+    api: Api = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Ask one question and print the answer.
+
+    What is piped in is a file that the question is about; alone it is the question. The answer goes to the standard
+    output, everything else to the error output. Exit status: 0 answered, 1 failed, 2 bad use, 75 try again later,
+    130 interrupted.
+    """
+    _check_thinking(think)
+    text, piped = _question_of(question or [], attach or [])
+    with AnsweringSystem(api, data_dir, may_start=not no_start, flags=_flags(model)) as system:
+        try:
+            client = system.find()
+        except (NotRunning, NoApi) as error:
+            _say(str(error))
+            raise typer.Exit(ExitStatus.TRY_AGAIN) from None
+        chosen = session_of(client, session, resume, last=last)
+        files = _attachments(client, attach or [], piped)
+        body = _body(text, query_id or token_hex(16), session_id=chosen, attachments=files, incognito=incognito)
+        renderer = _renderer(think, quiet=quiet, plain=print_only, as_json=as_json)
+        status = ask(system.find_again, body, renderer, _say, timeout)
+    raise typer.Exit(status)
+
+
+def chat(
+    session: Session = None,
+    last: Continue = False,
+    resume: Resume = None,
+    model: Model = None,
+    think: Think = "fold",
+    incognito: Incognito = False,
+    no_start: NoStart = False,
+    api: Api = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Talk in this terminal. Ctrl-C stops an answer, Ctrl-D leaves, /help tells the rest."""
+    from local.apps.console.chat import Chat, ChatOptions
+
+    _check_thinking(think)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise BadQuestion("chat needs a terminal; `local2 ask` takes a question from a pipe")
+    with AnsweringSystem(api, data_dir, may_start=not no_start, flags=_flags(model)) as system:
+        chosen = session_of(system.find(), session, resume, last=last)
+        options = ChatOptions(chosen or token_hex(16), think=think, incognito=incognito)  # type: ignore[arg-type]
+        raise typer.Exit(Chat(system, options).run())
+
+
+def _body(query: str, query_id: str, **others: Any) -> dict[str, Any]:
+    return {"query": query, "query_id": query_id, **{key: value for key, value in others.items() if value}}
+
+
+def session_of(client: SystemClient, session: str | None, resume: str | None, *, last: bool) -> str | None:
+    """The conversation that was chosen; None for a new one. Raises `BadQuestion`, `NoAnswer`."""
+    if sum((session is not None, resume is not None, last)) > 1:
+        raise BadQuestion("give one of --session, --resume and --continue")
+    if resume is not None:
+        client.session(resume)
+    if not last:
+        return session or resume
+    sessions = [each for each in client.sessions() if not each["incognito"]]
+    if not sessions:
+        raise BadQuestion("there is no conversation to continue")
+    return str(sessions[0]["session_id"])
+
+
+def _question_of(words: Sequence[str], attach: Sequence[str]) -> tuple[str, bytes | None]:
+    """The question, and what was piped in beside it."""
+    text = " ".join(words).strip()
+    reads = STDIN in attach or not sys.stdin.isatty()
+    piped = sys.stdin.buffer.read() if reads else b""
+    if text:
+        return text, piped or None
+    if STDIN in attach or not piped.strip():
+        raise BadQuestion("there is no question: give one, or pipe it in")
+    try:
+        return piped.decode("utf-8").strip(), None
+    except UnicodeDecodeError as error:
+        raise BadQuestion(f"the question is no UTF-8: {error}") from None
+
+
+def _attachments(client: SystemClient, files: Sequence[str], piped: bytes | None) -> list[str]:
+    contents = [(Path(name).name, _content(name)) for name in files if name != STDIN]
+    contents += [("stdin.txt", piped)] if piped else []
+    return [str(client.attach(name, content)["id"]) for name, content in contents]
+
+
+def _content(name: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise BadQuestion(f"{name} cannot be read: {error.strerror}") from None
+
+
+def _renderer(think: str, *, quiet: bool, plain: bool, as_json: bool) -> Renderer:
+    if as_json:
+        return JsonRenderer(_write)
+    if plain or not sys.stdout.isatty() or is_plain():
+        return PlainRenderer(_write, (lambda line: None) if quiet else _note)
+    return terminal_renderer(think, quiet=quiet)
+
+
+def is_plain() -> bool:
+    """Whether nothing may move on this terminal."""
+    variables = environment()
+    return variables.wants_plain_text or variables.terminal in (None, "dumb")
+
+
+def terminal_renderer(think: str, *, quiet: bool = False) -> Renderer:
+    """One that writes to the terminal."""
+    from local.apps.console.block_style import BlockStyle
+    from local.apps.console.terminal_renderer import TerminalRenderer
+
+    style = BlockStyle(colour=not environment().wants_no_colour)
+    width = lambda: shutil.get_terminal_size().columns  # noqa: E731 - as short as that
+    return TerminalRenderer(_write, width, style, thinking=think, quiet=quiet)  # type: ignore[arg-type]
+
+
+def _check_thinking(think: str) -> None:
+    if think not in THINKING:
+        raise typer.BadParameter(f"{think!r} is none of {', '.join(THINKING)}", param_hint="--think")
+
+
+def _flags(model: str | None) -> list[str]:
+    return ["--model", model] if model else []
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _note(line: str) -> None:
+    sys.stderr.write(line)
+    sys.stderr.flush()
+
+
+def _say(sentence: str) -> None:
+    _note(f"local2: {sentence}\n")

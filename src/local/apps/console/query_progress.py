@@ -1,0 +1,64 @@
+"""What is known of a query while it is followed: its text so far, its calls, how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from local.apps.system_client import StreamEvent
+
+Json = dict[str, Any]
+ENDS = ("response", "error")
+
+
+@dataclass(slots=True)
+class QueryProgress:
+    """The fold of a query's events. `said` is what the model says since its last tool call, `before` what it said
+    earlier; `calls` has each call's latest event by its call_id."""
+
+    before: str = ""
+    said: str = ""
+    thinking: str = ""
+    thoughts: int = 0  # fragments of thinking, which is about as many tokens
+    state: str = ""
+    waiting: str = ""  # why nothing happens
+    calls: dict[str, Json] = field(default_factory=dict)
+    end: StreamEvent | None = None
+
+    def receive(self, event: StreamEvent) -> bool:
+        """Take an event; returns whether it said anything new: what is on the bus may be said again."""
+        data = event.data
+        if event.name in ENDS:
+            self.end = event
+        elif event.name == "snapshot":
+            self.before, self.said, self.thinking = "", data["answer"], data["thinking"]
+            self.calls = {call["call_id"]: call for call in data["tool_calls"]}
+        elif event.name == "token":
+            self.said += data["text"]
+        elif event.name == "thinking":
+            self.thinking += data["text"]
+            self.thoughts += 1
+        elif event.name in ("tool_call", "tool_result"):
+            return self._receive_call(data)
+        self.state = data["to"] if event.name == "state" else self.state
+        self.waiting = data["reason"] if event.name == "waiting" else ""
+        return True
+
+    @property
+    def open_calls(self) -> list[Json]:
+        """The calls without a result."""
+        return [call for call in self.calls.values() if not is_settled(call)]
+
+    def _receive_call(self, data: Json) -> bool:
+        known = self.calls.get(data["call_id"])
+        if known is not None and (is_settled(known) or not is_settled(data)):
+            return False
+        if known is None:
+            self.before, self.said = f"{self.before}{self.said}", ""
+        self.calls[data["call_id"]] = {**(known or {}), **data}
+        return True
+
+
+def is_settled(call: Json) -> bool:
+    """Whether a call has its result, or the error in its place."""
+    return call.get("result") is not None or call.get("error") is not None

@@ -1,0 +1,183 @@
+"""A query on a terminal: what a person finds in the scrollback afterwards, on an emulated screen."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyte
+import pytest
+
+from local.apps.console.block_style import BlockStyle
+from local.apps.console.live_area import MAX_LINES
+from local.apps.console.query_progress import QueryProgress
+from local.apps.console.terminal_renderer import TerminalRenderer, Thinking
+from local.apps.system_client import StreamEvent
+
+ROWS = 12
+WORDS = ["alpha", "beta", "🙂", "gamma", "δέλτα", "你好", "世界", "epsilon", "naïve", "é🚀", "zeta"]
+
+
+class Screen:
+    """A terminal of `columns`, with all that has scrolled out of it, and the bytes that it was sent."""
+
+    def __init__(self, columns: int) -> None:
+        self.columns, self.sent = columns, ""
+        self._screen = pyte.HistoryScreen(columns, ROWS, history=10_000, ratio=0.5)
+        self._screen.set_mode(pyte.modes.LNM)  # as a terminal's driver makes line ends
+        self._stream = pyte.Stream(self._screen)
+
+    def write(self, text: str) -> None:
+        self.sent += text
+        self._stream.feed(text)
+
+    def resize(self, columns: int) -> None:
+        self.columns = columns
+        self._screen.resize(ROWS, columns)
+
+    @property
+    def lines(self) -> list[str]:
+        past = ["".join(line[column].data for column in sorted(line)) for line in self._screen.history.top]
+        return [line.rstrip() for line in [*past, *self._screen.display]]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+class Show:
+    """A query whose events are made by hand, shown on a screen; time passes with each of them."""
+
+    def __init__(self, screen: Screen, thinking: Thinking = "fold") -> None:
+        self.screen, self.now, self.said = screen, 0.0, ""
+        self.progress = QueryProgress()
+        style = BlockStyle(colour=True)
+        self.renderer = TerminalRenderer(
+            screen.write, lambda: screen.columns, style, thinking=thinking, clock=lambda: self.now
+        )
+
+    def event(self, name: str, **data: Any) -> None:
+        self.now += 0.05
+        event = StreamEvent(name, data, "")
+        if self.progress.receive(event):
+            self.renderer.receive(event, self.progress)
+
+    def say(self, text: str, chance: random.Random | None = None, then: Callable[[], object] = lambda: None) -> None:
+        self.said += text
+        while text:
+            length = chance.randint(1, 9) if chance else len(text)
+            self.event("token", text=text[:length])
+            text = text[length:]
+            then()
+
+    def end(self, answer: str | None = None, status: str = "answered") -> str:
+        self.event("response", answer=self.said if answer is None else answer, status=status, model="m", usage={})
+        self.renderer.close()
+        return self.screen.text
+
+
+def letters(text: str) -> str:
+    return re.sub(r"[^\w]", "", text)
+
+
+def answer_of(chance: random.Random) -> str:
+    def words(count: int) -> str:
+        return " ".join(f"{chance.choice(WORDS)}{chance.randrange(10_000)}" for _ in range(count))
+
+    kinds: list[Callable[[], str]] = [
+        lambda: words(chance.randint(1, 120)),
+        lambda: "\n".join(f"- {words(chance.randint(1, 15))}" for _ in range(chance.randint(1, 9))),
+        lambda: "\n".join(f"{number}. {words(4)}" for number in range(1, chance.randint(3, 20))),
+        lambda: "```python\n" + "\n".join(words(2) for _ in range(chance.randint(1, 30))) + "\n```",
+        lambda: f"## {words(3)}",
+        lambda: f"> {words(12)}",
+    ]
+    return "\n\n".join(chance.choice(kinds)() for _ in range(chance.randint(1, 8)))
+
+
+@pytest.mark.parametrize("columns", [20, 80, 200])
+def test_each_character_of_an_answer_is_in_the_scrollback_once_whatever_its_width(columns: int) -> None:
+    for seed in range(8):
+        chance = random.Random(seed)
+        show = Show(Screen(columns))
+        show.say(answer_of(chance), chance)
+        text = show.end()
+        tail = letters(text[text.rindex("m ·") :])
+        assert letters(re.sub(r"python", "", show.said)) == letters(text).removesuffix(tail), (seed, text)
+
+
+def test_a_window_that_changes_its_width_in_the_middle_loses_and_doubles_nothing() -> None:
+    chance = random.Random(3)
+    show = Show(Screen(80))
+    # Words alone: what an emulator cuts off when it gets narrower is not ours to bring back, so it only gets wider.
+    show.say(" ".join(f"word{number}" for number in range(400)), chance,
+             then=lambda: show.screen.resize(min(200, show.screen.columns + chance.randint(0, 1))))  # fmt: skip
+    assert re.findall(r"word\d+", show.end()) == [f"word{number}" for number in range(400)]
+
+
+def test_nothing_but_the_live_lines_is_ever_touched_again_and_the_screen_stays_the_user_s() -> None:
+    chance = random.Random(5)
+    show = Show(Screen(40))
+    show.event("thinking", text="hm")
+    show.say(answer_of(chance), chance)
+    show.end()
+    ups = [int(number or 1) for number in re.findall(r"\x1b\[(\d*)A", show.screen.sent)]
+    assert max(ups) < MAX_LINES
+    assert not re.search(r"\x1b\[\?(1049|47|1047|1000|1002|1003|1006)[hl]|\x1b\[[0-9;]*H|\x1b\[2J", show.screen.sent)
+    assert show.screen.sent.rindex("\x1b[?25h") > show.screen.sent.rindex("\x1b[?25l")  # the cursor is back
+
+
+def test_thinking_is_one_line_or_all_of_it_or_nothing() -> None:
+    for thinking, expected in (("fold", "▸ thought for"), ("show", "secret thoughts"), ("hide", "")):
+        show = Show(Screen(80), thinking)  # type: ignore[arg-type]
+        show.event("thinking", text="secret thoughts")
+        show.say("done")
+        text = show.end()
+        assert expected in text
+        assert ("thought" in text) == (thinking != "hide")
+
+
+def test_a_tool_call_is_told_once_when_it_is_over_with_what_came_of_it() -> None:
+    show = Show(Screen(80))
+    show.event("tool_call", call_id="c", tool="web_search", args={"query": "tea"})
+    assert "web_search “tea”" in show.screen.text  # below, while it runs
+    for _ in range(3):  # what is on the bus may be said again
+        show.event("tool_result", call_id="c", tool="web_search", result="x", sources=["a", "b"], duration_ms=40.0)
+    show.say("Found.")
+    assert show.end().count("web_search") == 1
+    assert "⚙ web_search “tea”  0.04 s  2 sources" in show.screen.text
+
+
+def test_an_answer_that_begins_again_in_other_words_says_so() -> None:
+    show = Show(Screen(80))
+    show.say("The first try.\n\nMore")
+    show.event("snapshot", thinking="", answer="The second", tool_calls=[])
+    show.event("token", text=" try.")
+    text = show.end("The second try.")
+    assert text.count("The second try.") == 1
+    assert "… the answer begins again" in text
+
+
+def test_orders_to_the_terminal_in_an_answer_are_shown_and_not_obeyed() -> None:
+    show = Show(Screen(80))
+    show.say("\x1b[2Jgone \x1b]0;title\x07 \u202eright")
+    assert r"\x1b[2Jgone \x1b]0;title\x07 \u202eright" in show.end()
+
+
+def test_an_emoji_made_of_several_stays_whole() -> None:
+    show = Show(Screen(80))
+    show.say("A 👩‍👩‍👧 here.")
+    show.end()
+    assert "A 👩‍👩‍👧 here." in show.screen.sent
+
+
+def test_a_stopped_answer_says_so_and_why_an_answer_is_not_whole() -> None:
+    show = Show(Screen(80))
+    show.say("Half an ans")
+    show.event("response", answer="Half an ans", status="cancelled", model="m", usage={}, degraded=["it was cut"])
+    show.renderer.close()
+    assert show.screen.text.count("Half an ans") == 1
+    assert "■ stopped" in show.screen.text
+    assert "! it was cut" in show.screen.text

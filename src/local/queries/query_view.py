@@ -1,7 +1,4 @@
-"""One query, as the envelopes tell it that it has caused: a fold, the same for live ones and for those on record.
-
-No I/O and no clock.
-"""
+"""One query as the envelopes tell it that it has caused: a fold, live or from the record, without I/O or a clock."""
 
 from __future__ import annotations
 

@@ -19,6 +19,18 @@ PAGES = [(ROOT / page).read_text("utf-8") for page in ("README.md", "docs/extend
 EXAMPLE = re.compile(r"`(my_\w+/\w+\.py)`:\n\n```python\n(.*?)^```$.*?^```yaml\n(.*?)^```$", re.M | re.S)
 
 
+COIN = '''
+from local.tools.tool import Tool
+
+
+class CoinTool(Tool):
+    """Toss a coin."""
+
+    name = "coin"
+
+    async def run(self) -> str:
+        return "the coin shows heads"
+'''
 LEDGER = '''
 from pathlib import Path
 
@@ -50,9 +62,9 @@ def extended(watching: Callable[..., Any], tmp_path_factory: pytest.TempPathFact
             (folder / "config" / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / "config" / file).write_text(code)
             added += yaml.safe_load(line)["more_participants"]
-    (folder / "config" / "my_tools" / "broken.py").write_text("import nowhere_to_be_found\n")
+    (folder / "config" / "my_tools" / "broken.py").write_text(f"import nowhere_to_be_found\n{COIN}")
     (folder / "config" / "my_observers" / "ledger.py").write_text(LEDGER.format(file=folder / "ledger.txt"))
-    added += ["my_tools.broken:BrokenTool", "my_observers.ledger:Ledger"]
+    added += ["my_tools.broken:CoinTool", "my_observers.ledger:Ledger"]
     settings = {
         "system": {"participants": ["generator"], "more_participants": added},
         "journal": {"max_failures": 1},
@@ -64,6 +76,16 @@ def extended(watching: Callable[..., Any], tmp_path_factory: pytest.TempPathFact
         live = watching(system, config_dir)
         with live.http:
             yield live
+
+
+def test_a_tool_that_cannot_be_imported_stops_nobody_else_and_comes_back_when_it_is_mended(extended) -> None:
+    broken = extended.participant("CoinTool")
+    assert broken["state"] == "failed"
+    assert "cannot import my_tools.broken: No module named 'nowhere_to_be_found'" in broken["detail"]
+    (extended.config_dir / "my_tools" / "broken.py").write_text(COIN)
+    extended.wait_until(lambda: extended.participant("CoinTool")["state"] == "ready")
+    answer = extended.ask("toss a coin")
+    assert [(call["tool"], call["result"]) for call in answer["tool_calls"]] == [("coin", "the coin shows heads")]
 
 
 def test_the_tool_of_the_readme_is_used(extended) -> None:
@@ -105,9 +127,3 @@ def test_the_agent_asks_and_is_answered(extended) -> None:
     messages = extended.http.get("/sessions/news").json()["messages"]
     assert [message["role"] for message in messages] == ["system", "user", "assistant"]
     assert "Paris" in messages[-1]["content"]
-
-
-def test_a_tool_that_cannot_be_imported_stops_nobody_else_and_health_says_why(extended) -> None:
-    broken = extended.participant("BrokenTool")
-    assert broken["state"] == "failed"
-    assert "cannot import my_tools.broken: No module named 'nowhere_to_be_found'" in broken["detail"]

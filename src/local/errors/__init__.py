@@ -55,3 +55,4 @@ from local.errors.stores import UntrustedFact as UntrustedFact
 from local.errors.tools import FetchRefused as FetchRefused
 from local.errors.tools import SearchUnavailable as SearchUnavailable
 from local.errors.tools import ToolError as ToolError
+from local.errors.tools import ToolGone as ToolGone

@@ -15,6 +15,14 @@ class ToolError(LocalError):
         self.kind = kind
 
 
+class ToolGone(ToolError):
+    """Nobody answers for a tool now. What one with effects has `begun` may have happened or not."""
+
+    def __init__(self, why: str, *, begun: bool = False) -> None:
+        doubt = "; whether the call had its effect is not known" if begun else ""
+        super().__init__(f"{why}{doubt}", kind="outcome_unknown" if begun else "unavailable")
+
+
 class FetchRefused(ToolError):
     """An address that may not be fetched: no public web address, or one in disguise."""
 

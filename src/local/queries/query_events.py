@@ -23,6 +23,7 @@ from local.protocol.messages import (
 )
 from local.protocol.subjects import covers
 
+Attempted = GenerationThinking | GenerationWaiting  # what tells which attempt it belongs to, and is said of it alone
 Judgement = CritiqueResult | PairwiseResult | UserFeedback
 CRITIQUE, PAIRWISE, FEEDBACK = "critique", "pairwise", "feedback"
 JUDGEMENTS: dict[type[Message], str] = {CritiqueResult: CRITIQUE, PairwiseResult: PAIRWISE, UserFeedback: FEEDBACK}

@@ -17,7 +17,6 @@ from local.protocol.messages import (
     ErrorInfo,
     GenerationThinking,
     GenerationToken,
-    GenerationWaiting,
     Message,
     QueryAccepted,
     QueryFailed,
@@ -28,13 +27,12 @@ from local.protocol.messages import (
 )
 from local.queries.call_log import CallLog
 from local.queries.errors import QueryIdTaken, QueryRefused
-from local.queries.query_events import EVENT_KINDS, PAIRWISE, SNAPSHOT, Judgement, Judgements, LogLine, News
+from local.queries.query_events import EVENT_KINDS, PAIRWISE, SNAPSHOT, Attempted, Judgement, Judgements, LogLine, News
 from local.runtime.machine import changes
 
 Json = dict[str, Any]
 
 KEPT_LOG_LINES = 5_000
-Attempted = GenerationThinking | GenerationWaiting
 
 
 class QueryView:

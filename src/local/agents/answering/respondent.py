@@ -192,12 +192,15 @@ class Respondent(Participant):
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> ToolSchemaRequest | None:
         """A participant lives or leaves: a tool, or the memory perhaps."""
         self._facts.heard(status)
+        if status.children:
+            self._tools.outages.supervised(status.children)
         if status.kind != Kind.TOOL:
             return None
         sender, instance, now = envelope.sender, envelope.instance, time.monotonic()
         if status.state == "stopping":
             self._tools.left(sender, instance, now)
             return None
+        self._tools.outages.heard(sender, status.pid)
         known = self._tools.heard(sender, instance, now)
         return None if known else ToolSchemaRequest()
 

@@ -12,7 +12,7 @@ from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
-from local.errors import LocalError, MalformedFrame, RequestTimeout
+from local.errors import LocalError, MalformedFrame, RequestTimeout, ToolGone
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult, ToolSchema
 
 _NAMESPACE = uuid.UUID("0d3f6b7e-58d7-4c52-8a8e-9b1f1c6c2e4d")
@@ -86,9 +86,10 @@ class ToolCalls:
             tool=call.tool,
             args=call.args,
         )
-        envelope_id = request_id(call.call_id, self._respondent_id)
         try:
-            result = await self._output.ask_tool(request, seconds, envelope_id, lambda: self._left(call))
+            if why := self._context.tools.trouble(call.tool, self._context.clock()):
+                raise ToolGone(why)
+            result = await self._answer(call, request, seconds)
         finally:
             self._unsettled.discard(call.call_id)
         if result.call_id != call.call_id:
@@ -96,6 +97,21 @@ class ToolCalls:
             self._output.reject(fault, result)
             raise MalformedFrame(fault)
         return result
+
+    async def _answer(self, call: PlannedCall, request: ToolRequest, seconds: float) -> ToolResult:
+        """What the tool answers, for as long as there is hope that it will. Raises `ToolGone`."""
+        envelope_id = request_id(call.call_id, self._respondent_id)
+        asking = asyncio.ensure_future(self._output.ask_tool(request, seconds, envelope_id, lambda: self._left(call)))
+        hoping = asyncio.ensure_future(self._context.tools.given_up(call.tool))
+        try:
+            await asyncio.wait({asking, hoping}, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
+            raise ToolGone(hoping.result(), begun=self._offered[call.tool].effect == "write")
+        finally:
+            asking.cancel()
+            hoping.cancel()
+            await asyncio.gather(asking, hoping, return_exceptions=True)
 
     def _left(self, call: PlannedCall) -> None:
         """A request is on its way, or none will be."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from local.agents.answering.tool_outages import ToolOutages
 from local.models.chat import Json
 from local.protocol.messages import ToolSchema
 from local.runtime.presence import SILENT_SECONDS
@@ -34,6 +35,7 @@ class ToolRegistry:
         self._offers: dict[str, Offer] = {}
         self._refused: dict[str, str] = {}  # sender -> the tool that it may not offer
         self._oversized: set[str] = set()  # senders of tools that no model could be told of
+        self.outages = ToolOutages()
 
     def announce(self, schema: ToolSchema, sender: str, instance: str, now: float) -> str | None:
         """A tool says what it is. Returns why it is refused, or None."""
@@ -72,6 +74,19 @@ class ToolRegistry:
     def offered(self, now: float) -> dict[str, ToolSchema]:
         """The tools to offer to the model, by name."""
         return {name: offer.schema for name, offer in sorted(self._offers.items()) if self._is_alive(offer, now)}
+
+    def trouble(self, tool: str, now: float) -> str | None:
+        """Why a tool that was offered would not answer now; None if nothing is known of that."""
+        offer = self._offers.get(tool)
+        if offer is None:
+            return None
+        if not self._is_alive(offer, now):
+            return f"nothing was heard of it for {SILENT_SECONDS:g} s"
+        return self.outages.reason(offer.sender)
+
+    async def given_up(self, tool: str) -> str:
+        """Wait until the process of a tool is given up; returns why."""
+        return await self.outages.begins(self._offers[tool].sender if tool in self._offers else tool)
 
     def _is_alive(self, offer: Offer, now: float) -> bool:
         return now - max(offer.processes.values()) < SILENT_SECONDS

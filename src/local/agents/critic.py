@@ -1,4 +1,4 @@
-"""The agent that reads every answer: grades it, and compares it with the one of a second respondent."""
+"""The agent that reads answers: grades them, and compares those of two respondents."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pydantic import Field
 from local.agents.grading.grader import Grader
 from local.agents.grading.judge import Judge
 from local.agents.grading.judgements import no_comparison
+from local.agents.grading.judging_sample import REASON, is_in_sample
 from local.agents.leases import Leases
 from local.agents.quiet_period import LONGEST_SECONDS, QuietPeriod
 from local.config import Settings
@@ -124,6 +125,7 @@ class CriticAgent(Participant):
             "answers_compared": self._grader.figures.comparisons,
             "judgements_unparsed": self._grader.figures.unparsed,
             "judgements_failed": self._grader.failed,
+            "answers_skipped": self._grader.skipped,
             "old_answers_left_alone": self._left_alone,
         }
 
@@ -138,12 +140,16 @@ class CriticAgent(Participant):
     async def receive(self, answer: ResponseGeneration, envelope: Envelope) -> None:
         """An answer, until all there is to judge is judged; where nothing is to be left behind, nothing is.
 
-        An old one is left alone: who starts with a long record is not to have all of it judged at once.
+        An old one is left alone: who starts with a long record is not to have all of it judged at once. Of a long line
+        a sample is judged.
         """
         if answer.status != "answered" or answer.incognito:
             return
         if time.time() - envelope.sent_at > self._settings.grade_within_hours * HOUR:
             self._left_alone += 1
+        elif not is_in_sample(answer.query_id, waiting := len(self._work.get("", ()))):
+            compare = self._settings.compare and answer.respondent_id == SECOND_RESPONDENT
+            await self._grader.skip(answer, envelope.trace(), REASON.format(waiting=waiting), compare=compare)
         else:
             self._quiet.disturbed()
             await self._unless_stopped("", self._judge_answer(answer, envelope))
@@ -216,10 +222,10 @@ class CriticAgent(Participant):
 
 
 def profile_of(profile: Literal["auto"] | ProfileName, model: str) -> ProfileName:
-    """The profile that was chosen, or the one that the model's name tells; else that of Prometheus."""
+    """The profile that was chosen, or the one that the model's name tells; else JSON by a schema."""
     if profile != "auto":
         return profile
-    return next((found for word, found in _BY_NAME.items() if word in model.lower()), "prometheus2")
+    return next((found for word, found in _BY_NAME.items() if word in model.lower()), "generic-json")
 
 
 def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -7,8 +7,9 @@ from typing import Literal
 from local.protocol.message import MAIN_RESPONDENT, Delivery, Message
 from local.protocol.messages import ErrorInfo
 
-JudgementStatus = Literal["graded", "unparsed", "failed"]
-"""`unparsed`: no reply of the judge could be read; `failed`: the judge could not be asked."""
+JudgementStatus = Literal["graded", "unparsed", "failed", "skipped"]
+"""`unparsed`: no reply of the judge could be read; `failed`: the judge could not be asked; `skipped`: too many answers
+waited, and only a sample of them is judged."""
 
 
 class CritiqueResult(Message):
@@ -31,7 +32,8 @@ class CritiqueResult(Message):
 
 class PairwiseResult(Message):
     """A critic, when two respondents have answered a query. `winner` is null with a status that says why;
-    `order_consistent` whether the judge preferred the same answer in both orders: if not, it is a tie."""
+    `order_consistent` whether the judge preferred the same answer in both orders: if not, it is a tie, unless the
+    judge's probabilities are known: `preferred` is then that of A, the mean over both orders, and decides."""
 
     subject = "pairwise.result"
     delivery = Delivery.CONFIRMED
@@ -39,6 +41,7 @@ class PairwiseResult(Message):
     query_id: str
     winner: Literal["A", "B", "tie"] | None
     order_consistent: bool | None = None
+    preferred: float | None = None
     status: JudgementStatus
     feedback: str = ""
     rubric: str = ""

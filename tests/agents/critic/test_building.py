@@ -54,7 +54,7 @@ def test_without_a_model_server_there_is_no_critic(tmp_path: Path) -> None:
     [
         ("auto", "atla/selene-mini", "selene"),
         ("auto", "someone/Prometheus-7b-v2.0", "prometheus2"),
-        ("auto", "gemma4:12b", "prometheus2"),
+        ("auto", "gemma4:12b", "generic-json"),
         ("generic-json", "atla/selene-mini", "generic-json"),
     ],
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import random
+
 import pytest
 
 from local.services.judging.figures import Figures
-from local.services.judging.judgement import Comparison, ComparisonOutcome, JudgingStatus, Verdict, Winner
+from local.services.judging.judgement import Comparison, ComparisonOutcome, JudgingStatus, Token, Verdict, Winner
 from local.services.judging.profiles import PROFILES
 from local.services.judging.prompt import Pair
 from local.services.judging.rubric import Rubric
@@ -67,7 +70,7 @@ def test_an_order_without_a_verdict_ends_it_without_a_winner(rubric: Rubric) -> 
 
 def test_the_figures_tell_parse_failures_consistency_and_how_often_the_longer_won(rubric: Rubric) -> None:
     figures = Figures()
-    assert figures.shares() == {"parse_failures": None, "order_consistency": None, "longer_wins": None}
+    assert set(figures.shares().values()) == {None}
 
     same_length = Pair("?", "one", "two")
     figures.count_verdict(Verdict(JudgingStatus.GRADED, 4, None, "", replies=2, unread=1))
@@ -79,7 +82,79 @@ def test_the_figures_tell_parse_failures_consistency_and_how_often_the_longer_wo
     figures.count_outcome(compared(rubric, "?", "?", "?"), PAIR)
 
     assert (figures.graded, figures.unparsed, figures.comparisons) == (1, 2, 4)
-    assert figures.shares() == {"parse_failures": 7 / 16, "order_consistency": 3 / 4, "longer_wins": 1 / 2}
+    assert figures.shares() == {
+        "parse_failures": 7 / 16,
+        "order_consistency": 3 / 4,
+        "longer_wins": 1 / 2,
+        "longer_wins_expected": 1 / 2,
+    }
+
+
+def test_a_respondent_that_is_longer_and_better_is_no_liking_for_length(rubric: Rubric) -> None:
+    figures = Figures()
+    for _ in range(9):
+        figures.count_outcome(compared(rubric, "[RESULT] A", "[RESULT] B"), PAIR)
+    swapped = PAIR.swapped()
+    figures.count_outcome(compared(rubric, "[RESULT] A", "[RESULT] B", pair=swapped), swapped)
+
+    shares = figures.shares()
+    assert (shares["longer_wins"], shares["longer_wins_expected"]) == (0.9, 0.9)
+
+
+def told(letter: str, probability_of_a: float) -> tuple[str, tuple[Token, ...]]:
+    """A reply and its tokens."""
+    alternatives = {" A": math.log(probability_of_a), " B": math.log(1 - probability_of_a)}
+    return f"[RESULT] {letter}", (Token("[RESULT]", {}), Token(f" {letter}", alternatives))
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "winner", "preferred"),
+    [
+        (0.95, 0.05, Winner.A, 0.95),  # the same answer in both orders
+        (0.05, 0.95, Winner.B, 0.05),
+        (0.99, 0.55, Winner.A, 0.72),  # "A" twice, but only once by a hair
+        (0.60, 0.97, Winner.B, 0.315),
+        (0.90, 0.90, Winner.TIE, 0.5),  # the first place, whoever has it
+        (0.55, 0.48, Winner.TIE, 0.535),  # the same answer twice, by a hair
+    ],
+)
+def test_probabilities_in_both_orders_decide_where_there_are_any(
+    forward: float, backward: float, winner: Winner, preferred: float, rubric: Rubric
+) -> None:
+    comparison = Comparison(PROFILES["prometheus2"], PAIR, rubric)
+    for probability in (forward, backward):
+        comparison.hear(*told("A" if probability > 0.5 else "B", probability))
+    assert comparison.outcome is not None
+    assert comparison.outcome.winner is winner
+    assert comparison.outcome.preferred == pytest.approx(preferred)
+    assert comparison.outcome.order_consistent is ((forward > 0.5) != (backward > 0.5))
+
+
+def test_probabilities_of_one_order_alone_decide_nothing(rubric: Rubric) -> None:
+    comparison = Comparison(PROFILES["prometheus2"], PAIR, rubric)
+    comparison.hear(*told("A", 0.99))
+    comparison.hear("[RESULT] A")
+    assert comparison.outcome is not None
+    assert (comparison.outcome.winner, comparison.outcome.preferred) == (Winner.TIE, None)
+
+
+def test_probabilities_find_more_of_what_is_better_than_letters_do(rubric: Rubric) -> None:
+    """A judge with a liking for the first place, of which every pair has some truth in it."""
+    dice, right, by_letter, wrong = random.Random(1), 0, 0, 0
+    for _ in range(400):
+        truth = dice.gauss(0, 1.5)
+        logits = [truth + 1 + dice.gauss(0, 0.7), -truth + 1 + dice.gauss(0, 0.7)]
+        forward, backward = (1 / (1 + math.exp(-logit)) for logit in logits)
+        comparison = Comparison(PROFILES["prometheus2"], PAIR, rubric)
+        for probability in (forward, backward):
+            comparison.hear(*told("A" if probability > 0.5 else "B", probability))
+        assert comparison.outcome is not None
+        better = Winner.A if truth > 0 else Winner.B
+        right += comparison.outcome.winner is better
+        wrong += comparison.outcome.winner is not better and comparison.outcome.winner is not Winner.TIE
+        by_letter += (forward > 0.5) != (backward > 0.5) and (forward > 0.5) == (truth > 0)
+    assert right > 1.25 * by_letter
+    assert wrong < 0.1 * right
 
 
 def test_the_longer_answer_is_found_on_either_side(rubric: Rubric) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from local.services.judging.profiles import PROFILES
-from local.services.judging.prompt import Case, Evidence, Pair, Profile
+from local.services.judging.prometheus2 import ABSOLUTE, ABSOLUTE_SYSTEM, RELATIVE, RELATIVE_SYSTEM
+from local.services.judging.prompt import Case, Evidence, JudgePrompt, Pair, Profile
 from local.services.judging.rubric import Rubric
 
 CASE = Case("Capital of France?", "Paris.")
@@ -13,6 +16,10 @@ GROUNDED = Case(
     "Capital of France?", "Paris.", (Evidence("web_search", "Paris is\nthe capital."), Evidence("wiki", "Yes"))
 )
 PAIR = Pair("Capital of France?", "Paris.", "Rome.")
+
+
+def told(prompt: JudgePrompt) -> str:
+    return f"{prompt.system}\n{prompt.user}"
 
 
 def headings(text: str) -> list[str]:
@@ -33,20 +40,33 @@ def test_prometheus_gets_its_sections_in_order_and_a_dangling_feedback(rubric: R
     assert "[Is the answer correct?]\nScore 1: All of it is wrong.\nScore 2: " in user
 
 
-def test_prometheus_gets_what_the_tools_returned_between_instruction_and_response(rubric: Rubric) -> None:
-    user = PROFILES["prometheus2"].absolute(GROUNDED, rubric).user
+def test_prometheus_is_asked_in_its_published_words(rubric: Rubric) -> None:
+    prompt = PROFILES["prometheus2"].absolute(CASE, rubric)
+    assert prompt.system.startswith(f"{ABSOLUTE_SYSTEM}\n\nEvery line that begins with")
+    assert prompt.user == ABSOLUTE.format(instruction="> Capital of France?", response="> Paris.", rubric=rubric.text())
+    assert hashlib.sha256(ABSOLUTE.encode()).hexdigest().startswith("e4a5fb23843318fc")
 
-    assert headings(user)[1:4] == [
-        "###The instruction to evaluate:",
-        "###Retrieved context:",
-        "###Response to evaluate:",
-    ]
-    assert "> web_search returned:\n> Paris is\n> the capital.\n>\n> wiki returned:\n> Yes\n" in user
+    prompt = PROFILES["prometheus2"].relative(PAIR, rubric)
+    assert prompt.system.startswith(f"{RELATIVE_SYSTEM}\n\nEvery line that begins with")
+    assert prompt.user == RELATIVE.format(
+        instruction="> Capital of France?",
+        response_A="> Paris.",
+        response_B="> Rome.",
+        rubric="[Is the answer correct?]",
+    )
+    assert hashlib.sha256(RELATIVE.encode()).hexdigest().startswith("397f5f7496f2d420")
+
+
+def test_prometheus_gets_what_the_tools_returned_as_the_input_of_the_instruction(rubric: Rubric) -> None:
+    prompt = PROFILES["prometheus2"].absolute(GROUNDED, rubric)
+    tools = "> web_search returned:\n> Paris is\n> the capital.\n>\n> wiki returned:\n> Yes"
+    instruction = f"> Capital of France?\n\nInput:\n{tools}"
+    assert prompt.user == ABSOLUTE.format(instruction=instruction, response="> Paris.", rubric=rubric.text())
 
 
 def test_every_judge_is_told_what_evidence_is_for_only_where_there_is_some(profile: Profile, rubric: Rubric) -> None:
-    assert "does not support" in profile.absolute(GROUNDED, rubric).user
-    assert "does not support" not in profile.absolute(CASE, rubric).user
+    assert "does not support" in told(profile.absolute(GROUNDED, rubric))
+    assert "does not support" not in told(profile.absolute(CASE, rubric))
 
 
 def test_every_judge_gets_question_answer_and_rubric(profile: Profile, rubric: Rubric) -> None:
@@ -55,7 +75,7 @@ def test_every_judge_gets_question_answer_and_rubric(profile: Profile, rubric: R
     assert "\n> Capital of France?\n" in user
     assert "\n> Paris.\n" in user
     assert rubric.text() in user
-    assert "quoted material" in user
+    assert "quoted material" in told(profile.absolute(CASE, rubric))
 
 
 def test_every_judge_gets_the_two_answers_in_the_order_of_the_pair(profile: Profile, rubric: Rubric) -> None:
@@ -63,7 +83,7 @@ def test_every_judge_gets_the_two_answers_in_the_order_of_the_pair(profile: Prof
 
     assert forward.index("> Paris.") < forward.index("> Rome.")
     assert backward.index("> Rome.") < backward.index("> Paris.")
-    assert rubric.text() in forward
+    assert rubric.criteria in forward
 
 
 def test_only_the_generic_judge_is_held_to_a_schema(rubric: Rubric) -> None:

@@ -17,7 +17,7 @@ FORMS = {
     "generic-json": '{{"feedback": "{feedback}", "score": {grade}}}',
 }
 NO_GRADES = """
-    0 6 7 9 10 12 45 55 100 -1 -4 +4 4.5 4,5 3.14 4.05 1-5 3-4 3–4 4/10 5/7 4% 4x x4 4th four IV ４ ④ 4² 4️⃣ N/A null
+    0 6 7 9 10 12 45 55 100 -1 -4 +4 4.5 4,5 3.14 4.05 1-5 3-4 3–4 4/10 5/7 4% 4x x4 4th four IV ④ 4² 4️⃣ N/A null
     none true good ~4 >3 <3 1e1 0x4 0.4 .4 $4 #4 4…5 1|2|3|4|5 {4 ★★★★ ½
 """.split()  # noqa: SIM905  # fifty words in quotes are harder to read
 NO_GRADE_PHRASES = [
@@ -68,7 +68,9 @@ def cut_short(profile: str) -> Iterator[Mutant]:
 
 def repeated(profile: str) -> Iterator[Mutant]:
     for last in range(1, 6):
-        yield Mutant(profile, f"{reply(profile, 6 - last or 1)}\n{reply(profile, last)}", last)
+        first = 6 - last or 1
+        yield Mutant(profile, f"{reply(profile, first)}\n{reply(profile, last)}", last if first == last else None)
+        yield Mutant(profile, f"{reply(profile, last)}\n{reply(profile, last)}", last)
         yield Mutant(profile, f"{reply(profile, last)}\n{reply(profile, 'none')}", None)
 
 
@@ -149,6 +151,15 @@ def test_a_well_formed_reply_is_read_with_its_feedback_and_its_place(profile: st
         "[RESULT]\n3\n",
         "[RESULT] 3\n\nThat is all.",
         "[RESULT] 3.0",
+        "[RESULT: 3]",
+        "[Result:3]",
+        "[RESULT] 3</s>",
+        "[RESULT] 3 <|im_end|>\nuser",
+        "[RESULT] 3<end_of_turn>",
+        "[RESULT] 3<|eot_id|>[RESULT] 5",  # behind the end of the text
+        "[RESULT] ３",
+        "[RESULT]：３。",
+        "［RESULT］ ３．",
     ],
 )
 def test_prometheus_may_dress_its_score(end: str) -> None:
@@ -162,8 +173,24 @@ def test_a_task_that_prometheus_makes_up_after_its_verdict_is_not_read() -> None
 
 
 @pytest.mark.parametrize(
+    ("profile", "text"),
+    [
+        ("prometheus2", "[RESULT] 3 … on second thought [RESULT] 4"),
+        ("prometheus2", "[RESULT] 3\n[RESULT] 4"),
+        ("prometheus2", "[RESULT: 4]\n[RESULT] 3"),
+        ("selene", "**Result:** 2\n\n**Result:** 3"),
+        ("generic-json", '{"feedback": "x", "score": 3}\n{"feedback": "y", "score": 4}'),
+    ],
+)
+def test_two_different_marks_in_one_reply_are_none(profile: str, text: str) -> None:
+    assert read(profile, text) is None
+
+
+@pytest.mark.parametrize(
     ("text", "score"),
     [
+        ('{"score": 3}\n{"score": 3}</s>', 3),
+        ('{"score": "３"}', 3),
         ('```json\n{"feedback": "ok", "score": 3}\n```', 3),
         ('{"score": "3"}', 3),
         ('{"score": 3.0}', 3),
@@ -189,6 +216,12 @@ def test_an_object_is_a_verdict_only_if_it_leaves_nothing_open(text: str, score:
     [
         ("prometheus2", "Feedback: B rambles. [RESULT] A", "A"),
         ("prometheus2", "[RESULT] Response B", "B"),
+        ("prometheus2", "[RESULT] b", "B"),
+        ("prometheus2", "[RESULT: a]", "A"),
+        ("prometheus2", "[RESULT] response b.</s>", "B"),
+        ("prometheus2", "[RESULT] Ｂ。", "B"),
+        ("prometheus2", "[RESULT] A\n[RESULT] B", None),
+        ("prometheus2", "[RESULT] a good one", None),
         ("prometheus2", "[RESULT] A or B", None),
         ("prometheus2", "[RESULT] A is not better", None),
         ("prometheus2", "[RESULT] (A or B)", None),
@@ -197,6 +230,8 @@ def test_an_object_is_a_verdict_only_if_it_leaves_nothing_open(text: str, score:
         ("selene", "**Reasoning:** A is short.\n\n**Result:** B", "B"),
         ("selene", "**Result:** 4", None),
         ("generic-json", '{"feedback": "x", "winner": "B"}', "B"),
+        ("generic-json", '{"feedback": "x", "winner": "a"}', "A"),
+        ("generic-json", '{"feedback": "x", "winner": "A"} {"feedback": "x", "winner": "B"}', None),
         ("generic-json", '{"feedback": "x", "winner": "AB"}', None),
         ("generic-json", '{"feedback": "x", "winner": ""}', None),
     ],

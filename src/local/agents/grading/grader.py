@@ -14,7 +14,9 @@ from local.agents.grading.judgements import (
     comparison,
     critique,
     judgement_id,
+    left_out,
     no_comparison,
+    not_compared,
     pair_of,
     preference,
     used_tools,
@@ -61,6 +63,7 @@ class GradingAction(StrEnum):
     JUDGED = "JUDGED"
     UNPARSED = "UNPARSED"
     FAIL = "FAIL"
+    SKIP = "SKIP"  # too many answers wait
     PUBLISHED = "PUBLISHED"
 
 
@@ -74,6 +77,7 @@ GRADING_TABLE: Final[Table[GradingState, GradingAction]] = {
     GradingState.IDLE: {
         GradingAction.GRADE: GradingState.GRADING,
         GradingAction.COMPARE: GradingState.COMPARING,
+        GradingAction.SKIP: GradingState.PUBLISHING,
     },
     GradingState.GRADING: _JUDGED,
     GradingState.COMPARING: _JUDGED,
@@ -88,14 +92,15 @@ _ENDS = {"graded": GradingAction.JUDGED, "unparsed": GradingAction.UNPARSED, "fa
 
 class Grader:
     """Has the judge's word on answers and publishes it. `figures` count it, `failed` where the judge could not be
-    asked; `rubrics_of_tools` are those that tools ask for, by their names. `bus` is set before anything is judged."""
+    asked, `skipped` what was left out of a long line; `rubrics_of_tools` are those that tools ask for, by their names.
+    `bus` is set before anything is judged."""
 
     bus: Bus
     publishes = (CritiqueResult, PairwiseResult, TransitionLog, JournalRead)
 
     def __init__(self, judge: Judge, rubrics: Rubrics) -> None:
         self._judge, self._rubrics = judge, rubrics
-        self.figures, self.failed = Figures(), 0
+        self.figures, self.failed, self.skipped = Figures(), 0, 0
         self.rubrics_of_tools: dict[str, str] = {}
 
     async def grade(self, answer: ResponseGeneration, trace: Trace) -> None:
@@ -104,10 +109,24 @@ class Grader:
 
     async def grade_unless_on_record(self, answer: ResponseGeneration, trace: Trace) -> None:
         """Grade an answer that perhaps somebody has graded."""
-        record = await messages_on_record(self.bus, answer.query_id, (CritiqueResult,), RECORD_SECONDS)
         graded = judgement_id(CritiqueResult, answer.query_id, answer.respondent_id)
-        if graded not in {envelope.id for _, envelope in record}:
+        if graded not in await self._judged(answer.query_id):
             await self.grade(answer, trace)
+
+    async def _judged(self, query_id: str) -> set[str]:
+        record = await messages_on_record(self.bus, query_id, (CritiqueResult, PairwiseResult), RECORD_SECONDS)
+        return {envelope.id for _, envelope in record}
+
+    async def skip(self, answer: ResponseGeneration, trace: Trace, reason: str, *, compare: bool) -> None:
+        """Tell that an answer is not graded, and with `compare` not compared, unless somebody has done so before."""
+        told = [left_out(answer, reason), *([not_compared(answer, reason)] if compare else [])]
+        judged = await self._judged(answer.query_id)
+        for result in told:
+            if judgement_id(type(result), answer.query_id, answer.respondent_id) not in judged:
+                machine = self._machine(answer.respondent_id, trace)
+                machine.advance(GradingAction.SKIP)
+                await self._tell(result, answer.respondent_id, trace, machine)
+        self.skipped += 1
 
     async def compare_with_rival(self, answer: ResponseGeneration, trace: Trace) -> None:
         """Compare the second respondent's answer with the first one's, if there is one, unless that is on record."""
@@ -147,6 +166,15 @@ class Grader:
         result = await work
         machine.advance(_ENDS[result.status])
         failpoints.reach("critic.judged")
+        await self._tell(result, respondent, trace, machine)
+
+    async def _tell(
+        self,
+        result: CritiqueResult | PairwiseResult,
+        respondent: str,
+        trace: Trace,
+        machine: Machine[GradingState, GradingAction],
+    ) -> None:
         envelope_id = judgement_id(type(result), result.query_id, respondent)
         try:
             await self.bus.publish(result, trace, envelope_id=envelope_id, seconds=math.inf)

@@ -80,7 +80,7 @@ class _Reply:
     model: str
 
 
-_Calling = Callable[[JudgeRequest, bool], Coroutine[Any, Any, _Reply]]
+_Calling = Callable[[JudgeRequest], Coroutine[Any, Any, _Reply]]
 
 
 class Judge:
@@ -140,7 +140,7 @@ class Judge:
     async def _grade(self, case: Case, rubric: Rubric) -> tuple[str, Verdict]:
         grading, judge = Grading(self._profile, case, rubric), self.name
         while (ask := grading.ask) is not None:
-            reply = await self._in_background(ask, True)
+            reply = await self._in_background(ask)
             grading.hear(reply.text, reply.tokens)
             judge = reply.model
         assert grading.verdict is not None
@@ -149,8 +149,8 @@ class Judge:
     async def _compare(self, pair: Pair, rubric: Rubric, call: _Calling) -> tuple[str, ComparisonOutcome]:
         comparison, judge = Comparison(self._profile, pair, rubric), self.name
         while (ask := comparison.ask) is not None:
-            reply = await call(ask, False)
-            comparison.hear(reply.text)
+            reply = await call(ask)
+            comparison.hear(reply.text, reply.tokens)
             judge = reply.model
         assert comparison.outcome is not None
         return judge, comparison.outcome
@@ -164,12 +164,12 @@ class Judge:
                 raise
         return await judge(less)
 
-    async def _in_background(self, ask: JudgeRequest, logprobs: bool) -> _Reply:
+    async def _in_background(self, ask: JudgeRequest) -> _Reply:
         failures = 0
         while True:
             self._breaker.check(self._clock())
             try:
-                reply = await self.leases.in_background(self._model_name, PURPOSE, lambda: self._call(ask, logprobs))
+                reply = await self.leases.in_background(self._model_name, PURPOSE, lambda: self._call(ask))
             except ModelError as error:
                 failures += 1
                 wait = self._breaker.after(error, failures, self._clock())
@@ -180,7 +180,7 @@ class Judge:
                 self._breaker.answered()
                 return reply
 
-    async def _call(self, ask: JudgeRequest, logprobs: bool) -> _Reply:
+    async def _call(self, ask: JudgeRequest) -> _Reply:
         content: list[str] = []
         scores: list[TokenScore] = []
         done: Done | None = None
@@ -189,7 +189,7 @@ class Judge:
             ask.prompt.messages(),
             options={**self._options, "temperature": ask.temperature},
             format=_json(ask.prompt.schema),
-            logprobs=logprobs,
+            logprobs=True,
         )
         async with aclosing(stream):
             async for delta in stream:

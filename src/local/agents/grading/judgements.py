@@ -66,6 +66,17 @@ def critique(answer: ResponseGeneration, rubric: str, judge: str, end: Verdict |
     )
 
 
+def left_out(answer: ResponseGeneration, reason: str) -> CritiqueResult:
+    """That an answer is not graded, and why."""
+    common = {"query_id": answer.query_id, "respondent_id": answer.respondent_id}
+    return CritiqueResult(score=None, status="skipped", feedback=reason, **common)
+
+
+def not_compared(answer: ResponseGeneration, reason: str) -> PairwiseResult:
+    """That an answer is not compared with its rival, and why."""
+    return PairwiseResult(query_id=answer.query_id, winner=None, status="skipped", feedback=reason)
+
+
 def preference(
     answer_a: ResponseGeneration,
     answer_b: ResponseGeneration,
@@ -80,6 +91,7 @@ def preference(
     return PairwiseResult(
         winner=None if end.winner is None else end.winner.value,
         order_consistent=end.order_consistent,
+        preferred=end.preferred,
         status=end.status.value,
         feedback=end.feedback,
         **common,

@@ -17,7 +17,7 @@ from local.models.stand_in.tool_choice import words
 Json = dict[str, Any]
 
 _HEADING = re.compile(
-    r"^(?:###|## )?(?:the )?(?P<name>instruction|question|response|answer|retrieved context)(?: to evaluate)?"
+    r"^(?:###|## )?(?:the )?(?P<name>instruction|question|response|answer|retrieved context|input)(?: to evaluate)?"
     r"(?: (?P<side>[AB]))?:?$",
     re.I,
 )
@@ -114,7 +114,7 @@ def _sections(prompt: str) -> defaultdict[str, str]:
 
 def _section(heading: re.Match[str]) -> str:
     match heading["name"].lower():
-        case "retrieved context":
+        case "retrieved context" | "input":
             return "evidence"
         case "instruction" | "question":
             return "question"

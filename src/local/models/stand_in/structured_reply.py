@@ -21,7 +21,7 @@ _FORMS = tuple(
         (r"^i live (?:in|at|near|on) ", "where I live"),
         (r"^i work (?:in|at|for) ", "where I work"),
         (r"^i work as (?:an? )?", "what I work as"),
-        (r"^i(?: am|'m) (?P<value>allergic) to " + _THING, "how I react to {thing}"),
+        (r"^i(?: am|'m) allergic to ", "allergies"),
         (r"^i(?: am|'m) called ", "my name"),
         (r"^i (?P<value>prefer|like|love|hate|dislike) " + _THING, "how I feel about {thing}"),
         (r"^my favou?rite (?P<thing>\w+(?: \w+)?) is ", "my favourite {thing}"),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from local.services.judging.marked_reply import plain
 from local.services.judging.neutral import quoted
 from local.services.judging.prompt import Case, JudgePrompt, Pair, Reading, context, rules
 from local.services.judging.rubric import Rubric
@@ -23,8 +24,8 @@ _RELATIVE = (
 _SCORES = (1, 2, 3, 4, 5)
 _WINNERS = ("A", "B")
 _SAID = {
-    "score": re.compile(r'"score"\s*:\s*"?(?P<said>[1-5])'),
-    "winner": re.compile(r'"winner"\s*:\s*"(?P<said>[AB])'),
+    "score": re.compile(r'"score"\s*:\s*"?(?P<said>[1-5１-５])'),
+    "winner": re.compile(r'"winner"\s*:\s*"(?P<said>[ABab])'),
 }
 
 
@@ -45,19 +46,19 @@ class GenericJson:
         return _prompt((_RELATIVE, *rules(pair.evidence)), data, rubric, schema)
 
     def read_score(self, generated: str) -> Reading[int] | None:
-        """The score in the last object of the reply: a whole number from 1 to 5, or a string that is one."""
-        verdict = _last_object(generated)
+        """The score in the object of the reply: a whole number from 1 to 5, or a string that is one."""
+        verdict = _verdict(generated, "score")
         said = verdict.get("score")
+        said = plain(said) if isinstance(said, str) else said
         meant = [score for score in _SCORES if said == str(score) or (said == score and said is not True)]
         return _reading(generated, verdict, "score", meant[0]) if meant else None
 
     def read_winner(self, generated: str) -> Reading[str] | None:
-        """The winner, `A` or `B`, in the last object of the reply."""
-        verdict = _last_object(generated)
-        winner = verdict.get("winner")
-        return (
-            _reading(generated, verdict, "winner", winner) if isinstance(winner, str) and winner in _WINNERS else None
-        )
+        """The winner, `A` or `B`, in the object of the reply."""
+        verdict = _verdict(generated, "winner")
+        said = verdict.get("winner")
+        winner = plain(said).upper() if isinstance(said, str) else ""
+        return _reading(generated, verdict, "winner", winner) if winner in _WINNERS else None
 
 
 def _reading(generated: str, verdict: Mapping[str, Any], key: str, value: Any) -> Reading[Any]:
@@ -65,16 +66,24 @@ def _reading(generated: str, verdict: Mapping[str, Any], key: str, value: Any) -
     return Reading(value, str(verdict.get("feedback", "")).strip(), at)
 
 
-def _last_object(text: str) -> Mapping[str, Any]:
-    """The last JSON object that does not lie within another; an empty one if anything in braces is not JSON."""
-    found: Mapping[str, Any] = {}
+def _verdict(text: str, key: str) -> Mapping[str, Any]:
+    """The last object of a reply; an empty one if another one says something else of the key."""
+    objects = _objects(text)
+    different = {repr(each[key]) for each in objects if key in each}
+    return objects[-1] if objects and len(different) == 1 else {}
+
+
+def _objects(text: str) -> list[Mapping[str, Any]]:
+    """The JSON objects that do not lie within another; none if anything in braces is not JSON."""
+    found = list[Mapping[str, Any]]()
     decoder = json.JSONDecoder(object_pairs_hook=_flat)
     start = text.find("{")
     while start >= 0:
         try:
-            found, end = decoder.raw_decode(text, start)
+            read, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):  # half an object might hold another one whose score means something else
-            return {}
+            return []
+        found.append(read)
         start = text.find("{", end)
     return found
 

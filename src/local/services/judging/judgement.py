@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from local.errors import IllegalTransition
+from local.services.judging.marked_reply import plain
 from local.services.judging.prompt import Case, JudgePrompt, Pair, Profile, Reading
 from local.services.judging.rubric import Rubric
 
@@ -64,7 +65,7 @@ class JudgeQuestion(Generic[T]):
         self.reading = self._read(generated)
 
 
-MIN_MASS = 0.5  # of the probability that has to lie on the five scores, or the place is not that of the score
+MIN_MASS = 0.5  # of the probability that has to lie on what can be said there, or it is another place
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +82,29 @@ def expected_score(tokens: Sequence[Token], generated: str, at: int | None) -> f
     `at` is that score's place in `generated`. None where the tokens are not those of the text, where the score shares
     its token with other characters than blanks, or where less than half of the probability lies on scores.
     """
-    token = _token_at(tokens, at) if at is not None and "".join(token.text for token in tokens) == generated else None
-    if at is None or token is None or token.text.strip() != generated[at]:
+    masses = _masses(tokens, generated, at, "12345")
+    return None if masses is None else math.fsum(int(score) * mass for score, mass in masses.items())
+
+
+def preference(tokens: Sequence[Token], generated: str, at: int | None) -> float | None:
+    """How probable it was that the judge names A and not B, at the token that wrote the letter; None as above."""
+    masses = _masses(tokens, generated, at, "AB")
+    return None if masses is None else masses["A"]
+
+
+def _masses(tokens: Sequence[Token], generated: str, at: int | None, symbols: str) -> dict[str, float] | None:
+    """The probabilities of the symbols at a place of the reply, among themselves."""
+    if at is None or "".join(token.text for token in tokens) != generated:
         return None
-    weights = [0.0] * 6
+    token = _token_at(tokens, at)
+    if token is None or token.text.strip() != generated[at]:
+        return None
+    weights = dict.fromkeys(symbols, 0.0)
     for text, logarithm in token.alternatives.items():
-        if text.strip() in ("1", "2", "3", "4", "5") and logarithm <= 0:
-            weights[int(text)] += math.exp(logarithm)
-    mass = math.fsum(weights)
-    return math.fsum(score * weight for score, weight in enumerate(weights)) / mass if mass >= MIN_MASS else None
+        if (symbol := plain(text).strip().upper()) in weights and logarithm <= 0:
+            weights[symbol] += math.exp(logarithm)
+    mass = math.fsum(weights.values())
+    return {symbol: weight / mass for symbol, weight in weights.items()} if mass >= MIN_MASS else None
 
 
 def _token_at(tokens: Sequence[Token], at: int) -> Token | None:
@@ -159,8 +174,9 @@ class Winner(StrEnum):
 class ComparisonOutcome:
     """What came of it. If `status` is unparsed, `winner` and `order_consistent` are None: one order had no verdict.
 
-    `order_consistent` says whether the judge preferred the same answer in both orders; if not, it is a tie.
-    `feedback` is what it said in the order A, B.
+    `order_consistent` says whether the judge preferred the same answer in both orders; if not, it is a tie, unless the
+    probabilities are known: `preferred` is that of A, the mean over both orders, and decides then. `feedback` is what
+    it said in the order A, B.
     """
 
     status: JudgingStatus
@@ -169,6 +185,10 @@ class ComparisonOutcome:
     feedback: str
     replies: int  # in both orders together
     unread: int
+    preferred: float | None = None
+
+
+MARGIN = 0.1  # from one half: what is nearer to it is a tie
 
 
 class Comparison:
@@ -177,15 +197,19 @@ class Comparison:
     def __init__(self, profile: Profile, pair: Pair, rubric: Rubric) -> None:
         self._forward = JudgeQuestion(profile.relative(pair, rubric), profile.read_winner)
         self._backward = JudgeQuestion(profile.relative(pair.swapped(), rubric), profile.read_winner)
+        self._preferences: list[float | None] = []  # for the answer that came first
 
     @property
     def ask(self) -> JudgeRequest | None:
         """What to ask next; None when this is done, which it is, too, as soon as one order has no verdict."""
         return self._current.ask
 
-    def hear(self, generated: str) -> None:
-        """The reply to what was asked last."""
-        self._current.hear(generated)
+    def hear(self, generated: str, tokens: Sequence[Token] = ()) -> None:
+        """The reply to what was asked last, and its tokens where the backend tells their probabilities."""
+        question = self._current
+        question.hear(generated)
+        if question.reading is not None:
+            self._preferences.append(preference(tokens, generated, question.reading.at))
 
     @property
     def outcome(self) -> ComparisonOutcome | None:
@@ -198,9 +222,22 @@ class Comparison:
         if first is None or second is None:
             return ComparisonOutcome(JudgingStatus.UNPARSED, None, None, self._current.last_reply.strip(), *counts)
         consistent = first.value != second.value  # the same letter in both orders is the other answer
-        winner = Winner(first.value) if consistent else Winner.TIE
-        return ComparisonOutcome(JudgingStatus.GRADED, winner, consistent, first.feedback, *counts)
+        preferred = self._preference()
+        by_letter = Winner(first.value) if consistent else Winner.TIE
+        winner = by_letter if preferred is None else _winner(preferred)
+        return ComparisonOutcome(JudgingStatus.GRADED, winner, consistent, first.feedback, *counts, preferred)
+
+    def _preference(self) -> float | None:
+        """The mean over both orders, in which a liking for the first or the second place is no longer."""
+        forward, backward = self._preferences
+        return None if forward is None or backward is None else (forward + 1 - backward) / 2
 
     @property
     def _current(self) -> JudgeQuestion[str]:
         return self._forward if self._forward.reading is None else self._backward
+
+
+def _winner(preferred: float) -> Winner:
+    if abs(preferred - 0.5) < MARGIN:
+        return Winner.TIE
+    return Winner.A if preferred > 0.5 else Winner.B

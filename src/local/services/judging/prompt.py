@@ -99,6 +99,10 @@ def rules(evidence: Sequence[Evidence]) -> tuple[str, ...]:
 
 
 def context(evidence: Sequence[Evidence]) -> tuple[tuple[str, str], ...]:
-    """The section with what the tools returned, each under its name; no section without evidence."""
-    returned = f"\n{MARGIN}\n".join(quoted(f"{one.source} returned:\n{one.text}") for one in evidence)
-    return ((CONTEXT, returned),) if evidence else ()
+    """The section with what the tools returned; no section without evidence."""
+    return ((CONTEXT, returned(evidence)),) if evidence else ()
+
+
+def returned(evidence: Sequence[Evidence]) -> str:
+    """What the tools returned, each under its name, as quotations."""
+    return f"\n{MARGIN}\n".join(quoted(f"{one.source} returned:\n{one.text}") for one in evidence)

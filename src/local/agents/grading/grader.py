@@ -119,7 +119,9 @@ class Grader:
 
     async def skip(self, answer: ResponseGeneration, trace: Trace, reason: str, *, compare: bool) -> None:
         """Tell that an answer is not graded, and with `compare` not compared, unless somebody has done so before."""
-        told = [left_out(answer, reason), *([not_compared(answer, reason)] if compare else [])]
+        told: list[CritiqueResult | PairwiseResult] = [left_out(answer, reason)]
+        if compare:
+            told.append(not_compared(answer, reason))
         judged = await self._judged(answer.query_id)
         for result in told:
             if judgement_id(type(result), answer.query_id, answer.respondent_id) not in judged:

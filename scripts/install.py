@@ -85,7 +85,9 @@ def _install_with(tool: str, command: Sequence[str], locks: Sequence[str]) -> No
     alone = [*command, "--no-deps"]  # a lock is complete: what is not in it was left out on purpose
     for lock in locks:
         count = sum(line[:1].isalnum() for line in (ROOT / lock).read_text(encoding="utf-8").splitlines())
-        _run(f"installing about {count} packages with {tool}", [*alone, "--require-hashes", "-r", lock])
+        # Only wheels: what has to be built runs its own code, and wants compilers.
+        wheels = [*alone, "--only-binary", ":all:", "--require-hashes", "-r", lock]
+        _run(f"installing about {count} packages with {tool}", wheels)
     _run("installing LoCAL2 itself", [*alone, "--no-build-isolation", "-e", "."])
 
 

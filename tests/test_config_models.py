@@ -78,7 +78,8 @@ def test_a_server_on_the_internet_is_used_with_leave(folder: Path) -> None:
 @pytest.mark.parametrize(
     "address",
     ["localhost:1", "http://127.0.0.1", "box", "http://box.local:8080/v1", "nas.home.arpa", "192.168.1.7", "[::1]:1",
-     "http://[fd00::1]:8080", "10.0.0.1:1", "100.100.1.2", "0.0.0.0:11434", ":11434", "::1", ""],
+     "http://[fd00::1]:8080", "10.0.0.1:1", "100.100.1.2", "0.0.0.0:11434", ":11434", "::1", "",
+     "http://2130706433", "127.1", "0x7f.0.0.1", "0", "box8"],
 )  # fmt: skip
 def test_an_address_at_home_is_no_cloud(address: str) -> None:
     assert not is_cloud(address)
@@ -87,7 +88,9 @@ def test_an_address_at_home_is_no_cloud(address: str) -> None:
 @pytest.mark.parametrize(
     "address",
     ["https://openrouter.ai/api/v1", "ollama.com", "8.8.8.8:11434", "http://[2001:4860:4860::8888]/", "HTTPS://API.X.IO",
-     "http://127.0.0.1.example.com", "http://localhost@example.com", "::ffff:8.8.8.8", "172.32.0.1", "x.localhost.io"],
+     "http://127.0.0.1.example.com", "http://localhost@example.com", "::ffff:8.8.8.8", "172.32.0.1", "x.localhost.io",
+     "http://134744072/v1", "http://0x08080808/v1", "http://01002004010/v1", "010.8.8.8", "8.2056", "99999999999",
+     "http://１３４７４４０７２/v1", "8。8。8。8"],
 )  # fmt: skip
 def test_an_address_on_the_internet_is_one(address: str) -> None:
     assert is_cloud(address)

@@ -151,6 +151,13 @@ def test_nothing_is_installed_that_no_lock_names(checkout: Checkout) -> None:
     assert all("--no-deps" in line for line in (checkout.tools / "calls").read_text().splitlines())
 
 
+def test_nothing_is_built_but_local2_itself(checkout: Checkout) -> None:
+    checkout.run()
+    *of_locks, own = (checkout.tools / "calls").read_text().splitlines()
+    assert of_locks and all("--only-binary :all:" in line for line in of_locks)
+    assert "-e ." in own
+
+
 def test_the_locks_hold_what_the_project_needs_and_nothing_of_what_it_leaves_out() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     names = {"run": _locked("requirements.lock"), "dev": _locked("requirements-dev.lock")}

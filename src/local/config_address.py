@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+import socket
 from urllib.parse import urlsplit
 
 # Written out, because the flags of Python's ipaddress differ between its versions.
@@ -15,6 +17,8 @@ _OWN_NETWORKS = tuple(
     )
 )  # fmt: skip
 _UNSPECIFIED = ("0.0.0.0", "::")
+_NUMBER = re.compile(r"\d+|0[xX][0-9a-fA-F]*")
+_NOT_HOME = "255.255.255.255"
 _OWN_SUFFIXES = ("localhost", "local", "lan", "home.arpa", "internal")
 
 
@@ -22,13 +26,26 @@ def is_cloud(address: str) -> bool:
     """Whether what is sent to this address leaves the user's own machines, as far as its text tells; no name is looked
     up. `address` is a URL or host[:port]; a name without a dot, or under `.local`, `.lan` and the like, is at home."""
     host = _host(address)
+    if not host.isascii():
+        return True  # a resolver may read other digits and other dots there than are to be seen
     try:
-        ip = ipaddress.ip_address(host)
+        ip = ipaddress.ip_address(_plain_number(host) or host)
     except ValueError:
         return "." in host and not any(host.endswith(f".{suffix}") for suffix in _OWN_SUFFIXES)
     if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped:
         ip = ip.ipv4_mapped
-    return host not in _UNSPECIFIED and not any(ip in network for network in _OWN_NETWORKS)
+    return str(ip) not in _UNSPECIFIED and not any(ip in network for network in _OWN_NETWORKS)
+
+
+def _plain_number(host: str) -> str | None:
+    """An IPv4 address that is not written as four decimal numbers, as 134744072 or 0x8.010.8, in that form; None for
+    what is no number. By the last part, as resolvers have it: a name's is none."""
+    if not _NUMBER.fullmatch(host.rpartition(".")[2]):
+        return None
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host))
+    except OSError:
+        return _NOT_HOME  # no address at all, and certainly none in this house
 
 
 def _host(address: str) -> str:

@@ -45,7 +45,7 @@ class Provider(Settings):
         if foreign:
             raise ValueError(f"{foreign[0]} is no setting of a server of kind {self.kind}")
         if self.url and is_cloud(self.url) and not self.allow_cloud:
-            raise ValueError(f"{self.url} is on the internet: {OPT_IN}")
+            raise ValueError(f"{self.url.rpartition('@')[2]} is on the internet: {OPT_IN}")
         return self
 
 

@@ -93,9 +93,10 @@ def ollama_url(system: SystemConfig, models: ModelsConfig, name: str = "ollama")
     """Where a provider of kind ollama listens. Raises `ConfigError`."""
     provider = models.providers[name]
     url = provider.url or (system.ollama_url if name == "ollama" else None) or DEFAULT_URL
+    base_url = normalise_host(url)  # which does not repeat a password
     if is_cloud(url) and not provider.allow_cloud:
         raise ConfigError(f"{url} is on the internet: {OPT_IN}, under providers: {name}: in models.yaml")
-    return normalise_host(url)
+    return base_url
 
 
 def _find(name: str, system: SystemConfig, models: ModelsConfig) -> _Found:

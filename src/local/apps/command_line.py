@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from local.errors import LocalError
+from local.errors.base import without_passwords
 
 EXIT_BAD_USE = 2
 LEVELS = ("debug", "info", "warning", "error")
@@ -32,7 +33,7 @@ def exit_status(app: typer.Typer, arguments: Sequence[str], program: str) -> int
         sentence = str(error)
     except _UsageError as error:
         sentence = error.format_message()  # names the flag, which str() leaves out
-    print(f"local2: {sentence}", file=sys.stderr)  # noqa: T201
+    print(f"local2: {without_passwords(sentence)}", file=sys.stderr)  # noqa: T201
     return EXIT_BAD_USE
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from local.errors.base import LocalError
+from local.errors.base import LocalError, without_passwords
 
 
 class ToolError(LocalError):
@@ -27,7 +27,7 @@ class FetchRefused(ToolError):
     """An address that may not be fetched: no public web address, or one in disguise."""
 
     def __init__(self, url: str, reason: str) -> None:
-        super().__init__(f"{url[:200]!a} may not be fetched: {reason}", kind="refused")
+        super().__init__(f"{without_passwords(url)[:200]!a} may not be fetched: {reason}", kind="refused")
         self.url, self.reason = url, reason
 
 

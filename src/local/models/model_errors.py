@@ -89,7 +89,7 @@ class ServerErrors:
             return ModelBusy(message, kind=meaning.kind, status=status, retry_after=retry_after)
         return ModelError(message, kind=meaning.kind, status=status)
 
-    def from_transport(self, error: httpx.HTTPError) -> ModelError:
+    def from_transport(self, error: httpx.HTTPError | httpx.InvalidURL) -> ModelError:
         """The error for a connection that could not be made, or broke."""
         reason = str(error) or type(error).__name__
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):

@@ -170,5 +170,5 @@ class _Wait:
                 return await step
         except TimeoutError as error:
             raise self._errors.silent(self._path, self._seconds) from error
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:  # the second one of a redirect to what is no address
             raise self._errors.from_transport(error) from error

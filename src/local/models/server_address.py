@@ -36,6 +36,8 @@ def is_loopback(base_url: str) -> bool:
 
 
 def _split(text: str, value: str) -> tuple[SplitResult, int]:
+    if "@" in text:  # what stands before it is not repeated: it may be a secret
+        raise _invalid(f"…@{text.rpartition('@')[2]}", "only scheme, host, port and path may be given")
     scheme, separator, rest = text.partition("://")
     scheme, rest = (scheme.lower(), rest) if separator else ("http", text)
     if _is_ipv6(rest):
@@ -47,7 +49,7 @@ def _split(text: str, value: str) -> tuple[SplitResult, int]:
         raise _invalid(value, str(error)) from error
     if scheme not in _DEFAULT_PORTS:
         raise _invalid(value, f"the scheme {scheme!r} is neither http nor https")
-    if url.username is not None or url.query or url.fragment or any(c.isspace() for c in rest):
+    if url.query or url.fragment or any(c.isspace() for c in rest):
         raise _invalid(value, "only scheme, host, port and path may be given")
     if port is None:
         port = _DEFAULT_PORTS[scheme] if separator else DEFAULT_PORT

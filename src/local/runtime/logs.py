@@ -6,6 +6,8 @@ import logging
 import sys
 from contextvars import ContextVar
 
+from local.errors.base import without_passwords
+
 query_id_var: ContextVar[str] = ContextVar("query_id", default="-")
 """The query that the running task works for; set it where a message is handled and every log line below carries it."""
 
@@ -32,7 +34,8 @@ class LineFormatter(logging.Formatter):
         at = f"{self.formatTime(record, '%H:%M:%S')}.{int(record.msecs):03d}"
         message = one_line(record.getMessage())
         line = f"{at} {record.levelname.lower()} {self._participant} {query_id_var.get()} {message}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        whole = f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        return without_passwords(whole)
 
 
 def configure_logging(name: str, level: str) -> None:

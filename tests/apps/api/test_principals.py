@@ -221,6 +221,18 @@ async def test_a_stranger_gets_the_status_and_no_more(system: System) -> None:
                 assert "local2 user add" in response.json()["error"]["message"]
 
 
+async def test_a_token_is_in_no_answer_and_no_log(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    for route, row in ROUTES.items():
+        for secret in ("local2-geheim", door.tokens["bob"]):
+            answer = await door.ask(route, row, {"authorization": f"Bearer {secret}"})
+            assert secret not in answer.text and secret not in str(answer.headers), route
+    wrong = {"authorization": "Bearer local2-geheim", "host": "u:geheim@localhost", "origin": "http://u:geheim@a"}
+    for headers in (wrong, {**wrong, "host": f"localhost:{door.port}"}):
+        assert "geheim" not in (await door.client.get("/http://u:geheim@x", headers=headers)).text
+    assert "geheim" not in caplog.text and door.tokens["bob"] not in caplog.text
+
+
 @pytest.mark.usefixtures("elsewhere")
 async def test_a_wrong_token_is_none(door: Door) -> None:
     for wrong in ("", "Bearer", "Bearer local2-guess", "Basic x", door.tokens["ann"], "Bearer \u00e4", "Bearer owner"):

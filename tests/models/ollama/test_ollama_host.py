@@ -40,6 +40,13 @@ def test_what_cannot_be_an_address_is_refused_with_an_example(value: str) -> Non
         normalise_host(value)
 
 
+def test_a_password_is_not_repeated_in_the_refusal() -> None:
+    for value in ("http://user:geheim@host", "user:geheim@host:1", "http://user:ge/geheim@host"):
+        with pytest.raises(ConfigError) as refused:
+            normalise_host(value)
+        assert "geheim" not in str(refused.value) and "host" in str(refused.value)
+
+
 def test_only_addresses_of_this_machine_are_loopback() -> None:
     assert all(is_loopback(f"http://{host}:1") for host in ("127.0.0.1", "127.1.2.3", "[::1]", "localhost"))
     assert not any(is_loopback(f"http://{host}:1") for host in ("10.0.0.1", "example.com", "[2001:db8::1]"))

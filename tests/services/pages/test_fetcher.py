@@ -125,6 +125,17 @@ async def test_a_redirect_to_a_forbidden_address_is_refused(target):
     assert error.kind == "refused" and "redirects there" in str(error)
 
 
+@pytest.mark.parametrize(
+    "target", ["http:\\\\evil.example\\x", "http:\\evil", "\\\\evil", "https:/\\evil", "//a\\@evil", "http://[::"]
+)
+async def test_a_redirect_to_what_is_no_address_is_a_clear_refusal(target):
+    """httpx itself fails of some of these, whether it is to follow them or not."""
+    async with serving(redirecting({"/": target})) as site:
+        error = await failure(site)
+    assert isinstance(error, FetchRefused) and error.url == target
+    assert f"{site.url()} redirects there" in str(error) and "no address" in str(error)
+
+
 async def test_redirects_in_a_circle_and_without_end_are_noticed():
     async with serving(redirecting({"/": "/a", "/a": "/", **{f"/{n}": f"/{n + 1}" for n in range(9)}})) as site:
         circle, endless = await failure(site), await failure(site, "/0")

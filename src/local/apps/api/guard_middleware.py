@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from local.apps.api.errors import RequestRefused, error_response
 from local.apps.api.principals import Principal, Principals
+from local.errors.base import without_passwords
 
 log = logging.getLogger(__name__)
 
@@ -56,12 +57,15 @@ class GuardPolicy:
     def _check_host(self, host: str) -> None:
         if host not in self.hosts:
             known = ", ".join(sorted(self.hosts))
-            raise RequestRefused("forbidden", f"Host {host[:200]!r} is not this server; it answers to {known}")
+            named = host.rpartition("@")[2][:200]
+            raise RequestRefused("forbidden", f"Host {named!r} is not this server; it answers to {known}")
 
     def _check_site(self, headers: Mapping[str, str]) -> None:
         origin = headers.get("origin")
         if origin is not None and origin.lower() not in {f"http://{host}" for host in self.hosts}:
-            raise RequestRefused("forbidden", f"pages of {origin[:200]!r} may not talk to this server")
+            raise RequestRefused(
+                "forbidden", f"pages of {without_passwords(origin)[:200]!r} may not talk to this server"
+            )
         if headers.get("sec-fetch-site") == "cross-site":
             raise RequestRefused("forbidden", "pages of other sites may not talk to this server")
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from local.apps.terminal import visible
+from local.errors.base import without_passwords
 
 
 class FindingStatus(StrEnum):
@@ -27,6 +28,11 @@ class DoctorFinding:
     status: FindingStatus
     text: str
     fix: str = ""
+
+    def __post_init__(self) -> None:
+        """No finding tells a password in an address."""
+        for name in ("text", "fix"):
+            object.__setattr__(self, name, without_passwords(getattr(self, name)))
 
 
 def ok(name: str, text: str) -> DoctorFinding:

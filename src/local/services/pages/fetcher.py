@@ -62,6 +62,7 @@ Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 MAX_REDIRECTS = 5
 _MAX_ADDRESSES = 3
 _CONNECT_SECONDS = 5.0
+_LOCATION = "location"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; LoCAL2/0.1; a local assistant reading one page for its user)",
@@ -126,6 +127,7 @@ class Fetcher:
             trust_env=False,
             headers=_HEADERS,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+            event_hooks={"response": [_take_location]},
             timeout=httpx.Timeout(self._timeout_seconds, connect=min(_CONNECT_SECONDS, self._timeout_seconds)),
             # A connection is to an address under one name's certificate; another name must never get it.
             limits=httpx.Limits(max_keepalive_connections=0),
@@ -149,8 +151,9 @@ class Fetcher:
         """One hop: the document, or the checked address it redirects to."""
         response = await self._connect(client, url)
         try:
-            if response.status_code in _REDIRECTS and "location" in response.headers:
-                return self._redirect(url, response.headers["location"])
+            location = response.extensions[_LOCATION]
+            if response.status_code in _REDIRECTS and location is not None:
+                return self._redirect(url, location)
             _check_status(url, response.status_code)
             return await self._document(url, response)
         except httpx.HTTPError as error:
@@ -190,6 +193,8 @@ class Fetcher:
         return addresses[:_MAX_ADDRESSES]
 
     def _redirect(self, url: WebUrl, location: str) -> WebUrl:
+        if "\\" in location:
+            raise FetchRefused(location, f"{url} redirects there, but with a backslash it is no address")
         try:
             return self._guard.check_url(urljoin(str(url), location.strip().replace(" ", "%20")))
         except FetchRefused as error:
@@ -207,6 +212,11 @@ class Fetcher:
         body = await read_body(response.aiter_raw(), encoding, self._max_bytes)
         check_is_text(body, media_type.charset)
         return Document(str(url), media_type, body)
+
+
+async def _take_location(response: httpx.Response) -> None:
+    """Out of httpx's sight, which fails of one that is no address, whether it is to follow it or not."""
+    response.extensions[_LOCATION] = response.headers.pop("location", None)
 
 
 def _check_status(url: WebUrl, status: int) -> None:

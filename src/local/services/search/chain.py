@@ -234,5 +234,7 @@ def _web_address(url: str) -> str:
     except httpx.InvalidURL:
         parsed = httpx.URL()
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise ConfigError(f"searxng_url: '{url}' is no address; expected one like http://127.0.0.1:8080")
+        raise ConfigError(
+            f"searxng_url: '{url.rpartition('@')[2]}' is no address; expected one like http://127.0.0.1:8080"
+        )
     return url

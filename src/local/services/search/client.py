@@ -60,6 +60,7 @@ def _exhausted_window(headers: Mapping[str, str]) -> float | None:
 
 BODY_BYTES = 4 * 1024 * 1024
 DETAIL_CHARS = 200
+_KEY_HEADERS = {"authorization", "x-subscription-token"}
 
 
 class ProviderClient:
@@ -101,7 +102,7 @@ class ProviderClient:
                 await response.aclose()
         except httpx.ConnectError as error:
             raise self._unavailable(f"no connection to {self._address} ({error})") from None
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:  # the second one of a redirect to what is no address
             # Its text may quote a header, and a header may hold the key.
             raise self._unavailable(f"the exchange with {self._address} broke ({type(error).__name__})") from None
         payload = _parsed(body)
@@ -124,7 +125,7 @@ class ProviderClient:
         said = f"HTTP {status} {response.reason_phrase}".strip()
         if response.has_redirect_location:
             said += f", a redirect to {plain_text(response.headers['location'], DETAIL_CHARS)}"
-        parts = [said, _detail(payload), self._hints.get(status, "")]
+        parts = [said, _without_keys(_detail(payload), response.request), self._hints.get(status, "")]
         pause = pause_seconds(response.headers, datetime.now(UTC))
         return self._unavailable("; ".join(part for part in parts if part), pause)
 
@@ -137,6 +138,14 @@ def _parsed(body: bytes) -> object:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
+
+
+def _without_keys(text: str, request: httpx.Request) -> str:
+    """What a server says, without the key that it may have repeated."""
+    for name in _KEY_HEADERS & request.headers.keys():
+        for secret in {request.headers[name], request.headers[name].rpartition(" ")[2]}:
+            text = text.replace(secret, "…")
+    return text
 
 
 def _detail(payload: object) -> str:

@@ -1,0 +1,102 @@
+"""Passwords in addresses, and keys, are in no error, log line, finding or answer, whoever has written them."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import pytest
+import typer
+
+from local.apps.backend import ollama_url
+from local.apps.command_line import exit_status, new_app
+from local.apps.doctor.doctor_finding import as_text, fail
+from local.apps.system_client import NoAnswer, SystemClient
+from local.config import SystemConfig, load
+from local.config_models import ModelsConfig, Provider
+from local.errors import ConfigError, FetchRefused, LocalError, ToolError
+from local.errors.base import without_passwords
+from local.models.server_address import normalise_base_url
+from local.runtime.logs import LineFormatter
+from local.services.search.chain import build_chain
+
+SECRET = "geheim"
+FORMS = {
+    f"http://user:{SECRET}@host/x": "http://…@host/x",
+    f"no answer from 'https://user:{SECRET}@host:1/v1': gone": "no answer from 'https://…@host:1/v1': gone",
+    f"http://{SECRET}@host": "http://…@host",
+    f"http://user:a@{SECRET}@host": "http://…@host",
+    f"http://user:a/{SECRET}@host": "http://…@host",
+    f"http://user:a#{SECRET}?@host": "http://…@host",
+    f"http://a:{SECRET}@b and tcp://c:{SECRET}@d:1": "http://…@b and tcp://…@d:1",
+}
+UNTOUCHED = [
+    "http://host:8080/a@b", "https://medium.com/@someone", "http://[::1]:80/p@x", "http://host/?q=a@b",
+    "http://host:80, mail a@b.example", "http://host:8080?x@y", "a@b", "http://host",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "shown"), FORMS.items())
+def test_an_address_loses_what_stands_before_its_host(text: str, shown: str) -> None:
+    assert without_passwords(text) == shown
+    assert str(LocalError(text)) == str(ToolError(text)) == str(ConfigError(text)) == shown
+
+
+@pytest.mark.parametrize("text", UNTOUCHED)
+def test_whatever_else_has_an_at_stays(text: str) -> None:
+    assert without_passwords(text) == text
+
+
+def test_a_long_password_is_not_cut_to_what_nobody_knows_for_one() -> None:
+    assert SECRET not in str(FetchRefused(f"http://user:{SECRET * 100}@host", "so"))
+
+
+def test_no_log_line_has_it_neither_in_its_message_nor_in_its_traceback() -> None:
+    try:
+        raise ValueError(f"http://user:{SECRET}@host broke")
+    except ValueError:
+        record = logging.LogRecord("x", 40, "f", 1, "asked %s", (f"http://user:{SECRET}@host",), sys.exc_info())
+    line = LineFormatter("api").format(record)
+    assert SECRET not in line and line.count("http://…@host") >= 2
+
+
+def test_no_finding_of_the_doctor_has_it() -> None:
+    told = as_text([fail("search", f"nothing at http://user:{SECRET}@host", f"start http://user:{SECRET}@host")])
+    assert SECRET not in told and "http://…@host" in told
+
+
+def test_no_command_says_it(capsys: pytest.CaptureFixture[str]) -> None:
+    app = new_app()
+
+    @app.command()
+    def use(address: str) -> None:
+        raise typer.BadParameter(f"{address} is not there")
+
+    assert exit_status(app, [f"http://user:{SECRET}@host"], "local2") == 2
+    assert "http://…@host is not there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("address", [f"http://user:{SECRET}@8.8.8.8", f"user:{SECRET}@host.example"])
+def test_no_setting_that_is_wrong_is_repeated_with_it(address: str) -> None:
+    models = ModelsConfig(providers={"ollama": Provider(kind="ollama")})
+    for use in (
+        lambda: ollama_url(SystemConfig(ollama_url=address), models),
+        lambda: normalise_base_url(address),
+        lambda: load_provider(address),
+        lambda: build_chain(searxng_url=address.replace("http", "ftp")),
+    ):
+        with pytest.raises(ConfigError) as refused:
+            use()
+        assert SECRET not in str(refused.value)
+
+
+def load_provider(address: str) -> object:
+    """As the settings are read, with the line that says what is wrong."""
+    providers = {"ollama": {"kind": "ollama"}, "x": {"kind": "openai", "url": address}}
+    return load("models", ModelsConfig, [], {"providers": providers})
+
+
+def test_a_client_does_not_say_the_password_of_the_address_that_does_not_answer() -> None:
+    with SystemClient(f"http://user:{SECRET}@127.0.0.1:9") as client, pytest.raises(NoAnswer) as failed:
+        client.health()
+    assert SECRET not in str(failed.value) and "127.0.0.1:9" in str(failed.value)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StoreDamaged
+from local.errors import StoreDamaged, StoreGone
 from local.journal.store.high_water_mark import SLOT_BYTES, HighWaterMark, create_mark, read_mark
 from local.journal.store.schema import JournalState
 
@@ -28,6 +28,33 @@ def test_it_says_what_it_was_last_told(path: Path) -> None:
             assert read_mark(path) == mark.state == state(changes)
     with HighWaterMark(path) as mark:
         assert mark.state == state(9)
+
+
+def test_one_that_was_removed_or_replaced_is_made_anew_before_anything_is_acknowledged(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    older = path.read_bytes()
+    with HighWaterMark(path) as mark:
+        for changes in (2, 3):
+            path.unlink()
+            mark.advance(state(changes))
+            assert read_mark(path) == state(changes)
+        path.with_name("older").write_bytes(older)
+        path.with_name("older").replace(path)
+        mark.advance(state(4))
+        mark.advance(state(5))
+    assert read_mark(path) == state(5)
+    assert caplog.text.count("is made anew") == 3
+
+
+def test_one_whose_folder_is_gone_acknowledges_nothing(path: Path) -> None:
+    with HighWaterMark(path) as mark:
+        elsewhere = path.parent.rename(path.parent.with_name("elsewhere"))
+        with pytest.raises(StoreGone, match=r"journal\.db\.mark is gone"):
+            mark.advance(state(2))
+        elsewhere.rename(path.parent)
+        mark.advance(state(3))
+    assert read_mark(path) == state(3)
 
 
 def test_a_write_that_is_torn_anywhere_leaves_the_state_before_it(path: Path) -> None:

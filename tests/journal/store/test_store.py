@@ -49,6 +49,18 @@ async def test_an_entry_comes_back_as_it_was_after_reopening(path: Path, clock: 
         assert await store.commit([entry(1)]) == [Appended(2, True)]
 
 
+async def test_a_mark_that_was_taken_away_while_it_runs_makes_no_damaged_journal_of_it(
+    path: Path, entry: MakeEntry
+) -> None:
+    async with JournalStore(path) as store:
+        await store.commit([entry(1)])
+        mark_path(path).unlink()
+        await store.commit([entry(2)])
+    async with JournalStore(path) as store:
+        assert store.damage is None
+        assert await numbers(store) == [1, 2]
+
+
 async def test_entries_are_found_by_subject_session_correlation_sender_and_time(
     store: JournalStore, clock: Any, entry: MakeEntry
 ) -> None:

@@ -6,13 +6,16 @@ Two slots, written in turn and far enough apart that one write cannot tear both;
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import struct
 from pathlib import Path
 from typing import Self
 
-from local.errors import StoreDamaged
+from local.errors import StoreDamaged, StoreGone
 from local.journal.store.schema import DIGEST_BYTES, JournalState
+
+log = logging.getLogger(__name__)
 
 SLOT_BYTES = 4096
 _MAGIC = b"L2MARK\0\1"
@@ -21,11 +24,16 @@ _CHECKSUM_BYTES = 8
 
 
 class HighWaterMark:
-    """The file, open for writing; use as a context manager. Raises `StoreDamaged` when neither slot is valid."""
+    """The file, open for writing; use as a context manager. Raises `StoreDamaged` when neither slot is valid.
+
+    Where it was taken away, or another one put in its place, `advance` makes it anew: a start without it, or with an
+    older one, would take a sound journal for a damaged one.
+    """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._slot, self.state = _newest(path)
-        self._file = path.open("r+b", buffering=0)
+        self._open()
 
     def __enter__(self) -> Self:
         return self
@@ -34,12 +42,35 @@ class HighWaterMark:
         self._file.close()
 
     def advance(self, state: JournalState) -> None:
-        """Note that all of `state` may be acknowledged; it is on the disk when this returns. Raises `OSError`."""
+        """Note that all of `state` may be acknowledged; it is on the disk when this returns. Raises `OSError`, and
+        `StoreGone` where its folder is not there any more."""
+        if not self._has_its_name():
+            self._make_anew()
         slot = 1 - self._slot  # never over the one that counts
         self._file.seek(slot * SLOT_BYTES)
         self._file.write(_packed(state))
         getattr(os, "fdatasync", os.fsync)(self._file.fileno())
         self._slot, self.state = slot, state
+
+    def _open(self) -> None:
+        self._file = self._path.open("r+b", buffering=0)
+        self._opened = os.fstat(self._file.fileno())
+
+    def _has_its_name(self) -> bool:
+        try:
+            return os.path.samestat(self._path.stat(), self._opened)
+        except FileNotFoundError:
+            return False
+
+    def _make_anew(self) -> None:
+        try:
+            create_mark(self._path, self.state)
+        except FileNotFoundError:
+            raise StoreGone(self._path) from None
+        log.warning("%s was removed or replaced while the system runs: it is made anew", self._path)
+        self._file.close()
+        self._open()
+        self._slot = 0
 
 
 def mark_path(path: Path) -> Path:

@@ -141,6 +141,45 @@ async def test_an_interrupted_turn_goes_on_without_a_tool_that_stays_away(
     assert stage.model.asked[1].tools == []
 
 
+@pytest.mark.parametrize("loses_live_queries", [False, True], ids=["ahead", "from the record"])
+async def test_the_first_turn_of_a_process_has_the_tools_that_there_were_before_it(
+    stage: Any, dice: Any, loses_live_queries: bool
+) -> None:
+    stage.loses_live_queries = loses_live_queries
+    first = await stage.generator()
+    served = await stage.tool(dice)
+    stage.model.will_say("Yes.")
+    await stage.door.ask("Well?", "q1")
+    await stage.door.hears(ResponseGeneration, query_id="q1")
+    await first.kill()
+    await served.kill()
+    await stage.generator()
+    stage.model.will_say("With.")
+    await stage.door.ask("And now?", "q2")
+    await stage.door.hears(QueryAccepted, query_id="q2")
+    await stage.tool(type(dice)())
+    await stage.door.hears(ResponseGeneration, query_id="q2")
+    assert [asked.tools for asked in stage.model.asked] == [["dice"], ["dice"]]
+
+
+async def test_the_first_turn_of_a_process_goes_on_without_a_tool_that_stays_away(
+    stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(respondent_module, "YOUNG_SECONDS", 0.01)
+    first = await stage.generator()
+    served = await stage.tool(dice)
+    stage.model.will_say("Yes.")
+    await stage.door.ask("Well?", "q1")
+    await stage.door.hears(ResponseGeneration, query_id="q1")
+    await first.kill()
+    await served.kill()
+    await stage.generator()
+    stage.model.will_say("Without.")
+    await stage.door.ask("And now?", "q2")
+    assert (await stage.door.hears(ResponseGeneration, query_id="q2")).answer == "Without."
+    assert stage.model.asked[1].tools == []
+
+
 async def test_a_record_that_cannot_be_read_fails_its_turn_and_no_other(stage: Any) -> None:
     first = await stage.generator()
     stage.model.will_say("The", asyncio.Event())

@@ -70,7 +70,7 @@ class GeneratorAgent(Respondent):
         """The live copy of what `receive` gets: its turn is computed ahead, in memory, and nobody hears of it yet."""
         failpoints.reach("generator.heard_live")
         asked = asked_of(message, envelope, self._offered())
-        if self._turns.may_begin(asked.session_id) and self._facts.are_current(asked.user_id):
+        if self._may_compute(asked):
             self._speculations.begin(asked)
 
     @on(QueryReceived, durable=CONSUMER, concurrency=QUERIES_AT_ONCE, lane_width=LANE_WIDTH)

@@ -113,6 +113,12 @@ class ConversationService:
             lambda db: [stored_turn(row) for row in db.execute(sql, (self._respondent_id,))]
         )
 
+    async def latest_tools(self) -> frozenset[str]:
+        """The tools that there were when the latest query was accepted."""
+        sql = "SELECT tools FROM turns WHERE respondent_id = ? ORDER BY position DESC LIMIT 1"
+        rows = await self._database.run(lambda db: db.execute(sql, (self._respondent_id,)).fetchall())
+        return frozenset(tool for row in rows for tool in json.loads(row["tools"]))
+
     async def next_attempt(self, query_id: str) -> int:
         """Count one more attempt at a turn; returns its number."""
         sql = "UPDATE turns SET attempt = attempt + 1 WHERE query_id = ? AND respondent_id = ? RETURNING attempt"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -51,6 +51,8 @@ from local.services.conversation import Asked, ConversationService, Past, Stored
 from local.services.running_reward import RunningReward
 
 log = logging.getLogger(__name__)
+
+YOUNG_SECONDS = 3.0  # of a process, in which its first turns wait for the tools that there were before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class Respondent(Participant):
             model, config.fast_model or config.model, config.num_ctx, conversation, self._leases
         )
         self._tools = ToolRegistry()
+        self._tools_before: frozenset[str] = frozenset()  # which the process before this one knew
+        self._young_until = 0.0
         self._facts = KnownFacts(self._ask_memory)
         room = partial(self._fitter.characters, share=SHARE)
         files = AttachedFiles(attachments, model, config.vision_model or config.model, room)
@@ -142,6 +146,8 @@ class Respondent(Participant):
             stack.push_async_callback(self._model.close)
             await stack.enter_async_context(self._conversation)
             await self._rewards.by_prompt()
+            self._tools_before = await self._conversation.latest_tools()
+            self._young_until = time.monotonic() + YOUNG_SECONDS
             self._outcomes = Outcomes(self.bus, self._conversation)
             line = WaitingLine(settings.max_concurrent_turns, settings.max_waiting_turns)
             self._turns = TurnQueue(self._conversation, self._outcomes, line, self._prepare, self._news)
@@ -220,10 +226,11 @@ class Respondent(Participant):
         computed = await self._speculations.take(stored)
         if computed is not None:
             return computed
+        await self._tools_back(stored, self._tools_before, self._young_until)
         attempt = stored.attempt
         if attempt > 1:
             attempt = await self._conversation.next_attempt(stored.query_id)
-            await self._tools_back(stored)
+            await self._tools_back(stored, stored.tools, time.monotonic() + SILENT_SECONDS)
         past: Past | None = stored.beginning
         steps: list[str] = []
         if past is None or attempt > 1:
@@ -245,13 +252,20 @@ class Respondent(Participant):
         context = self._context(self._prompts.model_for(question))
         return TurnRunner(turn, context, output, query.session_id if is_ours else None)
 
-    async def _tools_back(self, stored: StoredTurn) -> None:
-        """Wait until an interrupted turn has its tools again, is cancelled, or they count as silent."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(SILENT_SECONDS):
-                while not self._turns.is_cancelled(stored.query_id) and not self._offered().keys() >= set(stored.tools):
-                    self._news.clear()
+    def _may_compute(self, asked: Asked) -> bool:
+        """Whether a query's turn can be computed ahead with what is known now."""
+        has_tools = time.monotonic() > self._young_until or self._offered().keys() >= self._tools_before
+        return has_tools and self._turns.may_begin(asked.session_id) and self._facts.are_current(asked.user_id)
+
+    async def _tools_back(self, stored: StoredTurn, tools: Collection[str], until: float) -> None:
+        """Wait until a turn has these tools, or is cancelled, or the time has come."""
+        while not self._turns.is_cancelled(stored.query_id) and not self._offered().keys() >= set(tools):
+            self._news.clear()
+            try:
+                async with asyncio.timeout(until - time.monotonic()):
                     await self._news.wait()
+            except TimeoutError:
+                return
 
     def _context(self, model_name: str) -> TurnContext:
         settings = self._settings

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, closing, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -303,7 +304,7 @@ class SmallDisk:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._ballast = folder / "ballast"
+        self._ballast, self._names = folder / "ballast", folder / "names"
 
     def fill(self, *, room: int = 0) -> None:
         """Leave so many bytes, and no more."""
@@ -312,9 +313,17 @@ class SmallDisk:
                 pass
         os.truncate(self._ballast, self._ballast.stat().st_size - room)
 
+    def fill_names(self) -> None:
+        """Leave no room for one more file."""
+        self._names.mkdir()
+        with suppress(OSError):
+            for number in count():
+                (self._names / str(number)).touch()
+
     def free(self) -> None:
         """Have all the room again."""
-        self._ballast.unlink()
+        self._ballast.unlink(missing_ok=True)
+        shutil.rmtree(self._names, ignore_errors=True)
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
@@ -333,7 +342,9 @@ def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = shutil.which("mount")
-    mounted = mount and subprocess.run([mount, "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True)
+    mounted = mount and subprocess.run(
+        [mount, "-t", "tmpfs", "-o", "size=8m,nr_inodes=500", "tmpfs", folder], capture_output=True
+    )
     if not mounted or mounted.returncode:
         pytest.skip("mounting a small disk takes the rights of the system's owner")
     yield SmallDisk(folder)

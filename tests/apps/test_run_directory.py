@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from local.apps.run_directory import RunDirectory
+from local.apps.run_directory import Facts, RunDirectory
 from local.errors import AlreadyRunning, ConfigError
+from local.runtime.held_folder import HeldFolder, clear_unheld
+
+DEAD = Facts(2**22 + 1, "", "", False, "", "", None)  # above the highest process id of Linux
 
 
 def test_a_data_directory_that_cannot_be_made_is_refused_by_name(
@@ -46,3 +52,62 @@ def test_a_data_directory_that_cannot_be_locked_is_refused_by_name(
     (tmp_path / "data" / "lock").mkdir(parents=True)
     with pytest.raises(ConfigError, match="cannot hold the data"), RunDirectory(tmp_path / "data").lock():
         pass
+
+
+def test_what_a_killed_system_has_left_is_cleared_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    own, dead, told, held, used, young = (RunDirectory(tmp_path / name) for name in "abcdef")
+    (dead.path / "pub").touch()
+    dead.tell(DEAD)
+    told.tell(replace(DEAD, pid=os.getpid()))
+    (used.path / "notes.txt").touch()
+    held.data_dir.mkdir()
+    with held.lock():
+        for directory in (own, dead, told, held, used):
+            os.utime(directory.path, (0, 0))
+        assert own.clear_others() == 1
+    left = {directory.path for directory in (own, told, held, used, young)}
+    assert set(own.path.parent.iterdir()) == left
+
+
+def test_a_folder_that_is_cleared_at_the_moment_it_is_taken_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock, operations = fcntl.flock, []
+
+    def steal_first(handle: int, operation: int) -> None:
+        operations.append(operation)
+        if len(operations) == 1:
+            assert clear_unheld(tmp_path / "run", ())
+        flock(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", steal_first)
+    folder = HeldFolder(tmp_path / "run")
+    assert folder.path.is_dir()
+    assert not clear_unheld(folder.path, ())
+    folder.close()
+    assert clear_unheld(folder.path, ())
+
+
+def test_a_full_disk_makes_a_lock_that_does_not_say_whose_it_is_and_facts_that_wait(
+    small_disk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(small_disk.folder))
+    directory = RunDirectory(small_disk.folder / "data")
+    directory.make_data_dir()
+    small_disk.fill()
+    with directory.lock():
+        assert not directory.tell(DEAD)
+        with pytest.raises(AlreadyRunning, match="another process"), directory.lock():
+            pass
+        small_disk.free()
+        assert directory.tell(DEAD)
+
+
+def test_without_a_folder_for_temporary_files_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "file"))
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="set TMPDIR"):
+        RunDirectory(tmp_path)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from local.errors import StoreFailed, StoreReadOnly
 from local.journal.store.store import JournalStore
 from local.services.database import Database
+from local.services.engrams.service import EngramService
 from local.services.engrams.store import EngramStore
 from local.services.owned_database import OwnedDatabase
+from local.services.sqlite_file import store_failure
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 Store = AbstractAsyncContextManager[Any]
@@ -21,6 +26,7 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "database": lambda folder: Database(folder / "notes.db", ["CREATE TABLE notes (text TEXT)"]),
     "owned": lambda folder: OwnedDatabase(folder / "notes.db", ["CREATE TABLE notes (text TEXT)"]),
     "engrams": EngramStore,
+    "memory": lambda folder: EngramService(folder / "engrams"),
     "journal": lambda folder: JournalStore(folder / "journal.db"),
 }
 
@@ -59,6 +65,19 @@ async def test_opening_waits_for_room_and_says_so(
     await store.__aexit__(None, None, None)
 
 
+async def test_opening_waits_for_room_for_files(
+    small_disk: Any, folder: Path, make_store: Callable[[Path], Store], caplog: pytest.LogCaptureFixture, until: Until
+) -> None:
+    small_disk.fill_names()
+    store = make_store(folder)
+    opening = asyncio.create_task(store.__aenter__())
+    await until(lambda: opening.done() or ("opening waits: " in caplog.text and "the disk is full" in caplog.text))
+    assert not opening.done(), opening
+    small_disk.free()
+    await asyncio.wait_for(opening, 10)
+    await store.__aexit__(None, None, None)
+
+
 async def test_opening_waits_until_the_file_can_be_written_and_says_so(
     small_disk: Any, folder: Path, make_store: Callable[[Path], Store], caplog: pytest.LogCaptureFixture, until: Until
 ) -> None:
@@ -70,3 +89,17 @@ async def test_opening_waits_until_the_file_can_be_written_and_says_so(
         assert "the file system is read-only" in caplog.text
     await asyncio.wait_for(opening, 10)
     await store.__aexit__(None, None, None)
+
+
+def test_a_file_system_that_is_read_only_and_does_not_say_so_is_found_out(
+    small_disk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = small_disk.folder / "notes.db"
+    sqlite3.connect(path).close()
+    writable = os.statvfs(small_disk.folder)
+    monkeypatch.setattr(os, "statvfs", lambda folder: writable)  # as ext4 is after a fault on newer kernels
+    with small_disk.read_only(), pytest.raises(sqlite3.Error) as failed, closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE notes (text TEXT)")
+    with small_disk.read_only():
+        assert isinstance(store_failure(path, failed.value), StoreReadOnly)
+    assert type(store_failure(path, failed.value)) is StoreFailed

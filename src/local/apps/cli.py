@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -191,7 +192,8 @@ def _warm_up() -> None:
     from local.apps.warm_up import PRELOAD
     from local.runtime.template import prepare_template
 
-    prepare_template(PRELOAD)
+    with suppress(OSError):  # the start itself says what is wrong
+        prepare_template(PRELOAD)
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Self
 
 from local.errors import AlreadyRunning, ConfigError, LocalError, StoreGone
 
@@ -43,9 +45,9 @@ class DataDirLock:
         self._file.close()
         self._file = file
 
-    def _taken(self) -> TextIO:
+    def _taken(self) -> FileIO:
         try:
-            file = self._path.open("a+")
+            file = self._path.open("a+b", buffering=0)
         except OSError as error:
             raise unusable(self._data_dir, error) from None
         try:
@@ -53,10 +55,10 @@ class DataDirLock:
         except BlockingIOError:
             with file:
                 file.seek(0)
-                raise AlreadyRunning(self._who_runs(file.read())) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+                raise AlreadyRunning(self._who_runs(file.read().decode(errors="replace"))) from None
+        with suppress(OSError):  # on a full disk the lock holds all the same, and does not say whose it is
+            file.truncate(0)
+            file.write(str(os.getpid()).encode())
         return file
 
     def _who_runs(self, pid: str) -> str:

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,6 +38,7 @@ from local.models.servers.spec import ServerSpec
 from local.models.stand_in.stand_in import StandInSettings
 from local.runtime.participant import Resources
 from local.runtime.supervisor import ChildSpec, ChildState, Supervisor
+from local.runtime.template import clear_folders
 from local.upkeep.missing import missing
 
 log = logging.getLogger(__name__)
@@ -47,6 +49,7 @@ JOURNAL = "local.journal.server.journal:Journal"
 PARTICIPANT = "participant"
 EXIT_CONFIG = 2
 SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, and says why
+ROOM_SECONDS = 1.0  # between two looks whether there is room
 MISCONFIGURED = f"exit status {EXIT_CONFIG}"
 
 
@@ -150,12 +153,12 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLoc
             async with supervisor:
                 if any(_is_misconfigured(child, plan) for child in supervisor.children):  # it has said what is wrong
                     return EXIT_CONFIG
-                directory.tell(_facts(plan))
-                _greet(plan)
+                introducing = tasks.create_task(_introduce(plan, directory), name="introduction")
                 watch = DataDirWatch(lock, announcer.tell_problem, partial(_restart_participants, supervisor), stop.set)
                 watching = tasks.create_task(watch.run(), name="data directory")
                 await stop.wait()
                 watching.cancel()
+                introducing.cancel()
         except StartFailed as error:  # caught here, because it would leave the task group as an exception group
             log.error("%s", error)
             return EXIT_CONFIG
@@ -164,6 +167,23 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLoc
         finally:
             telling.cancel()
     return 0
+
+
+async def _introduce(plan: SystemPlan, directory: RunDirectory) -> None:
+    """Tell others where the system is, waiting for room to write that down, and the user that it is ready."""
+    facts = _facts(plan)
+    if not directory.tell(facts):
+        log.warning("nobody else can find this system until there is room in %s", directory.path)
+    while not directory.tell(facts):  # noqa: ASYNC110 - nobody tells when there is room
+        await asyncio.sleep(ROOM_SECONDS)
+    _greet(plan)
+    await asyncio.to_thread(_clear_temporary, directory)
+
+
+def _clear_temporary(directory: RunDirectory) -> None:
+    """Remove what systems that were killed have left in the folder for temporary files."""
+    count = directory.clear_others() + clear_folders(Path(tempfile.gettempdir()))
+    log.debug("%d temporary folders of processes that were killed are removed", count)
 
 
 async def _restart_participants(supervisor: Supervisor) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +20,14 @@ from local.apps.data_dir_lock import DataDirLock, unusable
 from local.apps.owner_token import make_owner_token
 from local.bus.address import BusAddress
 from local.errors import ConfigError, LocalError
+from local.runtime.held_folder import HeldFolder, clear_unheld
 
 if TYPE_CHECKING:
     from local.config import SystemConfig
 
+FACTS = "facts.json"
+FILES = ("pub", "sub", FACTS, "facts.part")
+YOUNG_SECONDS = 60.0
 KEYS, SENDERS = "keys", "senders"  # folders of the data directory
 
 log = logging.getLogger(__name__)
@@ -63,22 +69,30 @@ class RunDirectory:
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
-        base = Path(tempfile.gettempdir()) / f"local2-{os.getuid()}"
-        self.path = base / hashlib.sha256(str(data_dir).encode()).hexdigest()[:12]
-        for directory in (base, self.path):
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = directory.stat()
-            if status.st_uid != os.getuid() or status.st_mode & 0o077:
-                raise ConfigError(f"{directory} is not private to this user; remove it and start again")
+        try:
+            base = Path(tempfile.gettempdir()) / f"local2-{os.getuid()}"
+            self.path = base / hashlib.sha256(str(data_dir).encode()).hexdigest()[:12]
+            for directory in (base, self.path):
+                _make_private(directory)
+        except OSError as error:
+            why = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+            raise ConfigError(f"{why}; make the folder for temporary files writable, or set TMPDIR") from None
 
     @contextmanager
     def lock(self) -> Iterator[DataDirLock]:
         """Be the only system on this data directory. Raises `AlreadyRunning`, `ConfigError`."""
-        with DataDirLock(self.data_dir) as lock:
+        with DataDirLock(self.data_dir) as lock, closing(HeldFolder(self.path)):
             try:
                 yield lock
             finally:
                 self._facts_file.unlink(missing_ok=True)
+
+    def clear_others(self) -> int:
+        """Remove the directories of systems that were killed or have never been started; returns how many. Young ones
+        stay: whoever has made one may be about to use it."""
+        made_before = time.time() - YOUNG_SECONDS
+        others = [path for path in self.path.parent.iterdir() if path != self.path and _changed_at(path) < made_before]
+        return sum(clear_unheld(path, FILES) for path in others if _facts_in(path) is None)
 
     def make_data_dir(self) -> None:
         """Make the data directory unless it is there; it is for this user's eyes alone. Raises `ConfigError`."""
@@ -106,19 +120,21 @@ class RunDirectory:
         subscribe_to = system.bus_sub_address or f"ipc://{self.path / 'sub'}"
         return self._address(publish_to, subscribe_to, curve=is_encrypted(publish_to, system))
 
-    def tell(self, facts: Facts) -> None:
-        """Write down what others need to find the system."""
+    def tell(self, facts: Facts) -> bool:
+        """Write down what others need to find the system; False if there is no room for it."""
         part = self.path / "facts.part"
-        part.write_text(json.dumps(asdict(facts)))
+        try:
+            part.write_text(json.dumps(asdict(facts)))
+        except OSError:
+            return False
         part.replace(self._facts_file)
+        return True
 
     def facts(self) -> Facts:
         """What the running system has told. Raises `NotRunning`, also when it was killed and could not take it back."""
-        try:
-            facts = Facts(**json.loads(self._facts_file.read_text()))
-            os.kill(facts.pid, 0)
-        except (OSError, ValueError, TypeError):
-            raise NotRunning(f"no system runs on {self.data_dir}; start one with scripts/run_local.py") from None
+        facts = _facts_in(self.path)
+        if facts is None:
+            raise NotRunning(f"no system runs on {self.data_dir}; start one with scripts/run_local.py")
         return facts
 
     def running_bus(self) -> BusAddress:
@@ -155,4 +171,28 @@ class RunDirectory:
 
     @property
     def _facts_file(self) -> Path:
-        return self.path / "facts.json"
+        return self.path / FACTS
+
+
+def _make_private(directory: Path) -> None:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = directory.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise ConfigError(f"{directory} is not private to this user; remove it and start again")
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # another start has cleared it
+        return math.inf
+
+
+def _facts_in(path: Path) -> Facts | None:
+    """What the system of a run directory has told; None if it has told nothing, or does not run any more."""
+    try:
+        facts = Facts(**json.loads((path / FACTS).read_text()))
+        os.kill(facts.pid, 0)
+    except (OSError, ValueError, TypeError):
+        return None
+    return facts

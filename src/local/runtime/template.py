@@ -18,15 +18,20 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from multiprocessing import forkserver, resource_tracker
+from functools import cache
+from multiprocessing import forkserver, resource_tracker, util
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import ModuleType
 
 from local.runtime.child import ChildSpec, main
 from local.runtime.child_process import STATUS_LOST, ChildProcess
+from local.runtime.held_folder import HeldFolder, clear_unheld
 
 log = logging.getLogger(__name__)
+
+FOLDERS, OURS = "pymp-*", "local2"  # where multiprocessing has its sockets, and the file that tells ours from others
 
 GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)  # which terminals and service managers send to everybody
 START_SECONDS = 10.0
@@ -38,6 +43,7 @@ def prepare_template(preload: Sequence[str]) -> ForkServerContext | SpawnContext
 
     Does not wait for the imports: call it first thing in a program, and the template imports while the program does.
     A second call has no effect while the template lives. A module that cannot be imported is left to the children.
+    Raises `OSError` where there is no folder for temporary files.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -45,6 +51,7 @@ def prepare_template(preload: Sequence[str]) -> ForkServerContext | SpawnContext
     context.set_forkserver_preload(
         ["local.runtime.preloading", *preload, "local.runtime.child", "local.runtime.preloaded"]
     )
+    _hold_folder()
     resource_tracker.ensure_running()  # by itself: it lets signals through again
     signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)
     try:
@@ -52,6 +59,20 @@ def prepare_template(preload: Sequence[str]) -> ForkServerContext | SpawnContext
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
     return context
+
+
+@cache
+def _hold_folder() -> HeldFolder:
+    """Take multiprocessing's folder of this process for ours."""
+    folder = HeldFolder(Path(util.get_temp_dir()))
+    (folder.path / OURS).touch()
+    return folder
+
+
+def clear_folders(temporary: Path) -> int:
+    """Remove what processes of ours that were killed have left in the folder for temporary files; returns how many."""
+    found = [mark.parent for mark in temporary.glob(f"{FOLDERS}/{OURS}")]
+    return sum(clear_unheld(folder, ["listener-*", OURS]) for folder in found)
 
 
 class Template:

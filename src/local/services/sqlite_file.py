@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import math
 import os
 import sqlite3
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -73,7 +75,17 @@ def _state_of_disk(path: Path) -> int | None:
     if disk.f_flag & os.ST_RDONLY:
         return errno.EROFS
     is_full = disk.f_bavail == 0 or (disk.f_favail == 0 and disk.f_files > 0)  # some count no files
-    return errno.ENOSPC if is_full else None
+    return errno.ENOSPC if is_full else _refusal(path.parent)
+
+
+def _refusal(folder: Path) -> int | None:
+    """What a write to a file system comes to: one that a fault has made read-only does not have to say so."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(4096))
+    except OSError as error:
+        return error.errno
+    return None
 
 
 class OpeningLog:
@@ -87,6 +99,17 @@ class OpeningLog:
         if time.monotonic() - self._told_at >= SAY_SECONDS:
             log.warning("opening waits: %s", failure)
             self._told_at = time.monotonic()
+
+
+async def open_patiently(attempt: Callable[[], T]) -> T:
+    """What `attempt()` opens, in a thread; tried again for as long as it raises one of `PASSING`, which is logged."""
+    waiting = OpeningLog()
+    while True:
+        try:
+            return await asyncio.to_thread(attempt)
+        except PASSING as error:
+            waiting.tell(error)
+        await asyncio.sleep(UNWRITABLE_SECONDS)
 
 
 def connect_read_only(path: Path) -> closing[sqlite3.Connection]:

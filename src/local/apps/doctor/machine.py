@@ -89,9 +89,7 @@ def check_run_directory(data_dir: Path) -> DoctorFinding:
     try:
         path = RunDirectory(data_dir).path
     except LocalError as error:
-        return fail(name, str(error), "remove it; the next start makes a new one")
-    except OSError as error:
-        return fail(name, f"{error.filename}: {error.strerror}", "make the folder for temporary files writable")
+        return fail(name, str(error), "do so; the next start makes a new one")
     size = len(os.fsencode(path / "pub"))
     if size > SOCKET_PATH_BYTES:
         text = f"{path}: a socket in it has a path of {size} bytes, at most {SOCKET_PATH_BYTES} are possible"

@@ -24,12 +24,11 @@ from local.journal.store.consumers import apply, give_back_slice, remove_slice
 from local.journal.store.damage import find_damage
 from local.journal.store.entries import Filters, of_subjects, where
 from local.journal.store.entry import Appended, Entry, Header, Stored
-from local.journal.store.high_water_mark import HighWaterMark
 from local.journal.store.recovery import DamageReport, open_soundly
 from local.journal.store.schema import MIGRATIONS, JournalState, read_state
 from local.journal.store.situation import suspicion_path
 from local.services.database import Database
-from local.services.sqlite_file import PASSING, UNWRITABLE_SECONDS, OpeningLog
+from local.services.sqlite_file import open_patiently
 
 FULL_CHECK_BYTES = 16 * 1024 * 1024  # a third of a second
 SLICE = 500  # entries looked through in one transaction
@@ -58,7 +57,7 @@ class JournalStore:
         self.damage: DamageReport | None = None
 
     async def __aenter__(self) -> Self:
-        self._mark, self.damage = await self._open_soundly()
+        self._mark, self.damage = await open_patiently(partial(open_soundly, self._path, self._full_check_bytes))
         async with AsyncExitStack() as stack:
             stack.enter_context(self._mark)
             self._database = await stack.enter_async_context(Database(self._path, MIGRATIONS, self._committed))
@@ -171,16 +170,6 @@ class JournalStore:
         """Check all of the file beside the running work: what is wrong with it in words, None when it is sound."""
         async with self._reading:
             return await asyncio.to_thread(find_damage, self._path, self._mark.state, in_full=True)
-
-    async def _open_soundly(self) -> tuple[HighWaterMark, DamageReport | None]:
-        """Wait until the file can be written, as a `Database` does."""
-        waiting = OpeningLog()
-        while True:
-            try:
-                return await asyncio.to_thread(open_soundly, self._path, self._full_check_bytes)
-            except PASSING as error:
-                waiting.tell(error)
-            await asyncio.sleep(UNWRITABLE_SECONDS)
 
     async def _redact(self, kind: str, identifiers: Sequence[str]) -> int:
         def work(db: sqlite3.Connection) -> int:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
-from local.errors import AlreadyRunning, IndexBroken, ModelError, StoreFailed
+from local.errors import AlreadyRunning, IndexBroken, ModelError
 from local.services.embeddings.embedder import Embedder
 from local.services.engrams import export, facts, pinned, record, search, succession, vectors
 from local.services.engrams.engram import Change, Engram, EngramDraft, Ingested, StatedFact, Statement, engram_id
@@ -26,6 +26,7 @@ from local.services.engrams.search import CANDIDATES, Found
 from local.services.engrams.status import MemoryStatus, counts
 from local.services.engrams.store import EngramStore
 from local.services.engrams.vector_indexer import IndexerState, VectorIndexer
+from local.services.sqlite_file import open_patiently, store_failure
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,7 +58,7 @@ class EngramService:
         self._lexical, self._weights = LexicalSearch(), WEIGHTS
 
     async def __aenter__(self) -> Self:
-        self._lock = await asyncio.to_thread(_locked, self._directory)
+        self._lock = await open_patiently(lambda: _locked(self._directory))
         try:
             await self._store.__aenter__()
         except BaseException:
@@ -282,7 +283,7 @@ def _locked(directory: Path) -> IO[str]:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = (directory / "owner.lock").open("w")
     except OSError as error:
-        raise StoreFailed(f"{directory}: cannot be used for the memory: {error}") from None
+        raise store_failure(directory, error, what="cannot be used for the memory: ") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

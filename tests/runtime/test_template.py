@@ -1,0 +1,47 @@
+"""What the template leaves behind when its supervisor is killed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local.runtime.template import FOLDERS, clear_folders
+
+PROGRAM = """
+from local.runtime.template import prepare_template
+prepare_template([])
+print("ready", flush=True)
+input()
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """One that has a template, with its temporary files in a folder of its own."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.kill()
+
+
+def test_the_folder_of_a_killed_program_is_cleared_and_no_other(program: subprocess.Popen[str], tmp_path: Path) -> None:
+    [ours] = tmp_path.glob(FOLDERS)
+    (tmp_path / "pymp-others").mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "pymp-others" / "listener-1"))
+    assert clear_folders(tmp_path) == 0
+    assert ours.is_dir()
+    program.kill()
+    program.wait()
+    assert clear_folders(tmp_path) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["pymp-others"]

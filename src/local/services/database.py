@@ -219,7 +219,7 @@ class Database:
     def _commit(self, group: Sequence[_Job[Any]]) -> list[_Outcome]:
         connection, started = self._connection, time.monotonic()
         try:
-            self._check_name()
+            self.check_name()
             self._sync(any(job.is_synced for job in group))
             connection.execute("BEGIN IMMEDIATE")
             outcomes: list[_Outcome] = [(job, *self._attempt(connection, job)) for job in group]
@@ -239,7 +239,8 @@ class Database:
             self._connection.execute(f"PRAGMA synchronous={'FULL' if is_synced else 'NORMAL'}")
             self._is_synced = is_synced
 
-    def _check_name(self) -> None:
+    def check_name(self) -> None:
+        """Raises `StoreGone` or `StoreReplaced` where the next start would not find the file that is open."""
         try:
             found = self._path.stat()
         except (FileNotFoundError, NotADirectoryError):

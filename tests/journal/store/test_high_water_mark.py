@@ -30,31 +30,31 @@ def test_it_says_what_it_was_last_told(path: Path) -> None:
         assert mark.state == state(9)
 
 
-def test_one_that_was_removed_or_replaced_is_made_anew_before_anything_is_acknowledged(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_one_that_was_removed_or_replaced_is_made_anew(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     older = path.read_bytes()
     with HighWaterMark(path) as mark:
-        for changes in (2, 3):
-            path.unlink()
-            mark.advance(state(changes))
-            assert read_mark(path) == state(changes)
+        mark.advance(state(2))
+        assert mark.has_its_name()
+        path.unlink()
+        assert not mark.has_its_name()
+        mark.make_anew()
+        assert read_mark(path) == state(2)
         path.with_name("older").write_bytes(older)
         path.with_name("older").replace(path)
-        mark.advance(state(4))
-        mark.advance(state(5))
-    assert read_mark(path) == state(5)
-    assert caplog.text.count("is made anew") == 3
-
-
-def test_one_whose_folder_is_gone_acknowledges_nothing(path: Path) -> None:
-    with HighWaterMark(path) as mark:
-        elsewhere = path.parent.rename(path.parent.with_name("elsewhere"))
-        with pytest.raises(StoreGone, match=r"journal\.db\.mark is gone"):
-            mark.advance(state(2))
-        elsewhere.rename(path.parent)
+        assert not mark.has_its_name()
+        mark.make_anew()
         mark.advance(state(3))
+        assert mark.has_its_name()
     assert read_mark(path) == state(3)
+    assert caplog.text.count("is made anew") == 2
+
+
+def test_one_whose_folder_is_gone_is_not_made_anew(path: Path) -> None:
+    with HighWaterMark(path) as mark:
+        path.parent.rename(path.parent.with_name("elsewhere"))
+        assert not mark.has_its_name()
+        with pytest.raises(StoreGone, match=r"journal\.db\.mark is gone"):
+            mark.make_anew()
 
 
 def test_a_write_that_is_torn_anywhere_leaves_the_state_before_it(path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from local.errors import StoreDamaged, StoreFull
+from local.errors import StoreDamaged, StoreFull, StoreGone
 from local.journal.core.consumer_state import ConsumerChanges
 from local.journal.store.entry import Appended, Entry
 from local.journal.store.high_water_mark import HighWaterMark, mark_path, read_mark
@@ -59,6 +59,24 @@ async def test_a_mark_that_was_taken_away_while_it_runs_makes_no_damaged_journal
     async with JournalStore(path) as store:
         assert store.damage is None
         assert await numbers(store) == [1, 2]
+
+
+async def test_a_folder_that_is_exchanged_in_the_middle_of_a_commit_gets_no_mark(
+    path: Path, entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, exchanged = HighWaterMark.has_its_name, path.parent.with_name("exchanged")
+
+    def exchange(mark: HighWaterMark) -> bool:
+        if not exchanged.exists():
+            path.parent.rename(exchanged)
+            path.parent.mkdir()
+        return find(mark)
+
+    async with JournalStore(path) as store:
+        monkeypatch.setattr(HighWaterMark, "has_its_name", exchange)
+        with pytest.raises(StoreGone):
+            await store.commit([entry(1)])
+        assert list(path.parent.iterdir()) == []
 
 
 async def test_entries_are_found_by_subject_session_correlation_sender_and_time(

@@ -24,11 +24,7 @@ _CHECKSUM_BYTES = 8
 
 
 class HighWaterMark:
-    """The file, open for writing; use as a context manager. Raises `StoreDamaged` when neither slot is valid.
-
-    Where it was taken away, or another one put in its place, `advance` makes it anew: a start without it, or with an
-    older one, would take a sound journal for a damaged one.
-    """
+    """The file, open for writing; use as a context manager. Raises `StoreDamaged` when neither slot is valid."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -42,35 +38,35 @@ class HighWaterMark:
         self._file.close()
 
     def advance(self, state: JournalState) -> None:
-        """Note that all of `state` may be acknowledged; it is on the disk when this returns. Raises `OSError`, and
-        `StoreGone` where its folder is not there any more."""
-        if not self._has_its_name():
-            self._make_anew()
+        """Note that all of `state` may be acknowledged; it is on the disk when this returns. Raises `OSError`."""
         slot = 1 - self._slot  # never over the one that counts
         self._file.seek(slot * SLOT_BYTES)
         self._file.write(_packed(state))
         getattr(os, "fdatasync", os.fsync)(self._file.fileno())
         self._slot, self.state = slot, state
 
-    def _open(self) -> None:
-        self._file = self._path.open("r+b", buffering=0)
-        self._opened = os.fstat(self._file.fileno())
-
-    def _has_its_name(self) -> bool:
+    def has_its_name(self) -> bool:
+        """Whether the next start would find it: nobody has taken it away, or put another one in its place."""
         try:
             return os.path.samestat(self._path.stat(), self._opened)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
 
-    def _make_anew(self) -> None:
+    def make_anew(self) -> None:
+        """Put one with this state under its name: a start without it, or with an older one, would take a sound journal
+        for a damaged one. Raises `OSError`, and `StoreGone` where its folder is not there any more."""
         try:
             create_mark(self._path, self.state)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise StoreGone(self._path) from None
         log.warning("%s was removed or replaced while the system runs: it is made anew", self._path)
         self._file.close()
         self._open()
         self._slot = 0
+
+    def _open(self) -> None:
+        self._file = self._path.open("r+b", buffering=0)
+        self._opened = os.fstat(self._file.fileno())
 
 
 def mark_path(path: Path) -> Path:

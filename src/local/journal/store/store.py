@@ -188,6 +188,9 @@ class JournalStore:
     def _committed(self, db: sqlite3.Connection) -> None:
         state = read_state(db)
         if state != self._mark.state:
+            if not self._mark.has_its_name():
+                self._database.check_name()  # or the folder was exchanged in the middle of the commit
+                self._mark.make_anew()
             self._mark.advance(state)
         if self._empties_wal:
             self._empties_wal = False

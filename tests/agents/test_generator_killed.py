@@ -63,20 +63,33 @@ async def test_killed_at_one_point_after_the_other_it_gives_one_answer(stage: An
     assert (len(stage.model.asked), dice.rolls) == (2, [6])
 
 
+async def deaths(stage: Any, times: int, beside: str = "") -> None:
+    """Processes that die as soon as they work on "poison", and on what is beside it."""
+    deadly = ["poison", beside] if beside else ["poison"]
+    for _ in range(times):
+        before = {query: times_asked(stage, query) for query in deadly}
+        for query in deadly:
+            stage.model.will_say(asyncio.Event(), to=query)
+        process = await stage.generator()
+        await stage.door.until(lambda before=before: all(times_asked(stage, q) > n for q, n in before.items()))
+        await process.kill()
+
+
+def times_asked(stage: Any, query: str) -> int:
+    return sum(asked.query == query for asked in stage.model.asked)
+
+
 async def test_a_query_that_kills_every_process_is_given_up_and_the_others_are_answered(stage: Any) -> None:
-    stage.model.will_say(asyncio.Event(), to="poison")
-    stage.model.will_say("Yes.", to="innocent")
-    first = await stage.doomed_generator("generator.delivered", 2)
     await stage.door.ask("poison", "q1")
     await stage.door.ask("innocent", "q2", session="other")
-    await first.dead()
-    for _ in range(4):
-        await (await stage.doomed_generator("generator.delivered")).dead()
+    await deaths(stage, 2, beside="innocent")
+    stage.model.will_say("Yes.", to="innocent")
+    await deaths(stage, 3)
     await stage.generator()
     end = await stage.end_of("q1")
     assert (end.error.kind, end.error.message) == (
         "gave_up",
-        "5 processes died with it in hand, 3 of them with nothing else",
+        "5 processes died with it in hand, 3 of them of nothing else",
     )
     dead = await stage.door.hears(BusDead)
     assert (dead.participant, dead.dead_subject) == (CONSUMER, "query.received")
@@ -96,6 +109,19 @@ async def test_a_query_is_given_up_on_the_journal_s_word_alone(stage: Any) -> No
     await generator.participant.give_up(letter, said)
     assert stage.door.of(QueryFailed) == []
     assert (await generator.participant._conversation.turn("q1")).outcome is None
+
+
+async def test_a_query_that_hangs_in_its_third_process_stops_no_other_session(stage: Any) -> None:
+    await stage.door.ask("poison", "q1")
+    await deaths(stage, 2)
+    for text in ("poison", "behind it", "beside it"):
+        stage.model.will_say(asyncio.Event() if text == "poison" else "Yes.", to=text)
+    await stage.generator()
+    await stage.door.until(lambda: times_asked(stage, "poison") == 3)
+    await stage.door.ask("behind it", "q2")
+    await stage.door.ask("beside it", "q3", session="other")
+    assert (await stage.end_of("q3")).answer == "Yes."
+    assert [asked.query for asked in stage.model.asked] == [*["poison"] * 3, "beside it"]
 
 
 async def test_a_query_that_was_begun_is_given_up_in_the_record_of_its_session_too(stage: Any) -> None:

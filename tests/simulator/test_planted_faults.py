@@ -54,7 +54,15 @@ class DoesNotSayWhatComesBefore(Journal):
 class NeverParks(Journal):
     def consumer(self, name: str) -> DurableConsumer:
         consumer = super().consumer(name)
-        consumer.max_deliver = 1_000_000
+        consumer._suspects.max_deaths = 1_000_000
+        return consumer
+
+
+class LetsSuspectsHoldUpEverybody(Journal):
+    def consumer(self, name: str) -> DurableConsumer:
+        consumer = super().consumer(name)
+        following = consumer._next
+        consumer._next = lambda: None if consumer._suspects._running else following()  # type: ignore[method-assign]
         return consumer
 
 
@@ -203,6 +211,7 @@ class RemembersTwice(Observer):
         (DoesNotSayWhatComesBefore, "a session is in order"),
         (NeverParks, "it does not end"),
         (ForgetsWhatIsToBeGivenAgain, "it does not end"),
+        (LetsSuspectsHoldUpEverybody, "a suspect holds up its own session alone"),
         (NeverConfirmsWhatIsRecorded, "it does not end"),
         (NeverResends, "it does not end"),
         (DropsInSilence, "what was recorded is on record or reported as a gap"),

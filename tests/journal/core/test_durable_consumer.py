@@ -33,6 +33,28 @@ def die(it: DurableConsumer, times: int) -> list[ConsumerDecision]:
     return decisions
 
 
+def survived(it: DurableConsumer, deadly: set[int]) -> tuple[set[int], set[int]]:
+    """Processes work one after the other until nothing is left; each dies when it has a deadly one in hand, the last
+    thing that it does, and ends what it has otherwise. Returns what was given up and what has ended."""
+    dead, done = set[int](), set[int]()
+    for life in range(100):
+        waiting = it.attach(f"life {life}", now=0)
+        held = set[int]()
+        while waiting:
+            decision = waiting.pop(0)
+            if isinstance(decision, DeadLetter):
+                dead.add(decision.number)
+            elif isinstance(decision, Deliver):
+                held.add(decision.number)
+            if not waiting and held and not held & deadly:
+                done |= held
+                waiting += [d for number in held for d in it.ack(number, now=0)]
+                held.clear()
+        if not len(it):
+            return dead, done
+    raise AssertionError("it does not end")
+
+
 def test_a_lane_is_given_in_order_and_lanes_side_by_side() -> None:
     it = filled("a", "a", "b")
 
@@ -149,23 +171,33 @@ def test_the_goodbye_of_a_replaced_instance_changes_nothing() -> None:
     assert given(it.tick(now=10)) == [(1, 3)]
 
 
-def test_what_was_in_flight_at_two_deaths_runs_alone() -> None:
+def test_what_was_in_flight_at_two_deaths_runs_beside_no_other_such_and_beside_everybody_else() -> None:
     it = filled("a", "b", "c", max_in_flight=2)
 
-    assert given(die(it, 3)) == [(1, 3)]
-    assert given(it.add(4, "d", now=0)) == []
+    assert given(die(it, 3)) == [(1, 3), (3, 1)]
+    assert given(it.ack(3, now=0)) == []
+    assert given(it.add(4, "d", now=0)) == [(4, 1)]
     assert given(it.ack(1, now=0)) == [(2, 3)]
-    assert given(it.ack(2, now=0)) == [(3, 1), (4, 1)]
 
 
-def test_a_suspect_waits_until_nothing_is_in_flight_and_nothing_overtakes_it() -> None:
-    it = consumer(state=ConsumerState(deaths={2: Deaths(2, 0)}))
-    for number, lane in enumerate("abc", 1):
+def test_a_suspect_is_alone_in_its_lane() -> None:
+    it = DurableConsumer("critic", ["answer"], lane_width=3, state=ConsumerState(deaths={2: Deaths(2, 0)}))
+    for number, lane in enumerate("aaab", 1):
         it.add(number, lane, now=0)
 
-    assert given(it.attach("one", now=0)) == [(1, 1)]
+    assert given(it.attach("one", now=0)) == [(1, 1), (4, 1)]
     assert given(it.ack(1, now=0)) == [(2, 3)]
     assert given(it.ack(2, now=0)) == [(3, 1)]
+
+
+def test_a_suspect_that_fails_leaves_its_place_to_the_next_one() -> None:
+    it = filled("a", "b")
+    die(it, 3)
+
+    assert given(it.failed(1, 3, "life 2", "oops", now=0)) == [(2, 3)]
+    it.ack(2, now=0)
+    it.attach("life 2", now=10)
+    assert given(it.tick(now=10)) == [(1, 4)]
 
 
 def test_three_deaths_alone_park_a_message_and_its_lane_goes_on() -> None:
@@ -175,17 +207,41 @@ def test_three_deaths_alone_park_a_message_and_its_lane_goes_on() -> None:
     dead, after = it.attach("last", now=0)[1:]
 
     assert isinstance(dead, DeadLetter)
-    assert (dead.number, dead.reason) == (1, "5 processes died with it in hand, 3 of them with nothing else")
+    assert (dead.number, dead.reason) == (1, "5 processes died with it in hand, 3 of them of nothing else")
     assert given([after]) == [(2, 1)]
 
 
 def test_an_innocent_one_that_died_beside_a_poisonous_one_is_no_dead_letter() -> None:
-    it = filled("poison", "innocent")
+    it = filled("poison", "innocent", "poison too", "innocent too")
 
-    dead = [d.number for n in range(6) for d in it.attach(str(n), now=0) if isinstance(d, DeadLetter)]
+    dead, done = survived(it, deadly={1, 3})
 
-    assert dead == [1]
-    assert given(it.tick(now=10)) == [(2, 4)]
+    assert dead == {1, 3}
+    assert done == {2, 4}
+
+
+def test_a_death_beside_others_counts_once_they_have_ended() -> None:
+    it = filled("poison", "other")
+    die(it, 3)
+    it.ack(2, now=0)
+    it.add(3, "late", now=0)
+
+    it.attach("life 3", now=0)
+    assert it.ack(3, now=0) == [Settled("critic", 3), Died("critic", 1, Deaths(3, 1))]
+
+
+def test_a_suspect_whose_deaths_would_do_waits_until_those_beside_it_have_ended_and_no_other_lane_does() -> None:
+    it = consumer(state=ConsumerState(deaths={1: Deaths(2, 2)}))
+    it.add(1, "poison", now=0)
+    it.add(2, "slow", now=0)
+    it.attach("one", now=0)
+
+    assert given(it.attach("two", now=0)) == [(2, 2)]
+    assert given(it.add(3, "late", now=0)) == [(3, 1)]
+    [settled, dead] = it.ack(2, now=0)
+    assert settled == Settled("critic", 2)
+    assert isinstance(dead, DeadLetter)
+    assert dead.number == 1
 
 
 def test_a_journal_that_was_away_goes_on_with_what_was_stored() -> None:
@@ -221,11 +277,15 @@ def test_a_dead_letter_that_is_given_again_is_behind_nothing_of_a_wide_lane_and_
     assert it.ack(1, now=0)[1:] == [Deliver("critic", 7, 1, "one", after=6)]
 
 
-def test_what_killed_processes_is_given_again_alone() -> None:
-    it = filled("a", "b")
+def test_what_killed_processes_is_given_again_alone_in_its_lane() -> None:
+    it = DurableConsumer("critic", ["answer"], lane_width=3)
+    it.add(1, "a", now=0)
     assert isinstance(die(it, 6)[1], DeadLetter)
+    assert given(it.add(2, "a", now=0)) == [(2, 1)]
     assert given(it.redeliver(1, "a", Deaths(5, 0), now=0)) == []
     assert given(it.ack(2, now=0)) == [(1, 6)]
+    assert given(it.add(3, "a", now=0)) == []
+    assert given(it.add(4, "b", now=0)) == [(4, 1)]
 
 
 def test_it_wants_its_subjects_and_their_families() -> None:

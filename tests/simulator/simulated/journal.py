@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -9,8 +10,8 @@ from dataclasses import dataclass, field
 from simulated.world import Process
 
 from local.errors import UnknownConsumer
-from local.journal.core.consumer_decision import DeadLetter, Deliver, Fenced
-from local.journal.core.consumer_state import ConsumerChanges, ConsumerState, Deaths
+from local.journal.core.consumer_decision import DeadLetter, Deliver, Died, Fenced, Serving, Settled
+from local.journal.core.consumer_state import SUSPECT_AFTER, ConsumerChanges, ConsumerState, Deaths
 from local.journal.core.delivery_core import CommitQueue, Confirm, Decision, DeliveryCore
 from local.journal.core.durable_consumer import DurableConsumer
 from local.protocol.envelope import Envelope
@@ -26,6 +27,7 @@ from local.protocol.journal_messages import (
 )
 from local.protocol.message import Delivery, Message
 
+MAX_IN_FLIGHT = 6
 CONSUMERS = {
     "generator": ["query.received", "bus.dead"],
     "generator_cancels": ["query.cancel"],
@@ -42,6 +44,7 @@ class JournalDisk:
     envelopes: list[Envelope] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     changes: dict[str, ConsumerChanges] = field(default_factory=lambda: {name: ConsumerChanges() for name in CONSUMERS})
+    held_up: list[int] = field(default_factory=list)  # what the generator was not given, though it might have been
 
     def commit(self, envelopes: list[Envelope], changes: Mapping[str, ConsumerChanges]) -> list[tuple[int, Envelope]]:
         """One transaction. Returns the envelopes with the numbers that they have, repeats their old ones."""
@@ -69,6 +72,48 @@ class JournalDisk:
         return [self.envelopes[number - 1] for number in self.changes[consumer].dead_letters]
 
 
+class Flow:
+    """What the generator has in hand, by the decisions alone: each session goes on that has no suspect."""
+
+    def __init__(self, disk: JournalDisk) -> None:
+        self.disk, state = disk, disk.state("generator")
+        self.deaths, self.settled = dict(state.deaths), set(state.settled)
+        self.held = set[int]()
+        self.is_served = False
+        self.known = 0  # of the disk's envelopes
+
+    def follow(self, decisions: Sequence[Decision]) -> None:
+        """Look once all of them hold."""
+        for decision in decisions:
+            match decision:
+                case Serving("generator", instance):
+                    self.is_served = instance is not None
+                    self.held.clear()
+                case Died("generator", number, deaths):
+                    self.deaths[number] = deaths
+                case Deliver("generator", number):
+                    self.held.add(number)
+                    self.settled.discard(number)  # of one that is given again
+                    self.known = max(self.known, number)
+                case Settled("generator", number) | DeadLetter("generator", number):
+                    self.settled.add(number)
+                    self.held.discard(number)
+        if self.is_served and len(self.held) < MAX_IN_FLIGHT:
+            self.disk.held_up += [numbers[0] for numbers in self.sessions() if not self.goes_on(numbers)]
+
+    def sessions(self) -> Iterable[list[int]]:
+        """What of each is not settled, as far as the generator has been given anything later."""
+        sessions: defaultdict[str | None, list[int]] = defaultdict(list)
+        for number, envelope in enumerate(self.disk.envelopes[: self.known], 1):
+            if envelope.subject in CONSUMERS["generator"] and number not in self.settled:
+                sessions[envelope.session_id].append(number)
+        return sessions.values()
+
+    def goes_on(self, numbers: list[int]) -> bool:
+        """Whether something of a session is in hand, or it has a suspect."""
+        return any(n in self.held or self.deaths.get(n, Deaths()).total >= SUSPECT_AFTER for n in numbers)
+
+
 class Journal(Process):
     """Commits in groups; between commit and telling, it may die."""
 
@@ -81,6 +126,7 @@ class Journal(Process):
         for name in CONSUMERS:
             self.core.register(self.consumer(name))
         self.is_committing = False
+        self.flow = Flow(self.disk)
         self.resume()
         for number, envelope in enumerate(self.disk.envelopes, 1):
             self.carry_out(self.core.recover(number, envelope, self.world.now))
@@ -97,7 +143,13 @@ class Journal(Process):
         width = 3 if name == "generator" else 1
         state = self.disk.state(name)
         return DurableConsumer(
-            name, CONSUMERS[name], ack_wait=1.0, max_failures=1, max_in_flight=6, lane_width=width, state=state
+            name,
+            CONSUMERS[name],
+            ack_wait=1.0,
+            max_failures=1,
+            max_in_flight=MAX_IN_FLIGHT,
+            lane_width=width,
+            state=state,
         )
 
     def beat(self) -> None:
@@ -181,6 +233,7 @@ class Journal(Process):
 
     def carry_out(self, decisions: Sequence[Decision]) -> None:
         """Do what was decided."""
+        self.flow.follow(decisions)
         for decision in decisions:
             match decision:
                 case Confirm(self.instance):

@@ -58,6 +58,7 @@ class Ends:
             "what was recorded is on record or reported as a gap": self.recorded_or_reported,
             "nothing is heard of what is not on record": self.nothing_is_too_early,
             "poison ends": self.poison_ends,
+            "a suspect holds up its own session alone": lambda: not self.schedule.journal.held_up,
             "poison takes nobody with it": self.innocents_survive,
         }
         return [promise for promise, is_kept in promises.items() if not is_kept()]
@@ -125,14 +126,18 @@ class Ends:
         return not self.clients.too_early
 
     def poison_ends(self) -> bool:
-        """Not as answered, and after a bounded number of deaths: a journal that dies may forget the last one."""
+        """Not as answered, and after a bounded number of deaths: those beside another poison may be put down to that,
+        and a journal that dies forgets which were not proven."""
         deaths = max(self.schedule.conversation.poisoned.values(), default=0)
-        bound = SUSPECT_AFTER + MAX_DELIVER + self.world.lives["journal"] - 1
+        poisons = sum(map(is_poison, self.schedule.asked))
+        bound = SUSPECT_AFTER * poisons + MAX_DELIVER * self.world.lives["journal"]
         return deaths <= bound and not any(is_poison(query) for query in self.answered)
 
     def innocents_survive(self) -> bool:
-        """What is given up and no poison had three processes to itself that died, and of something else."""
+        """What is given up and no poison saw three processes die, beside nothing that was given up, and of something
+        else: nobody can know of a poison that was cancelled."""
         given_up = [e.id for e in self.schedule.journal.given_up("generator")]
-        of_poison = self.schedule.conversation.poisoned.total()
+        poisoned = self.schedule.conversation.poisoned
+        of_poison = sum(poisoned[query] for query in given_up)
         of_chance = self.world.lives["generator"] - 1 - of_poison + self.world.lives["journal"] - 1
         return MAX_DELIVER * sum(not is_poison(query) for query in given_up) <= of_chance

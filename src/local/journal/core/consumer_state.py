@@ -22,15 +22,11 @@ class DeliveryLimits:
 
 
 class Deaths(NamedTuple):
-    """How often a message was in flight when its process died, and how often of these it ran alone as a suspect."""
+    """How often a message was in flight when its process died, and how often of these, when it was a suspect, nobody
+    else can have been the cause."""
 
     total: int = 0
     alone: int = 0
-
-    @property
-    def of_a_suspect(self) -> bool:
-        """Whether the message has to run alone."""
-        return self.total >= SUSPECT_AFTER
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 In order within a lane (a session), side by side across lanes; a consumer that orders a lane by itself may have several
 of a lane at a time, each with the number of the one before it. What a process held when it died is given to its
-successor at once. A message in flight at two deaths is a suspect and runs alone from then on, so that the next death
-has a culprit; after `max_deliver` deaths alone it is a dead letter. So is one whose handler has raised `max_failures`
+successor at once. A message in flight at two deaths is a suspect (`Suspects`) and runs alone in its lane from then on;
+after `max_deliver` deaths that it has caused it is a dead letter. So is one whose handler has raised `max_failures`
 times, with pauses in between that grow; its lane waits, the others go on. A dead letter can be given again.
 """
 
@@ -18,7 +18,15 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from local.journal.core.consumer_decision import ConsumerDecision, DeadLetter, Deliver, Died, Fenced, Serving, Settled
-from local.journal.core.consumer_state import LONGEST_PAUSE, MAX_FAILURES, MAX_FENCED, ConsumerState, Deaths
+from local.journal.core.consumer_state import (
+    LONGEST_PAUSE,
+    MAX_FAILURES,
+    MAX_FENCED,
+    SUSPECT_AFTER,
+    ConsumerState,
+    Deaths,
+)
+from local.journal.core.suspects import Suspects
 from local.protocol.subjects import covers
 
 GONE_AFTER = 3  # times `ack_wait` without a word from the process
@@ -33,10 +41,15 @@ class _Entry:
     due: float = 0.0  # when silence on it ends its delivery, or its pause ends
     failures: int = 0
 
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it runs alone in its lane, and beside no other suspect."""
+        return self.deaths.total >= SUSPECT_AFTER
+
 
 @dataclass(slots=True)
 class _Lane:
-    """Those that may be in flight side by side, in order, and those behind them."""
+    """Those that may be in flight side by side, in order, and those behind them. A suspect is by itself."""
 
     window: dict[int, None] = field(default_factory=dict)
     waiting: deque[int] = field(default_factory=deque)
@@ -59,7 +72,7 @@ class DurableConsumer:
         state: ConsumerState | None = None,
     ) -> None:
         """`subjects` are whole ones and families ("tool.result."); `lane_width` of a lane are in flight at most."""
-        self.name, self.ack_wait, self.max_deliver, self.max_in_flight = name, ack_wait, max_deliver, max_in_flight
+        self.name, self.ack_wait, self.max_in_flight = name, ack_wait, max_in_flight
         self.subjects, self._max_failures = tuple(subjects), max_failures
         self._lane_width, self._linger = lane_width, linger
         self._past = state or ConsumerState()
@@ -71,7 +84,8 @@ class DurableConsumer:
         # What is settled leaves `_entries` at once and the queues only when it comes to their front.
         self._entries: dict[int, _Entry] = {}
         self._lanes: dict[str, _Lane] = {}
-        self._ready: list[int] = []  # heap of the windows of all lanes, those in flight excepted
+        self._ready: list[int] = []  # heap of the windows of all lanes, those in flight and suspects excepted
+        self._suspects = Suspects(max_deliver)
         self._in_flight: dict[int, _Entry] = {}
         self._paused: dict[int, _Entry] = {}  # failed, to be given again
 
@@ -133,8 +147,7 @@ class DurableConsumer:
         entry = self._entries.get(number)
         if entry is None:
             return []
-        self._settle(entry)
-        return [Settled(self.name, number), *self._give(now)]
+        return [Settled(self.name, number), *self._settle(entry), *self._give(now)]
 
     def working(self, number: int, attempt: int, instance: str, now: float) -> list[ConsumerDecision]:
         """A message is still being worked on; said of an older attempt it means nothing."""
@@ -153,10 +166,11 @@ class DurableConsumer:
             return []
         entry.failures += 1
         if entry.failures >= self._max_failures:
-            self._settle(entry)
-            return [DeadLetter(self.name, number, f"failed {entry.failures} times: {reason}"), *self._give(now)]
+            dead = DeadLetter(self.name, number, f"failed {entry.failures} times: {reason}")
+            return [dead, *self._settle(entry), *self._give(now)]
         entry.due = now + self.ack_wait * min(LONGEST_PAUSE, 2 ** (entry.failures - 1))
         self._paused[number] = self._in_flight.pop(number)
+        self._suspects.stopped(number)
         return self._give(now)
 
     def hasten(self, due: float) -> None:
@@ -170,7 +184,7 @@ class DurableConsumer:
             return []
         silent = [self._deliver(entry, now) for entry in self._in_flight.values() if entry.due <= now]
         for number in [number for number, entry in self._paused.items() if entry.due <= now]:
-            heapq.heappush(self._ready, self._paused.pop(number).number)
+            self._make_ready(self._paused.pop(number))
         return [*silent, *self._give(now)]
 
     def _enter(self, number: int, lane: str, deaths: Deaths, put: Callable[[deque[int], int], object]) -> None:
@@ -179,21 +193,31 @@ class DurableConsumer:
         self._promote(lane)
 
     def _give(self, now: float) -> list[ConsumerDecision]:
-        """Hand out by number. A suspect waits until nothing is in flight, and everything behind it waits with it."""
+        """Hand out by number, and of the suspects one at a time."""
         given: list[ConsumerDecision] = []
-        while self._instance is not None and self._ready and len(self._in_flight) < self.max_in_flight:
-            entry = self._entries.get(self._ready[0])
-            if entry is not None:
-                if self._in_flight and (entry.deaths.of_a_suspect or self._runs_alone):
-                    break
-                self._in_flight[entry.number] = entry
-                given.append(self._deliver(entry, now))
-            heapq.heappop(self._ready)
+        while self._instance is not None and len(self._in_flight) < self.max_in_flight:
+            entry = self._next()
+            if entry is None:
+                break
+            self._in_flight[entry.number] = entry
+            given.append(self._deliver(entry, now))
         return given
 
-    @property
-    def _runs_alone(self) -> bool:
-        return next(iter(self._in_flight.values())).deaths.of_a_suspect
+    def _next(self) -> _Entry | None:
+        suspect = self._suspects.take() if self._suspects.ready else None
+        if suspect is not None:
+            return self._entries[suspect]
+        while self._ready:
+            entry = self._entries.get(heapq.heappop(self._ready))
+            if entry is not None:
+                return entry
+        return None
+
+    def _make_ready(self, entry: _Entry) -> None:
+        if entry.is_suspect:
+            self._suspects.put(entry.number, entry.deaths.alone)
+        else:
+            heapq.heappush(self._ready, entry.number)
 
     def _deliver(self, entry: _Entry, now: float) -> Deliver:
         assert self._instance is not None
@@ -207,38 +231,63 @@ class DurableConsumer:
         if self._instance is not None:
             self._fenced.append(self._instance)
         self._instance = instance
-        for number in (*self._in_flight, *self._paused):
-            heapq.heappush(self._ready, number)
         self._in_flight.clear()
         self._paused.clear()
+        self._ready.clear()
+        self._suspects.handed_back()
+        for name, lane in list(self._lanes.items()):
+            for number in lane.window:
+                insort(lane.waiting, number)
+            lane.window.clear()
+            self._promote(name)
 
     def _count_deaths(self) -> list[ConsumerDecision]:
-        decisions: list[ConsumerDecision] = []
-        for entry in list(self._in_flight.values()):
-            total, alone = entry.deaths
-            entry.deaths = Deaths(total + 1, alone + entry.deaths.of_a_suspect)
-            if entry.deaths.alone < self.max_deliver:
-                decisions.append(Died(self.name, entry.number, entry.deaths))
-                continue
-            self._settle(entry)
-            reason = f"{total + 1} processes died with it in hand, {entry.deaths.alone} of them with nothing else"
-            decisions.append(DeadLetter(self.name, entry.number, reason))
-        return decisions
+        held = list(self._in_flight.values())
+        if not held:
+            return []
+        proven = self._suspects.died([entry.number for entry in held])
+        for entry in held:
+            entry.deaths = Deaths(entry.deaths.total + 1, entry.deaths.alone + (entry.number == proven))
+        return [decision for entry in held for decision in self._judge(entry)]
 
-    def _settle(self, entry: _Entry) -> None:
+    def _judge(self, entry: _Entry) -> list[ConsumerDecision]:
+        """What follows from the deaths of a message."""
+        total, alone = entry.deaths
+        if alone < self._suspects.max_deaths:
+            return [Died(self.name, entry.number, entry.deaths)]
+        reason = f"{total} processes died with it in hand, {alone} of them of nothing else"
+        return [DeadLetter(self.name, entry.number, reason), *self._settle(entry, is_culprit=True)]
+
+    def _settle(self, entry: _Entry, *, is_culprit: bool = False) -> list[ConsumerDecision]:
+        """Be done with a message; returns what that tells of the suspects."""
         del self._entries[entry.number]
         self._in_flight.pop(entry.number, None)
         self._paused.pop(entry.number, None)
         self._lanes[entry.lane].window.pop(entry.number, None)
         self._promote(entry.lane)
+        return self._cleared(entry.number, is_culprit=is_culprit) if self._suspects.known else []
+
+    def _cleared(self, number: int, *, is_culprit: bool) -> list[ConsumerDecision]:
+        decisions: list[ConsumerDecision] = []
+        for suspect in self._suspects.settled(number, is_culprit=is_culprit):
+            if entry := self._entries.get(suspect):
+                entry.deaths = Deaths(entry.deaths.total, entry.deaths.alone + 1)
+                decisions += self._judge(entry)
+        return decisions
 
     def _promote(self, name: str) -> None:
         """Fill a lane's window."""
         lane = self._lanes[name]
         while lane.waiting and len(lane.window) < self._lane_width:
-            number = lane.waiting.popleft()
-            if number in self._entries:
-                lane.window[number] = None
-                heapq.heappush(self._ready, number)
+            entry = self._entries.get(lane.waiting[0])
+            if entry is not None and lane.window and (entry.is_suspect or self._holds_suspect(lane)):
+                break
+            lane.waiting.popleft()
+            if entry is not None:
+                lane.window[entry.number] = None
+                self._make_ready(entry)
         if not lane.window:
             del self._lanes[name]
+
+    def _holds_suspect(self, lane: _Lane) -> bool:
+        return any(self._entries[number].is_suspect for number in lane.window)

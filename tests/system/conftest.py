@@ -87,15 +87,19 @@ class Live:
         return next((known for known in self.health()["participants"] if known["name"] == name), {})
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
-        """Look now, and at every heartbeat on the bus, until it holds."""
-        if holds():
-            return
+        """Look now, and at every heartbeat on the bus, until it holds; the API may be started again meanwhile."""
         end = time.monotonic() + SECONDS
-        with self.stream("GET", "/events", params={"subject": "participant.status"}) as beats:
-            for _ in beats:
+        while time.monotonic() < end:
+            with suppress(httpx.TransportError):
                 if holds():
                     return
-                assert time.monotonic() < end, self.health()
+                with self.stream("GET", "/events", params={"subject": "participant.status"}) as beats:
+                    for _ in beats:
+                        if holds():
+                            return
+                        if time.monotonic() > end:
+                            break
+        raise AssertionError(self.health())
 
     def stand_in(self, method: str, what: str, **request: Any) -> None:
         """Control the stand-in."""

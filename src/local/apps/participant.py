@@ -24,13 +24,16 @@ from local.bus.sender_guard import Declaration, Declarations, SenderGuard
 from local.bus.transport import open_transport
 from local.config import load
 from local.environment import environment
-from local.errors import ConfigError, StoreGone
+from local.errors import ConfigError, DeclarationNotWritten, StoreGone
 from local.journal.client.journal_client import JournalClient
 from local.runtime.declaring import declaration_of, what_everybody_says
 from local.runtime.participant import Participant, Resources
 from local.runtime.participant_runner import ParticipantRunner
 from local.runtime.supervisor import Lifeline
 
+log = logging.getLogger(__name__)
+
+ROOM_SECONDS = 0.5  # between two looks whether there is room
 SECRETS = ("api_token", "brave_api_key", "tavily_api_key")
 
 
@@ -66,8 +69,23 @@ async def serve(part: ParticipantSpec, stop: asyncio.Event, on_ready: Callable[[
     participant = make(part)
     declaration = declaration_of(type(participant))
     folder, journaled = part.resources.data_dir, participant.journaled
-    bus = open_bus(participant.name, part.bus, folder, journaled=journaled, declaration=declaration)
+    bus = await _open_patiently(
+        lambda: open_bus(participant.name, part.bus, folder, journaled=journaled, declaration=declaration)
+    )
     await ParticipantRunner(participant, bus).run(stop, on_ready)
+
+
+async def _open_patiently(attempt: Callable[[], Bus]) -> Bus:
+    """Wait for room for what a participant declares, as its stores wait for theirs."""
+    said = False
+    while True:
+        try:
+            return attempt()
+        except DeclarationNotWritten as error:
+            if not said:
+                log.warning("%s", error)
+        said = True
+        await asyncio.sleep(ROOM_SECONDS)
 
 
 def open_bus(

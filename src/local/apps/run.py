@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,23 +21,25 @@ from local.apps.announcer import Announcer
 from local.apps.backend import Backend, choose_backend
 from local.apps.data_dir_lock import DataDirLock
 from local.apps.data_dir_watch import DataDirWatch
+from local.apps.introduction import introduce
 from local.apps.listener import listen, require_free, require_token
 from local.apps.open_files import raise_open_files
 from local.apps.overrides import GENERATOR, overrides_for, with_second_respondent
 from local.apps.owner_token import owner_token
 from local.apps.participant import ParticipantSpec, open_bus
-from local.apps.run_directory import Facts, RunDirectory
+from local.apps.run_directory import SENDERS, Facts, RunDirectory
 from local.apps.warm_up import PRELOAD
 from local.bus.address import BusAddress
+from local.bus.sender_guard import Declarations
 from local.config import SystemConfig, layers_for, load, load_system, short_names
 from local.config_models import load_models
 from local.environment import data_dir, environment
-from local.errors import StartFailed, StartInterrupted
+from local.errors import LocalError, StartFailed, StartInterrupted
 from local.models.servers.spec import ServerSpec
 from local.models.stand_in.stand_in import StandInSettings
+from local.runtime.declaring import what_everybody_says
 from local.runtime.participant import Resources
 from local.runtime.supervisor import ChildSpec, ChildState, Supervisor
-from local.runtime.template import clear_folders
 from local.upkeep.missing import missing
 
 log = logging.getLogger(__name__)
@@ -46,10 +47,9 @@ log = logging.getLogger(__name__)
 
 API = "local.apps.api.participant:ApiParticipant"
 JOURNAL = "local.journal.server.journal:Journal"
-PARTICIPANT = "participant"
+PARTICIPANT, SUPERVISOR = "participant", "supervisor"
 EXIT_CONFIG = 2
 SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, and says why
-ROOM_SECONDS = 1.0  # between two looks whether there is room
 MISCONFIGURED = f"exit status {EXIT_CONFIG}"
 
 
@@ -142,7 +142,7 @@ def _listen(system: SystemConfig) -> socket.socket:
 
 async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLock, notice: str) -> int:
     stop = asyncio.Event()
-    async with open_bus("supervisor", plan.bus, plan.data_dir) as bus, asyncio.TaskGroup() as tasks:
+    async with open_bus(SUPERVISOR, plan.bus, plan.data_dir) as bus, asyncio.TaskGroup() as tasks:
         announcer = Announcer(bus, notice)
         supervisor = Supervisor(
             stages(plan), hang_seconds=plan.system.hang_seconds, preload=PRELOAD, on_change=announcer.changed
@@ -153,8 +153,11 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLoc
             async with supervisor:
                 if any(_is_misconfigured(child, plan) for child in supervisor.children):  # it has said what is wrong
                     return EXIT_CONFIG
-                introducing = tasks.create_task(_introduce(plan, directory), name="introduction")
-                watch = DataDirWatch(lock, announcer.tell_problem, partial(_restart_participants, supervisor), stop.set)
+                introducing = tasks.create_task(
+                    introduce(directory, _facts(plan), partial(_greet, plan)), name="introduction"
+                )
+                renew = partial(_renew, plan, directory, supervisor)
+                watch = DataDirWatch(lock, announcer.tell_problem, renew, stop.set)
                 watching = tasks.create_task(watch.run(), name="data directory")
                 await stop.wait()
                 watching.cancel()
@@ -169,26 +172,15 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLoc
     return 0
 
 
-async def _introduce(plan: SystemPlan, directory: RunDirectory) -> None:
-    """Tell others where the system is, waiting for room to write that down, and the user that it is ready."""
-    facts = _facts(plan)
-    if not directory.tell(facts):
-        log.warning("nobody else can find this system until there is room in %s", directory.path)
-    while not directory.tell(facts):  # noqa: ASYNC110 - nobody tells when there is room
-        await asyncio.sleep(ROOM_SECONDS)
-    _greet(plan)
-    await asyncio.to_thread(_clear_temporary, directory)
-
-
-def _clear_temporary(directory: RunDirectory) -> None:
-    """Remove what systems that were killed have left in the folder for temporary files."""
-    count = directory.clear_others() + clear_folders(Path(tempfile.gettempdir()))
-    log.debug("%d temporary folders of processes that were killed are removed", count)
-
-
-async def _restart_participants(supervisor: Supervisor) -> None:
-    """Have those that keep something open what is in the data directory now."""
-    names = [child.name for child in supervisor.children if child.kind == PARTICIPANT and child.name != "api"]
+async def _renew(plan: SystemPlan, directory: RunDirectory, supervisor: Supervisor) -> None:
+    """Have everybody use what is in the data directory now, and write there what has to be in it."""
+    try:
+        directory.make_owner_token()
+        directory.declare(plan.bus, plan.system)
+        Declarations(directory.data_dir / SENDERS).write(SUPERVISOR, what_everybody_says())
+    except LocalError as error:
+        log.error("%s", error)
+    names = [child.name for child in supervisor.children if child.kind == PARTICIPANT]
     await asyncio.gather(*(supervisor.restart(name) for name in names))
 
 

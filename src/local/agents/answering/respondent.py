@@ -103,8 +103,7 @@ class Respondent(Participant):
             model, config.fast_model or config.model, config.num_ctx, conversation, self._leases
         )
         self._tools = ToolRegistry()
-        self._tools_before: frozenset[str] = frozenset()  # which the process before this one knew
-        self._young_until = 0.0
+        self._tools_before, self._young_until = frozenset[str](), 0.0  # what the process before this one knew
         self._facts = KnownFacts(self._ask_memory)
         room = partial(self._fitter.characters, share=SHARE)
         files = AttachedFiles(attachments, model, config.vision_model or config.model, room)

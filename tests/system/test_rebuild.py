@@ -75,7 +75,7 @@ def test_a_store_is_rebuilt_by_hand_while_no_system_runs(
         assert rebuild("all") == 2
         assert "a system runs on" in capsys.readouterr().err
     assert rebuild("everything") == 2
-    assert "none of conversation, engrams, all" in capsys.readouterr().err
+    assert "none of conversation, engrams, conversation_b, ratings, all" in capsys.readouterr().err
     assert rebuild("all") == 0
     assert "conversation has 1 exchanges" in capsys.readouterr().out
     assert (tmp_path / "data" / "conversation.db.before-rebuild-1").exists()

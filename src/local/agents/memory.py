@@ -200,7 +200,13 @@ class MemoryAgent(Participant):
     @on(MemoryRequest, concurrency=REQUESTS_AT_ONCE)
     async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
         """Somebody wants something of the memory."""
-        return await self._requests.answer(request, envelope.user_id or OWNER)
+        result = await self._requests.answer(request, envelope.user_id or OWNER)
+        if request.verb in ("pin", "unpin"):
+            for engram in result.engrams:
+                cause = envelope._replace(correlation_id=engram.query_id, session_id=engram.session_id)
+                pinned = float(engram.pinned)
+                await self._tell_annotation(engram.query_id, engram.respondent_id, "pinned", pinned, cause)
+        return result
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """What whoever asked is told when the answer could not be made."""
@@ -250,7 +256,7 @@ class MemoryAgent(Participant):
         self,
         query_id: str,
         respondent_id: str,
-        what: Literal["score", "sentiment", "winner"],
+        what: Literal["score", "sentiment", "winner", "pinned"],
         value: float | str | None,
         envelope: Envelope,
     ) -> None:

@@ -35,6 +35,19 @@ def reward_id(rating: Rating) -> str:
     return uuid.uuid5(_NAMESPACE, f"{rating.query_id}\n{rating.respondent_id}\n{rating.rated_at!r}").hex
 
 
+def rating_of(feedback: UserFeedback, envelope: Envelope) -> Rating:
+    """What a user has said of an answer, as it is stored."""
+    return Rating(
+        query_id=feedback.query_id,
+        respondent_id=feedback.respondent_id,
+        session_id=session_of(envelope, feedback.query_id),
+        user_id=envelope.user_id,
+        feedback_id=envelope.id,
+        rating=feedback.rating,
+        rated_at=feedback.rated_at,
+    )
+
+
 class RewardConfig(Settings):
     """`reward.yaml`; the comments there say what each key means."""
 
@@ -74,16 +87,7 @@ class RewardService(Participant):
     @on(UserFeedback, durable=CONSUMER, concurrency=AT_ONCE)
     async def rate(self, feedback: UserFeedback, envelope: Envelope) -> None:
         """A user rates an answer, or takes a rating back. Nobody is told the same rating again."""
-        rating = Rating(
-            query_id=feedback.query_id,
-            respondent_id=feedback.respondent_id,
-            session_id=session_of(envelope, feedback.query_id),
-            user_id=envelope.user_id,
-            feedback_id=envelope.id,
-            rating=feedback.rating,
-            rated_at=feedback.rated_at,
-        )
-        due = await self._ratings.rate(rating)
+        due = await self._ratings.rate(rating_of(feedback, envelope))
         if due is not None:
             failpoints.reach("reward.stored")
             await self._tell(due)

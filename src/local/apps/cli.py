@@ -136,10 +136,10 @@ def restore(
 
 @app.command()
 def rebuild(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="conversation, engrams or all.")] = "all",
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="conversation(_b), engrams, ratings or all.")] = "all",
     data_dir: DataDir = None,
 ) -> None:
-    """Make the record or the memory anew from the journal, while no system runs on it."""
+    """Make a record, the memory or the ratings anew from the journal, while no system runs on it."""
     from local.apps.upkeep import run_rebuild
 
     run_rebuild(what, data_dir, typer.echo)

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -122,16 +122,17 @@ def run(flags: Flags) -> int:
             listener=listener,
             chat=load("generator", GeneratorConfig, layers, shared),
         )
-        notice = _rebuild_missing(directory.data_dir)
+        notice = _rebuild_missing(directory.data_dir, {entry.name for entry in system.participants})
         return asyncio.run(_supervise(plan, directory, lock, notice))
 
 
-def _rebuild_missing(data_dir: Path) -> str:
-    if not missing(data_dir):
+def _rebuild_missing(data_dir: Path, owners: Collection[str]) -> str:
+    names = missing(data_dir, owners)
+    if not names:
         return ""
     from local.upkeep.rebuild import rebuild_missing  # it knows all stores and messages, and takes time to import
 
-    return rebuild_missing(data_dir)
+    return rebuild_missing(data_dir, names)
 
 
 def _listen(system: SystemConfig) -> socket.socket:

@@ -10,7 +10,7 @@ from local.environment import data_dir as find_data_dir
 from local.errors import ConfigError
 from local.upkeep import backup
 from local.upkeep.missing import STORES
-from local.upkeep.rebuild import rebuild
+from local.upkeep.rebuild import NOT_ON_RECORD, counted, has_any, rebuild
 
 Say = Callable[[str], object]
 
@@ -40,6 +40,9 @@ def run_rebuild(what: str, data_dir: Path | None, say: Say) -> None:
     directory = RunDirectory(find_data_dir(data_dir))
     directory.make_data_dir()
     with directory.lock():
-        for name in STORES if what == "all" else [what]:
-            number = rebuild(directory.data_dir, name)
-            say(f"{name} has {number} exchanges from the journal; what was there lies beside it")
+        folder = directory.data_dir
+        there = [name for name in STORES if (folder / STORES[name].path).exists() or has_any(folder, name)]
+        for name in there if what == "all" else [what]:
+            number = rebuild(folder, name)
+            say(f"{name} has {number} {counted(name)} from the journal; what was there lies beside it")
+            say(f"  not on record: {NOT_ON_RECORD[name]}")

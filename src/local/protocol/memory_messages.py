@@ -150,7 +150,8 @@ class MemoryClassified(Message):
 
 
 class MemoryAnnotated(Message):
-    """The memory, when a judgement of an answer is noted at its engram: score, sentiment or winner."""
+    """The memory, when a judgement of an answer is noted at its engram: score, sentiment or winner; or when a user has
+    pinned it (1) or taken the pin out (0)."""
 
     subject = "memory.annotated"
     delivery = Delivery.CONFIRMED
@@ -158,7 +159,7 @@ class MemoryAnnotated(Message):
     engram_id: str
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
-    what: Literal["score", "sentiment", "winner"]
+    what: Literal["score", "sentiment", "winner", "pinned"]
     value: float | str | None
 
 

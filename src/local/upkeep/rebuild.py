@@ -1,7 +1,7 @@
-"""The generator's record and the memory, made again from the journal as far as that reaches.
+"""Respondents' records, the memory and the ratings, made again from the journal as far as that reaches.
 
-What users have deleted has no payload there, and does not come back. Pins, summaries and what was learned of prompts
-are not on record; facts are looked for again.
+What users have deleted has no payload there, and does not come back. Summaries of conversations are not on record, and
+made again when they are needed; facts are looked for again.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import asyncio
 import json
 import logging
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -19,14 +19,19 @@ from typing import NamedTuple
 
 from local.agents.answering.outcomes import asked_of
 from local.agents.remembering.records import exchange_of
+from local.agents.reward import rating_of
 from local.errors import LocalError, StoreFailed
-from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.protocol.envelope import session_of
+from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
+from local.protocol.memory_messages import OWNER, MemoryAnnotated
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import QueryFailed, QueryReceived, ResponseGeneration, SessionDeleted
 from local.services.conversation import Asked, ConversationService, TurnStatus
 from local.services.engrams.service import EngramService
+from local.services.ratings import RatingStore
+from local.services.running_reward import RunningReward
 from local.services.turn_record import refusal_of
-from local.upkeep.missing import STORES, missing
+from local.upkeep.missing import STORES
 from local.upkeep.recorded import Recorded, recorded
 
 log = logging.getLogger(__name__)
@@ -42,23 +47,29 @@ class _Turn(NamedTuple):
     ended_at: float
 
 
-async def _conversation(data_dir: Path, path: Path) -> int:
-    """Every query that has an end, in the order of the ends; those without are delivered by the journal."""
-    turns, number = _turns(data_dir), 0
-    async with ConversationService(path) as conversation:
+async def _conversation(data_dir: Path, path: Path, respondent_id: str = MAIN_RESPONDENT) -> int:
+    """Every query that has an end, in the order of the ends, and the rewards of the answers; queries without an end are
+    delivered by the journal."""
+    turns, number = _turns(data_dir, respondent_id), 0
+    async with ConversationService(path, respondent_id) as conversation:
         while found := list(islice(turns, SLICE)):
             await conversation.write(partial(_put_turns, found))
             number += len(found)
+        rewards = RunningReward(conversation, respondent_id)
+        for each in recorded(data_dir, RewardEvent):
+            event = each.message
+            if isinstance(event, RewardEvent) and event.respondent_id == respondent_id:
+                await rewards.note(event.query_id, event.reward, event.rated_at)
     return number
 
 
-def _turns(data_dir: Path) -> Iterator[_Turn]:
+def _turns(data_dir: Path, respondent_id: str) -> Iterator[_Turn]:
     open_queries: dict[str, Recorded] = {}
     for each in recorded(data_dir, QueryReceived, ResponseGeneration, QueryFailed):
         match each.message:
             case QueryReceived() as query:
                 open_queries.setdefault(query.query_id, each)
-            case ResponseGeneration() | QueryFailed() as end if end.respondent_id == MAIN_RESPONDENT:
+            case ResponseGeneration() | QueryFailed() as end if end.respondent_id == respondent_id:
                 asked = open_queries.pop(end.query_id, None)
                 if asked is not None:
                     yield _turn(asked, end, each.committed_at)
@@ -80,10 +91,10 @@ def _put_turn(db: sqlite3.Connection, turn: _Turn) -> None:
         "INSERT OR IGNORE INTO turns (query_id, respondent_id, session_id, user_id, envelope_id, query, body,"
         " in_history, status, tools, answer, outcome_subject, outcome, published, created_at, finished_at, incognito,"
         " refused) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)",
-        (asked.query_id, MAIN_RESPONDENT, asked.session_id, asked.user_id, asked.envelope_id, asked.query, asked.body,
+        (asked.query_id, end.respondent_id, asked.session_id, asked.user_id, asked.envelope_id, asked.query, asked.body,
          asked.in_history, _status(end), json.dumps(asked.tools), getattr(end, "answer", None), end.subject,
          end.encode().decode(), turn.asked_at, turn.ended_at, asked.incognito,
-         refusal_of(db, MAIN_RESPONDENT, asked)),
+         refusal_of(db, end.respondent_id, asked)),
     )  # fmt: skip
 
 
@@ -94,11 +105,11 @@ def _status(end: ResponseGeneration | QueryFailed) -> TurnStatus:
 
 
 async def _engrams(data_dir: Path, path: Path) -> int:
-    """Every answer, then what was said of it."""
+    """Every answer, then what was said of it, pins included."""
     number = 0
     async with EngramService(path.parent) as engrams:
         for each in recorded(
-            data_dir, ResponseGeneration, CritiqueResult, PairwiseResult, UserFeedback, SessionDeleted
+            data_dir, ResponseGeneration, CritiqueResult, PairwiseResult, UserFeedback, MemoryAnnotated, SessionDeleted
         ):
             number += await _remember(engrams, each)
     return number
@@ -121,13 +132,43 @@ async def _remember(engrams: EngramService, each: Recorded) -> int:
                 await engrams.compare(result.query_id, respondent_id, winner)
         case UserFeedback() as feedback:
             await engrams.rate(feedback.query_id, feedback.respondent_id, feedback.rating, feedback.rated_at)
+        case MemoryAnnotated(what="pinned") as pinned:
+            with suppress(LocalError):  # of an answer that was deleted, or is too old to be on record
+                pin = engrams.pin if pinned.value else engrams.unpin
+                await pin(each.envelope.user_id or OWNER, pinned.engram_id)
         case SessionDeleted() as deleted:
             await engrams.delete_session(deleted.deleted_session_id)
     return 0
 
 
+async def _ratings(data_dir: Path, path: Path) -> int:
+    """Every rating and every score. Rewards are due again, and told under the ids that the journal knows."""
+    number = 0
+    async with RatingStore(path) as ratings:
+        for each in recorded(data_dir, UserFeedback, CritiqueResult):
+            match each.message:
+                case UserFeedback() as feedback:
+                    await ratings.rate(rating_of(feedback, each.envelope))
+                    number += 1
+                case CritiqueResult() as critique:
+                    session_id = session_of(each.envelope, critique.query_id)
+                    await ratings.grade(critique.query_id, critique.respondent_id, session_id, critique.score)
+    return number
+
+
 Make = Callable[[Path, Path], Awaitable[int]]
-MAKE: Mapping[str, Make] = {"conversation": _conversation, "engrams": _engrams}
+MAKE: Mapping[str, Make] = {
+    "conversation": _conversation,
+    "engrams": _engrams,
+    "conversation_b": partial(_conversation, respondent_id="B"),
+    "ratings": _ratings,
+}
+NOT_ON_RECORD: Mapping[str, str] = {
+    "conversation": "summaries of long conversations are made again when they are needed",
+    "engrams": "facts are looked for again, and pins from before this version are not on record",
+    "conversation_b": "summaries of long conversations are made again when they are needed",
+    "ratings": "nothing else was there",
+}
 
 
 def rebuild(data_dir: Path, name: str) -> int:
@@ -141,11 +182,11 @@ def rebuild(data_dir: Path, name: str) -> int:
     return asyncio.run(_made(name, data_dir))
 
 
-def rebuild_missing(data_dir: Path) -> str:
-    """Make anew what is missing or has nothing in it though the journal has answers; says what was done, or could not
-    be, and nothing where there was nothing to do."""
+def rebuild_missing(data_dir: Path, names: Iterable[str]) -> str:
+    """Make anew those that the journal has something for; says what was done, or could not be, and nothing where there
+    was nothing to do."""
     said = []
-    for name in missing(data_dir) if _has_answers(data_dir) else []:
+    for name in [name for name in names if has_any(data_dir, name)]:
         path = data_dir / STORES[name].path
         log.warning("%s is missing or empty, but the journal has answers: it is made anew from them", path)
         try:
@@ -154,8 +195,8 @@ def rebuild_missing(data_dir: Path) -> str:
             log.error("%s could not be made anew: %s", path, error)
             said.append(f"{name} is missing and could not be made anew: {error}")
             continue
-        log.warning("%s has %d exchanges again; what is not on record is lost", path, number)
-        said.append(f"{name} was missing and was made anew from the journal, with {number} exchanges")
+        log.warning("%s has %d %s again; %s", path, number, counted(name), NOT_ON_RECORD[name])
+        said.append(f"{name} was missing and was made anew from the journal, with {number} {counted(name)}")
     return "; ".join(said)
 
 
@@ -163,16 +204,26 @@ async def _made(name: str, data_dir: Path) -> int:
     return await MAKE[name](data_dir, data_dir / STORES[name].path)
 
 
-def _has_answers(data_dir: Path) -> bool:
+def counted(name: str) -> str:
+    """What the number of a store counts."""
+    return "ratings" if name == "ratings" else "exchanges"
+
+
+def has_any(data_dir: Path, name: str) -> bool:
+    """Whether the journal has something for a store."""
+    kinds = (UserFeedback, CritiqueResult) if name == "ratings" else (ResponseGeneration,)
     try:
-        with closing(recorded(data_dir, ResponseGeneration)) as answers:
-            return any(_is_kept(each.message) for each in answers)
+        with closing(recorded(data_dir, *kinds)) as found:
+            return any(_is_for(name, each.message) for each in found)
     except LocalError:
         return False  # the journal's own start says what is wrong with it
 
 
-def _is_kept(message: object) -> bool:
-    return isinstance(message, ResponseGeneration) and not message.incognito and message.in_history
+def _is_for(name: str, message: object) -> bool:
+    if not isinstance(message, ResponseGeneration):
+        return True
+    is_of_whom = name != "conversation_b" or message.respondent_id != MAIN_RESPONDENT
+    return is_of_whom and not message.incognito and message.in_history
 
 
 def _move_aside(path: Path) -> None:

@@ -95,6 +95,17 @@ async def test_judgements_are_noted_with_their_history(remembering: Any) -> None
     assert [change.what for change in result.changes] == ["score", "winner", "sentiment"]
 
 
+async def test_a_pin_is_on_record_with_the_answer_that_it_is_of(remembering: Any) -> None:
+    await remembering.serve()
+    await remembering.answered("q", "Tea?")
+    await remembering.door.hears(MemoryIngested)
+    for verb in ("pin", "unpin"):
+        await remembering.ask(verb, engram_id=engram_id("q", "A"))
+    said = [(each.what, each.value) for each in remembering.door.of(MemoryAnnotated)]
+    assert said == [("pinned", 1.0), ("pinned", 0.0)]
+    assert {envelope.correlation_id for envelope in remembering.door.envelopes(MemoryAnnotated)} == {"q"}
+
+
 async def test_a_judgement_without_a_result_and_one_of_an_unknown_answer_change_nothing(remembering: Any) -> None:
     await remembering.serve()
     await remembering.answered("q", "Tea?")

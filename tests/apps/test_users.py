@@ -5,16 +5,30 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from local.apps.cli import main
 from local.apps.owner_token import TOKEN_PREFIX, make_owner_token, owner_token
+from local.apps.run import SystemPlan
+from local.apps.run import _greet as greet
 from local.apps.run_directory import RunDirectory
 from local.apps.users import UserRefused, Users
 from local.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def umask_of_the_test() -> Iterator[None]:
+    """A command sets its own, for its whole process."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 def mode(path: Path) -> int:
@@ -141,3 +155,23 @@ def test_a_folder_of_everybody_s_is_refused_and_stays_as_it_is(tmp_path: Path) -
     with pytest.raises(ConfigError, match="--data-dir"):
         RunDirectory(tmp_path).make_data_dir()
     assert mode(tmp_path) == 0o1777
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_link_has_the_token_for_whoever_sits_at_the_terminal_and_in_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_terminal: bool
+) -> None:
+    monkeypatch.delenv("LOCAL2_API_TOKEN", raising=False)
+    token = make_owner_token(tmp_path)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    plan = SimpleNamespace(api_url="http://127.0.0.1:8765", data_dir=tmp_path, backend=SimpleNamespace(name="ollama"))
+    greet(cast(SystemPlan, plan))
+    shown = capsys.readouterr().err
+    assert (f"http://127.0.0.1:8765/#token={token} " in shown) is is_terminal
+    assert (token in shown) is is_terminal and "LoCAL2 is ready: http://127.0.0.1:8765" in shown
+
+
+def test_the_system_is_started_with_a_umask_that_leaves_others_nothing() -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert os.umask(0o022) == 0o077

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+import stat
 from pathlib import Path
 
 import pytest
 
+from local.apps.owner_token import owner_token
 from local.apps.temporary_system import write_settings
 
 RUN = ("local.apps.cli", "run", "--headless", "--api", "--api-port", "0", "--backend", "stand_in")
@@ -30,6 +32,17 @@ def refused(command, processes, survivors):
 def test_a_second_system_on_the_same_data(live, refused) -> None:
     said = refused(*RUN, "--data-dir", live.system.data_dir)
     assert f"runs on {live.system.data_dir} already (process {live.system.process.pid})" in said
+
+
+def test_what_a_system_keeps_is_for_the_eyes_of_its_owner_alone(live) -> None:
+    """Beside the test above, on the system that runs for all of them."""
+    data_dir = live.system.data_dir
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (data_dir, *data_dir.rglob("*"))}
+    assert modes[data_dir / "api_token"] == 0o600
+    assert [path for path, mode in modes.items() if mode & 0o077] == []
+    token = owner_token(data_dir)
+    assert token and not any(token in line for line in live.system.log)
+    assert any(line.startswith(f"LoCAL2 is ready: {live.system.api_url} ") for line in live.system.log)
 
 
 def test_a_port_that_is_taken(refused, tmp_path: Path) -> None:

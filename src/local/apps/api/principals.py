@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -20,6 +21,7 @@ from local.protocol.memory_messages import OWNER
 
 # Whoever passes requests on for others says so with one of these, and then its own Unix user says nothing.
 _FORWARDING = frozenset({"forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip"})
+_PORT = re.compile(r":\d*$")
 _FORWARDING_PARTS = ("x-forwarded", "forwarded-for", "connecting-ip", "x-envoy-external")
 _UNKNOWN = (
     "who asks? Send 'Authorization: Bearer …' with a token that `local2 user add` has given, or the owner's, which is"
@@ -115,8 +117,8 @@ def _counts(headers: Mapping[str, str]) -> bool:
     """Whether the Unix user at the other end is who asks: nobody passes this on, and it was sent to this machine."""
     if any(name in _FORWARDING or any(part in name for part in _FORWARDING_PARTS) for name in headers):
         return False
-    host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
+    host = _PORT.sub("", headers.get("host", "").lower())
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
-        return host.lower() == "localhost"
+        return False

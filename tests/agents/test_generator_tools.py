@@ -17,6 +17,7 @@ from local.protocol.messages import (
     ChildStatus,
     Message,
     ParticipantStatus,
+    QueryAccepted,
     ResponseGeneration,
     ToolRequest,
     ToolSchema,
@@ -95,6 +96,27 @@ async def test_a_tool_that_was_killed_and_restarted_is_used_again(stage: Any, di
     await served.kill()
     await stage.tool(type(dice)())
     assert (await call_dice(stage)).result == "a 5 of 6"
+
+
+async def test_what_is_asked_of_a_generator_that_has_just_begun_waits_for_the_tools_that_there_were(
+    stage: Any, dice: Any
+) -> None:
+    """However often it dies before it has heard of them."""
+    first = await stage.generator()
+    served = await stage.tool(dice)
+    assert (await call_dice(stage)).result == "a 5 of 6"
+    await served.kill()
+    await first.kill()
+    stage.model.will_say("With.")
+    second = await stage.generator()
+    await stage.door.ask("Roll!", "early", session=None)
+    await stage.door.hears(QueryAccepted, query_id="early")
+    await second.kill()
+    await stage.generator()
+    await stage.door.hears(QueryAccepted, 2, query_id="early")
+    await stage.tool(type(dice)())
+    await stage.door.hears(ResponseGeneration, query_id="early")
+    assert [asked.tools for asked in stage.model.asked] == [["dice"], ["dice"], ["dice"]]
 
 
 async def test_a_call_that_a_restarted_generator_repeats_is_known_to_its_living_tool_and_runs_once(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -77,7 +78,7 @@ class GeneratorAgent(Respondent):
     async def receive(self, message: QueryReceived, envelope: Envelope) -> BusDead | None:
         """A query, until it has ended: answered, refused, known already; it is never ignored."""
         failpoints.reach("generator.delivered")
-        asked = asked_of(message, envelope, self._offered(), self.attempts.get(envelope.id, 1))
+        asked = asked_of(message, envelope, self._tools.known(time.monotonic()), self.attempts.get(envelope.id, 1))
         stored = self._turns.get(message.query_id) or await self._turns.accept(asked)
         if stored.query != message.query:
             taken = QueryIdTaken(stored.query_id)

@@ -117,7 +117,9 @@ class SecondRespondent(Respondent):
             return None
         for asked, asked_by in await messages_on_record(self.bus, response.query_id, (QueryReceived,), READ_SECONDS):
             if asked.query == response.query:
-                stored, _ = await self._conversation.accept(asked_of(asked, asked_by, self._offered()))
+                stored, _ = await self._conversation.accept(
+                    asked_of(asked, asked_by, self._tools.known(time.monotonic()))
+                )
                 return stored
         return None
 

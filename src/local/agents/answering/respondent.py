@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -145,8 +145,7 @@ class Respondent(Participant):
             stack.push_async_callback(self._model.close)
             await stack.enter_async_context(self._conversation)
             await self._rewards.by_prompt()
-            self._tools_before = await self._conversation.latest_tools()
-            self._young_until = time.monotonic() + YOUNG_SECONDS
+            self._tools.expect(await self._conversation.latest_tools(), time.monotonic() + YOUNG_SECONDS)
             self._outcomes = Outcomes(self.bus, self._conversation)
             line = WaitingLine(settings.max_concurrent_turns, settings.max_waiting_turns)
             self._turns = TurnQueue(self._conversation, self._outcomes, line, self._prepare, self._news)
@@ -225,11 +224,11 @@ class Respondent(Participant):
         computed = await self._speculations.take(stored)
         if computed is not None:
             return computed
-        await self._tools_back(stored, self._tools_before, self._young_until)
-        attempt = stored.attempt
+        attempt, until = stored.attempt, self._tools.settled_at
         if attempt > 1:
             attempt = await self._conversation.next_attempt(stored.query_id)
-            await self._tools_back(stored, stored.tools, time.monotonic() + SILENT_SECONDS)
+            until = time.monotonic() + SILENT_SECONDS
+        await self._tools_back(stored, until)
         past: Past | None = stored.beginning
         steps: list[str] = []
         if past is None or attempt > 1:
@@ -253,18 +252,19 @@ class Respondent(Participant):
 
     def _may_compute(self, asked: Asked) -> bool:
         """Whether a query's turn can be computed ahead with what is known now."""
-        has_tools = time.monotonic() > self._young_until or self._offered().keys() >= self._tools_before
-        return has_tools and self._turns.may_begin(asked.session_id) and self._facts.are_current(asked.user_id)
+        return (
+            self._offered().keys() >= self._tools.known(time.monotonic())
+            and self._turns.may_begin(asked.session_id)
+            and self._facts.are_current(asked.user_id)
+        )
 
-    async def _tools_back(self, stored: StoredTurn, tools: Collection[str], until: float) -> None:
-        """Wait until a turn has these tools, or is cancelled, or the time has come."""
-        while not self._turns.is_cancelled(stored.query_id) and not self._offered().keys() >= set(tools):
-            self._news.clear()
-            try:
-                async with asyncio.timeout(until - time.monotonic()):
+    async def _tools_back(self, stored: StoredTurn, until: float) -> None:
+        """Wait until a turn has its tools, or is cancelled, or the time has come."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(until - time.monotonic()):
+                while not self._turns.is_cancelled(stored.query_id) and not self._offered().keys() >= set(stored.tools):
+                    self._news.clear()
                     await self._news.wait()
-            except TimeoutError:
-                return
 
     def _context(self, model_name: str) -> TurnContext:
         settings = self._settings

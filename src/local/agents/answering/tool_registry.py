@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from local.agents.answering.tool_outages import ToolOutages
@@ -36,6 +36,16 @@ class ToolRegistry:
         self._refused: dict[str, str] = {}  # sender -> the tool that it may not offer
         self._oversized: set[str] = set()  # senders of tools that no model could be told of
         self.outages = ToolOutages()
+        self._before: Collection[str] = ()
+        self.settled_at = 0.0
+
+    def expect(self, names: Collection[str], until: float) -> None:
+        """The tools that there were before this process began: until then they may not have told it of themselves."""
+        self._before, self.settled_at = names, until
+
+    def known(self, now: float) -> set[str]:
+        """The names of the tools that there are, and of those that are expected."""
+        return {*self.offered(now), *(self._before if now < self.settled_at else ())}
 
     def announce(self, schema: ToolSchema, sender: str, instance: str, now: float) -> str | None:
         """A tool says what it is. Returns why it is refused, or None."""

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Self
 from local.errors import AlreadyRunning, IndexBroken, ModelError
 from local.services.embeddings.embedder import Embedder
 from local.services.engrams import export, facts, pinned, record, search, succession, vectors
+from local.services.engrams.critic_agreement import borne_out
 from local.services.engrams.engram import Change, Engram, EngramDraft, Ingested, StatedFact, Statement, engram_id
 from local.services.engrams.facts import Classified
 from local.services.engrams.lexical import Coverages, LexicalSearch
@@ -108,7 +109,8 @@ class EngramService:
 
         def answer(db: sqlite3.Connection) -> Found:
             together = search.candidates(db, asked, by_words.result(), keys, vector)
-            ranked = rank(together, now=now, relevance_floor=floor, limit=limit, weights=self._weights)
+            weights = borne_out(db, user_id, self._weights)
+            ranked = rank(together, now=now, relevance_floor=floor, limit=limit, weights=weights)
             return Found(search.explained(db, ranked.hits), degraded, ranked.nearest)
 
         return await self._store.read(answer)

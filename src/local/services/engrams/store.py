@@ -111,6 +111,7 @@ MIGRATIONS = (
     CREATE INDEX facts_by_retraction ON facts (retracted_in) WHERE retracted_in IS NOT NULL;
     CREATE INDEX engrams_by_successor ON engrams (superseded_by) WHERE superseded_by IS NOT NULL;
     """,
+    "CREATE INDEX engrams_rated ON engrams (user_id) WHERE sentiment IS NOT NULL",
 )
 
 

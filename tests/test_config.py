@@ -11,6 +11,8 @@ import pytest
 from pydantic import Field, ValidationError
 
 from local import config
+from local.apps.participant import find_class
+from local.apps.run import API, JOURNAL
 from local.config import Settings, SystemConfig
 from local.environment import Environment, data_dir, environment
 from local.errors import ConfigError
@@ -268,6 +270,84 @@ def test_a_participant_is_a_built_in_name_or_a_class_with_or_without_settings(fo
 def test_whoever_is_added_takes_part_beside_those_that_do_anyway(folder: Path) -> None:
     text = "participants: [generator, reward]\nmore_participants: [my_tools.dice:DiceTool]\n"
     assert [entry.name for entry in system(folder, text).participants] == ["generator", "reward", "DiceTool"]
+
+
+DICE = """
+class Base: ...
+class DiceTool(Base):
+    name: str = "dice"
+    def run(self): raise SystemExit("is not imported")
+class Odd(Base):
+    settings = "odds"
+    name = "odd"
+class Silent(Base): ...
+"""
+
+
+def add_tools(folder: Path, *classes: str) -> str:
+    """The file of tools, and the line for some of them."""
+    (folder / "my_tools").mkdir(exist_ok=True)
+    (folder / "my_tools" / "dice.py").write_text(DICE)
+    return f"more_participants: [{', '.join(f'my_tools.dice:{name}' for name in classes)}]\n"
+
+
+def test_whoever_is_added_is_called_what_its_class_says(folder: Path) -> None:
+    entries = system(folder, add_tools(folder, "DiceTool", "Odd", "Silent")).participants
+    assert [entry.name for entry in entries] == ["dice", "odd", "Silent"]
+
+
+def test_two_of_one_name_are_refused(folder: Path) -> None:
+    (folder / "mine.py").write_text('class Two:\n    name = "dice"\n')
+    text = add_tools(folder, "DiceTool").replace("]", ", mine:Two]")
+    with pytest.raises(ConfigError, match=r"my_tools\.dice:DiceTool and mine:Two are both called dice; rename one"):
+        system(folder, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("genrator.yaml", "did you mean generator.yaml?"),
+        ("Generator.yaml", "did you mean generator.yaml?"),
+        ("web-search.yaml", "did you mean web_search.yaml?"),
+        ("critic.yml", "did you mean critic.yaml?"),
+        ("generator_b.yaml", "did you mean generator.yaml?"),
+        ("dise.yaml", "did you mean dice.yaml?"),
+        ("zzz.yaml", "known are api.yaml, arbiter.yaml, "),
+    ],
+)
+def test_a_file_that_nobody_reads_is_an_error(folder: Path, name: str, meant: str) -> None:
+    write(folder, "model: x", "odds")
+    write(folder, "", "dice")
+    text = add_tools(folder, "DiceTool", "Odd")
+    system(folder, text)
+    (folder / name).write_text("model: x\n")
+    with pytest.raises(ConfigError) as caught:
+        system(folder, text)
+    assert str(caught.value).startswith(f"mine/{name}: nobody reads this file; {meant}")
+
+
+def test_only_yaml_files_in_the_folder_itself_are_settings(folder: Path) -> None:
+    (folder / "stories").mkdir()
+    for name in ("notes.txt", "generator.yaml.old", ".genrator.yaml.swp", ".hidden.yaml", "stories/S1.yaml"):
+        (folder / name).write_text("x")
+    system(folder)
+
+
+def test_where_a_class_cannot_be_read_nobody_knows_which_file_it_reads(folder: Path) -> None:
+    write(folder, "x: 1", "wherever")
+    for target in ("my_tools.dice:Silent", "away.from_here:Tool", "my_tools.broken:Tool"):
+        (folder / "my_tools").mkdir(exist_ok=True)
+        (folder / "my_tools" / "broken.py").write_text("class Tool(:")
+        add_tools(folder)
+        system(folder, f"more_participants: [{target}]")
+
+
+def test_every_shipped_file_and_every_participant_of_ours_has_settings_that_are_known(folder: Path) -> None:
+    read = {kind.settings or kind.name for kind in map(find_class, (*config.short_names().values(), API, JOURNAL))}
+    for name in (*read, "models", *(path.stem for path in (CHECKOUT / "config").glob("*.yaml"))):
+        write(folder, "", name)
+    system(folder)
+    assert "generator_b" not in read
 
 
 @pytest.mark.parametrize(

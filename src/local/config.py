@@ -16,7 +16,7 @@ from typing import Any, Literal, Self, TypeVar
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from local import config_file
+from local import config_file, config_folder
 from local.config_fault import Fault, faults, suggestion
 from local.config_file import ConfigFile
 from local.environment import Environment, environment
@@ -63,12 +63,25 @@ class ParticipantEntry(Settings):
 
     target: str
     config: dict[str, Any] = Field(default_factory=dict)
+    own_name: str = ""  # the `name` of a class that is not built in, as far as it can be read
+    settings: str | None = None  # what its file of settings is called; None if that is not known
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it is one of ours."""
+        return self.target in short_names().values()
 
     @property
     def name(self) -> str:
-        """What the supervisor calls it: the built-in name, or the class."""
+        """What it is called everywhere: by its own name, or the class's where that could not be read."""
         names = {target: name for name, target in short_names().items()}
-        return names.get(self.target, self.target.rpartition(":")[2])
+        return names.get(self.target) or self.own_name or self.target.rpartition(":")[2]
+
+    def read_from(self, python_path: Sequence[Path]) -> Self:
+        """With what the class says of itself."""
+        said = (not self.is_built_in and config_folder.declared(self.target, python_path)) or {}
+        own_name = said.get("name", "")
+        return self.model_copy(update={"own_name": own_name, "settings": said.get("settings") or own_name or None})
 
     @model_validator(mode="before")
     @classmethod
@@ -165,15 +178,30 @@ def layers_for(config_dir: Path | None) -> list[Path]:
 
 def load_system(layers: Sequence[Path], overrides: Mapping[str, Any], variables: Environment) -> SystemConfig:
     """`system.yaml`, with OLLAMA_HOST where it names no server, `python_path` counted from the user's folder and
-    everybody who takes part in `participants`."""
+    everybody who takes part in `participants`. Raises `ConfigError`, also for a file of settings that nobody reads."""
     system = load("system", SystemConfig, layers, overrides)
+    python_path = tuple((layers[-1] / path.expanduser()).resolve() for path in system.python_path)
+    entries = tuple(entry.read_from(python_path) for entry in (*system.participants, *system.more_participants))
+    _require_one_of_each_name(entries)
+    added = [entry.settings for entry in entries if not entry.is_built_in]
+    if None not in added:  # else nobody knows which file that one reads
+        ours = {*config_folder.OF_NO_MODULE, *short_names()}.difference(config_folder.OF_ANOTHER)
+        config_folder.require_known_files(layers, ours.union(filter(None, added)))
     return system.model_copy(
         update={
             "ollama_url": system.ollama_url or variables.ollama_host,
-            "participants": (*system.participants, *system.more_participants),
-            "python_path": tuple((layers[-1] / path.expanduser()).resolve() for path in system.python_path),
+            "participants": entries,
+            "python_path": python_path,
         }
     )
+
+
+def _require_one_of_each_name(entries: Sequence[ParticipantEntry]) -> None:
+    targets: dict[str, str] = {}
+    for entry in entries:
+        other = targets.setdefault(entry.name, entry.target)
+        if other != entry.target:
+            raise ConfigError(f"system.yaml: {other} and {entry.target} are both called {entry.name}; rename one")
 
 
 def load(name: str, model: type[M], layers: Sequence[Path], overrides: Mapping[str, Any] | None = None) -> M:

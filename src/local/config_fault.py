@@ -57,11 +57,11 @@ def faults(errors: Iterable[ErrorDetails], values: Mapping[str, Any], known_keys
     ]
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """`did you mean …?` for the known word that is nearest, else the list of them all."""
+def suggestion(word: str, known: Iterable[str], ending: str = "") -> str:
+    """`did you mean …?` for the known word that is nearest, else the list of them all; each is shown with `ending`."""
     words = sorted(known)
     near = difflib.get_close_matches(word, words, n=1)
-    return f"did you mean {near[0]}?" if near else f"known are {', '.join(words)}"
+    return f"did you mean {near[0]}{ending}?" if near else f"known are {', '.join(word + ending for word in words)}"
 
 
 def _place(values: Any, location: KeyPath) -> KeyPath:

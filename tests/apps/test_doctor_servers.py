@@ -77,8 +77,8 @@ def test_a_port_is_free_taken_or_our_own() -> None:
 
 
 async def test_a_running_system_is_as_healthy_as_it_says() -> None:
-    assert (await participants.check_health(None)).status is OK
-    assert (await participants.check_health(facts(None))).status is OK
+    assert statuses(await participants.check_health(None)) == {"running system": OK}
+    assert statuses(await participants.check_health(facts(None))) == {"running system": OK}
     for body, status in (
         (b'{"status": "ok"}', OK),
         (b'{"status": "degraded"}', WARN),
@@ -86,16 +86,31 @@ async def test_a_running_system_is_as_healthy_as_it_says() -> None:
         (b"<html>", FAIL),
     ):
         async with web_server(200, "application/json", body) as url:
-            assert (await participants.check_health(facts(url))).status is status
-    assert (await participants.check_health(facts(REFUSED))).status is FAIL
+            assert statuses(await participants.check_health(facts(url))) == {"running system": status}
+    assert statuses(await participants.check_health(facts(REFUSED))) == {"running system": FAIL}
 
 
 async def test_a_running_system_tells_who_has_which_problem() -> None:
     details = {"problem": "no model x", "model": "x"}
     health = {"status": "degraded", "participants": [{"name": "generator_b", "details": details}, {"name": "proxy"}]}
     async with web_server(503, "application/json", json.dumps(health).encode()) as url:
-        found = await participants.check_health(facts(url))
+        [found] = await participants.check_health(facts(url))
     assert (found.status, found.text.endswith("says it is degraded: generator_b: no model x")) == (WARN, True)
+
+
+async def test_a_running_system_names_who_has_failed_and_why() -> None:
+    rows = [
+        {"name": "dice", "state": "failed", "detail": "exit status 1: the dice are lost; next try in 20 s"},
+        {"name": "memory", "state": "restarting", "detail": "killed by SIGKILL"},
+        {"name": "generator", "state": "ready", "detail": "killed by SIGKILL"},
+    ]
+    health = {"status": "degraded", "problem": "the data directory is gone", "participants": rows}
+    async with web_server(503, "application/json", json.dumps(health).encode()) as url:
+        whole, dice, memory = await participants.check_health(facts(url))
+    assert whole.text.endswith("says it is degraded: the data directory is gone")
+    assert (dice.name, dice.status) == ("dice", FAIL)
+    assert dice.text == "dice has failed: exit status 1: the dice are lost; next try in 20 s"
+    assert (memory.status, memory.text) == (WARN, "memory is restarting: killed by SIGKILL")
 
 
 async def test_a_server_with_our_model_is_fine() -> None:

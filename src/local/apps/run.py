@@ -31,7 +31,7 @@ from local.apps.run_directory import SENDERS, Facts, RunDirectory
 from local.apps.warm_up import PRELOAD
 from local.bus.address import BusAddress
 from local.bus.sender_guard import Declarations
-from local.config import SystemConfig, layers_for, load, load_system, short_names
+from local.config import SystemConfig, layers_for, load, load_system
 from local.config_models import load_models
 from local.environment import data_dir, environment
 from local.errors import LocalError, StartFailed, StartInterrupted
@@ -187,7 +187,7 @@ async def _renew(plan: SystemPlan, directory: RunDirectory, supervisor: Supervis
 
 def _is_misconfigured(child: ChildState, plan: SystemPlan) -> bool:
     """Whether one of our own cannot be made; what users have added stops nobody else, and `/health` shows it."""
-    added = {entry.name for entry in plan.system.participants} - set(short_names())
+    added = {entry.name for entry in plan.system.participants if not entry.is_built_in}
     return child.detail.startswith(MISCONFIGURED) and child.name not in added
 
 

@@ -125,10 +125,12 @@ def test_the_model_is_remembered_while_the_generator_restarts(table: Participant
     assert table.model == "gemma4:12b"
 
 
-def test_a_child_that_calls_itself_otherwise_is_listed_once(table: ParticipantTable) -> None:
+def test_a_child_that_calls_itself_otherwise_is_listed_once_by_that_name(table: ParticipantTable) -> None:
     table.heard(supervisor(child("DiceTool", 7)), 0)
     table.heard(beat("dice", 7), 0)
-    assert names(table) == ["DiceTool"]
+    assert names(table) == ["dice"]
+    table.heard(supervisor(child("DiceTool", None, "restarting")), 1)
+    assert names(table) == ["dice"]
 
 
 def test_whoever_the_supervisor_starts_is_expected_and_whoever_has_left_is_not(table: ParticipantTable) -> None:

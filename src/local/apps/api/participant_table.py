@@ -32,7 +32,8 @@ class ParticipantTable:
         self._supervisor_heard_at: float | None = None
         self._supervised_since: float | None = None
         self._beats: dict[int, _Beat] = {}  # by process; the supervisor may know it by another name
-        self._kinds: dict[str, str] = {}  # by the supervisor's name, as the child itself has said
+        self._names: dict[str, str] = {}  # by the supervisor's name, as the child itself has said; and the next
+        self._kinds: dict[str, str] = {}
         self._model: str | None = None
         self._details: Mapping[str, str] = {}  # the supervisor's
 
@@ -54,7 +55,7 @@ class ParticipantTable:
         for child in self._children:  # a beat that once was a child's is not somebody new after the child has died
             if child.pid is not None and (beat := self._beats.get(child.pid)):
                 beat.by_hand = False
-                self._kinds[child.name] = beat.status.kind
+                self._names[child.name], self._kinds[child.name] = beat.status.name, beat.status.kind
 
     @property
     def model(self) -> str | None:
@@ -131,7 +132,8 @@ class ParticipantTable:
         rows = []
         for child in self._children:
             beat = self._beats.get(child.pid) if child.pid is not None else None
-            rows.append({**child.model_dump(), "kind": self._kinds.get(child.name, child.kind), **_said(beat)})
+            name, kind = self._names.get(child.name, child.name), self._kinds.get(child.name, child.kind)
+            rows.append({**child.model_dump(), "name": name, "kind": kind, **_said(beat)})
         for beat in sorted(self._beats.values(), key=lambda beat: (beat.status.name, beat.status.pid)):
             if beat.by_hand:
                 status = beat.status

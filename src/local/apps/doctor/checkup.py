@@ -37,7 +37,7 @@ async def check_up(config_dir: Path | None, data_dir: Path) -> list[DoctorFindin
         _safely("damage", asyncio.to_thread(machine.check_damage, data_dir)),
         _safely("run directory", asyncio.to_thread(machine.check_run_directory, data_dir)),
         _safely("api port", asyncio.to_thread(machine.check_port, installation.system, installation.running)),
-        _safely("running system", participants.check_health(installation.running)),
+        _safely("running system", participants.check_health(installation.running, data_dir)),
         _safely(
             "model server",
             check_model_servers(

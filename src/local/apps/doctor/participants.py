@@ -15,39 +15,65 @@ from local.agents.remembering.condition import DIRECTORY, Condition, examine, tr
 from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus, fail, ok, warn
 from local.apps.doctor.installation import Installation
 from local.apps.doctor.machine import REINSTALL
+from local.apps.doctor.status_on_bus import health_on_bus
 from local.apps.run_directory import Facts
-from local.errors import ModelError, StoreDamaged, StoreFailed
+from local.errors import LocalError, ModelError, StoreDamaged, StoreFailed
 from local.tools.web_search import WebSearchConfig, key_problem
 
 SECONDS = 2.0
 RESTART = "stop it with Ctrl-C or SIGTERM and start it again; its log says why"
+MEND = "mend what it says; it is tried again by itself, and the log says more"
 MEMORY = "memory"
 
 
-async def check_health(running: Facts | None) -> DoctorFinding:
-    """What the running system says of itself."""
+async def check_health(running: Facts | None, data_dir: Path | None = None) -> list[DoctorFinding]:
+    """What the running system says of itself, over HTTP or else on the bus of `data_dir`; one finding more for each
+    participant that does not serve."""
     name = "running system"
     if running is None:
-        return ok(name, "none on this data directory; start one with scripts/run_local.py")
-    who = f"process {running.pid}"
-    if running.api_url is None:
-        return ok(name, f"{who}, without an HTTP API")
+        return [ok(name, "none on this data directory; start one with scripts/run_local.py")]
+    who = f"process {running.pid}, {running.api_url or 'without an HTTP API'}"
     try:
-        async with httpx.AsyncClient(timeout=SECONDS, trust_env=False) as client:
-            health = (await client.get(f"{running.api_url}/health")).json()
-    except (httpx.HTTPError, ValueError) as error:
+        health = await _health(running.api_url, data_dir)
+    except (httpx.HTTPError, ValueError, LocalError) as error:
         reason = str(error) or type(error).__name__
-        return fail(name, f"{who} does not answer at {running.api_url}/health: {reason}", RESTART)
+        return [fail(name, f"process {running.pid} does not answer at {running.api_url}/health: {reason}", RESTART)]
+    if health is None:
+        return [ok(name, who)]
     status = health.get("status") if isinstance(health, dict) else None
     if status == "ok":
-        return ok(name, f"{who}, {running.api_url}, model server {running.model_backend}")
+        return [ok(name, f"{who}, model server {running.model_backend}")]
     told = "; ".join(problems(health)) if isinstance(health, dict) else ""
-    return warn(name, f"{who}, {running.api_url}, says it is {status}{told and f': {told}'}", RESTART)
+    failures = check_participants(health) if isinstance(health, dict) else []
+    return [warn(name, f"{who}, says it is {status}{told and f': {told}'}", RESTART), *failures]
+
+
+async def _health(api_url: str | None, data_dir: Path | None) -> Any:
+    """Nothing where nobody can be asked. Raises `httpx.HTTPError`, `ValueError`, `LocalError`."""
+    if api_url is None:
+        return None if data_dir is None else await health_on_bus(data_dir)
+    async with httpx.AsyncClient(timeout=SECONDS, trust_env=False) as client:
+        return (await client.get(f"{api_url}/health")).json()
+
+
+def check_participants(health: Mapping[str, Any]) -> list[DoctorFinding]:
+    """Those that do not serve, and why: a failure for one that was given up, else a warning."""
+    found = []
+    for participant in health.get("participants", ()):
+        name, state = participant["name"], participant.get("state", "ready")
+        why = f": {detail}" if (detail := participant.get("detail")) else ""
+        if state == "failed":
+            found.append(fail(name, f"{name} has failed{why}", MEND))
+        elif state != "ready":
+            found.append(warn(name, f"{name} is {state}{why}", "wait a moment and look again"))
+    return found
 
 
 def problems(health: Mapping[str, Any]) -> list[str]:
-    """What participants say of their own troubles, such as the second respondent of its model."""
-    return [
+    """What is wrong with the system as a whole, and what participants say of their own troubles, such as the second
+    respondent of its model."""
+    whole = [health["problem"]] if health.get("problem") else []
+    return whole + [
         f"{participant['name']}: {text}"
         for participant in health.get("participants", ())
         for name, text in participant.get("details", {}).items()

@@ -149,6 +149,19 @@ def test_what_was_removed_is_shown_and_exported_as_removed(data_dir: Path, run: 
     assert (first["redacted"], first["payload"], first["header"]["id"]) == (True, None, "id-1")
 
 
+def test_the_beginning_of_an_id_will_do_where_it_is_the_only_one(data_dir: Path, run: Run) -> None:
+    record(
+        data_dir,
+        [(QueryReceived(query_id=f"{c}{'0' * 31}", query=f"{c}?"), f"{c}{'f' * 31}") for c in ("aa", "ab", "b")],
+    )
+    assert "aa?" in run("show", "aa000000") and "b?" in run("show", "bf")
+    assert len(run("export", "--session", "abff").splitlines()) == 1
+    several = run("show", "a")
+    assert "several ids begin with 'a': aa0000" in several and several.strip().endswith("give more of it")
+    assert "no session or query 'c' is on record" in run("export", "--session", "c")
+    assert "no session or query '' is on record" in run("show", "")
+
+
 def test_an_export_can_be_narrowed_by_session_time_and_subject(data_dir: Path, run: Run) -> None:
     record(data_dir)
 

@@ -11,11 +11,12 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from local.apps.cli import main
 from local.apps.run_directory import Facts, NotRunning, RunDirectory
 from local.apps.tap.arrival_rate import ArrivalRate, measure
 from local.apps.tap.connection import find_bus
@@ -23,6 +24,7 @@ from local.apps.tap.echo import watch
 from local.apps.tap.printer import Printer
 from local.apps.tap.selection import Selection
 from local.apps.tap.subject_table import count_subjects
+from local.apps.tap.system_watch import ELSEWHERE, STOPPED, SystemWatch
 from local.apps.tap.view import FieldView, PlainView, View
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
@@ -116,6 +118,45 @@ async def test_what_is_selected_is_shown_and_nothing_else() -> None:
         await sender.publish(cancel(2), Trace("q2", session_id="s2"))
         await sender.publish(GenerationToken(query_id="q1", index=0, text="x"), Trace("q1", session_id="s1"))
     assert seen == ["query.cancel\tq1"]
+
+
+async def test_the_beginning_of_an_id_selects_a_session_or_a_query() -> None:
+    async with tapped(MemoryHub(), Selection(session_id="s1a", query_id="q1"), "payload.query_id") as tap:
+        sender, _, seen = tap
+        await sender.publish(cancel(1), Trace("q1abc", session_id="s1abc"))
+        await sender.publish(cancel(2), Trace("q1abc", session_id="s1"))
+        await sender.publish(cancel(3), Trace("q1abc"))
+    assert seen == ["q1"]
+
+
+def test_the_help_shows_the_options_of_echo_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["tap", "--help"])
+    shown = capsys.readouterr().out
+    assert not ended.value.code
+    assert all(each in shown for each in ("echo", "list", "hz", "--subject", "--session", "--no-payload", "--bus"))
+
+
+async def test_that_the_system_stops_and_comes_back_is_said(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path / "data")
+    facts = Facts(os.getpid(), "ipc:///a", "ipc:///b", False, "", "stand_in", None)
+    file = directory.path / "facts.json"
+    try:
+        directory.tell(facts)
+        watch = SystemWatch(directory, BusAddress("ipc:///a", "ipc:///b"))
+        assert watch.news() == ""
+        file.unlink()
+        assert [watch.news(), watch.news()] == [STOPPED, ""]
+        directory.tell(facts)
+        assert [watch.news(), watch.news()] == [f"the system is back (process {os.getpid()})", ""]
+        file.unlink()
+        assert watch.news() == STOPPED
+        directory.tell(replace(facts, subscribe_to="tcp://127.0.0.1:1"))
+        assert watch.news() == ELSEWHERE
+        directory.tell(replace(facts, pid=os.getppid()))
+        assert watch.news() == f"the system is back (process {os.getppid()})"
+    finally:
+        shutil.rmtree(directory.path)
 
 
 async def test_an_envelope_that_two_filters_match_is_shown_once() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 from typer.core import TyperGroup
 
@@ -17,6 +19,16 @@ class _EchoByDefault(TyperGroup):
         if not args or args[0] not in {*self.commands, *ctx.help_option_names}:
             args = ["echo", *args]
         return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """As for every group, and with the options of echo: `tap --subject tool.` is what most people want to know."""
+        super().format_options(ctx, formatter)
+        command = self.commands["echo"]
+        of_echo = typer.Context(command, parent=ctx, info_name="echo")
+        with formatter.section("Options of echo, which may be left out"):
+            formatter.write_dl(
+                [line for each in command.get_params(of_echo) if (line := each.get_help_record(of_echo))]
+            )
 
 
 tap_app = typer.Typer(cls=_EchoByDefault, help="Watch the bus: echo (the default), list, hz.")

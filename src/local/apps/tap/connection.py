@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from local.apps.run_directory import KEYS, RunDirectory
 from local.apps.tap.printer import Printer
 from local.apps.tap.selection import Selection
+from local.apps.tap.system_watch import SystemWatch
 from local.apps.tap.view import View
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
@@ -63,18 +64,31 @@ def print_until_stopped(
     """Run `work` with the bus that `find_bus` finds, a printer, and an event that Ctrl-C, SIGTERM and the end of the
     output set.
 
-    The bus keeps no samples of refused frames, participants do that. What `declaration` names it may say while it
-    runs. Raises `LocalError`: no such system or bus, an output that fails.
+    A system that was found by its data directory may stop and come back: that is said, and the work goes on. The bus
+    keeps no samples of refused frames, participants do that. What `declaration` names it may say while it runs. Raises
+    `LocalError`: no such system or bus, an output that fails.
     """
-    address = find_bus(find_data_dir(data_dir), addresses)
+    folder = find_data_dir(data_dir)
+    address = find_bus(folder, addresses)
+    watch = SystemWatch(RunDirectory(folder), address) if addresses is None else None
 
     async def run() -> None:
         with _ended_by_signals() as stop:
             async with Printer(view, on_end=stop.set, count=count) as printer:
-                with client_bus(address, sender, declaration) as bus:
+                with _telling(watch, printer), client_bus(address, sender, declaration) as bus:
                     await work(bus, printer, stop)
 
     asyncio.run(run())
+
+
+@contextmanager
+def _telling(watch: SystemWatch | None, printer: Printer[T]) -> Iterator[None]:
+    telling = None if watch is None else asyncio.create_task(watch.tell(printer.note), name="system watch")
+    try:
+        yield
+    finally:
+        if telling is not None:
+            telling.cancel()
 
 
 async def listen(

@@ -24,8 +24,8 @@ def echo(
     subject: Annotated[
         Many, typer.Option(help="A subject, a family ('tool.') or a pattern ('tool.*'). '*' is all, upkeep included.")
     ] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session.")] = None,
-    query: Annotated[str | None, typer.Option(metavar="ID", help="Only what this query caused.")] = None,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session; its beginning will do.")] = None,
+    query: Annotated[str | None, typer.Option(metavar="ID", help="Only what this query caused; likewise.")] = None,
     field: Annotated[Many, typer.Option(metavar="PATH", help="Only this field, such as payload.answer.")] = None,
     as_json: JsonOption = False,
     count: Annotated[int | None, typer.Option(min=1, help="End after so many lines.")] = None,

@@ -45,10 +45,10 @@ class Selection:
         object.__setattr__(self, "_wanted", re.compile(wanted))
 
     def wants(self, envelope: Envelope) -> bool:
-        """Whether to show this envelope. All that one query caused has its id, of which the beginning will do, as the
-        correlation id."""
+        """Whether to show this envelope. All that one query caused has its id as the correlation id. Of an id the
+        beginning will do."""
         return (
-            (self.session_id is None or envelope.session_id == self.session_id)
+            (self.session_id is None or (envelope.session_id or "").startswith(self.session_id))
             and (self.query_id is None or envelope.correlation_id.startswith(self.query_id))
             and self.wants_subject(envelope.subject)
         )

@@ -14,6 +14,7 @@ from local.journal.store.entry import Stored
 from local.journal.store.schema import MIGRATIONS
 from local.services.sqlite_file import connect_read_only, naming_damage, store_failure
 
+LAST_CHARACTER = "\U0010ffff"
 SLICE = 100  # entries read at once: of up to 1 MiB each
 
 
@@ -97,6 +98,15 @@ class JournalView:
                     " JOIN entries last ON last.number = s.high ORDER BY s.low"
                 ).fetchall()
             ]
+
+    def ids(self, beginning: str, *, most: int) -> list[str]:
+        """At most so many of the ids of sessions and queries that begin like this, in order."""
+        found: set[str] = set()
+        with self._reporting():
+            for column in ("session_id", "correlation_id"):
+                sql = f"SELECT DISTINCT {column} FROM entries WHERE {column} >= ? AND {column} < ? ORDER BY 1 LIMIT ?"
+                found |= {row[0] for row in self._db.execute(sql, (beginning, beginning + LAST_CHARACTER, most))}
+        return sorted(found)[:most]
 
     def dead_letters(self) -> list[DeadLetterRecord]:
         """Every message that some consumer has been given up with, in order; not those that are too old to be kept."""

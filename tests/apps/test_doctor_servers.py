@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,13 @@ from local.apps.doctor import machine, participants
 from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus
 from local.apps.doctor.installation import ObserverModels
 from local.apps.doctor.model_server import check_model_servers
+from local.apps.doctor.status_on_bus import health_of
 from local.apps.run_directory import Facts
 from local.config import SystemConfig
 from local.config_models import Chains, ModelsConfig
 from local.models.stand_in.server import serve
 from local.models.stand_in.stand_in import StandInSettings
+from local.protocol.messages import ChildStatus, ParticipantStatus
 from local.tools.web_search import WebSearchConfig
 
 OK, WARN, FAIL = FindingStatus
@@ -111,6 +114,21 @@ async def test_a_running_system_names_who_has_failed_and_why() -> None:
     assert (dice.name, dice.status) == ("dice", FAIL)
     assert dice.text == "dice has failed: exit status 1: the dice are lost; next try in 20 s"
     assert (memory.status, memory.text) == (WARN, "memory is restarting: killed by SIGKILL")
+
+
+def test_a_system_without_an_api_tells_the_same_on_its_bus() -> None:
+    def beat(name: str, pid: int, **fields: Any) -> ParticipantStatus:
+        return ParticipantStatus(name=name, kind="x", pid=pid, instance="i", state="ready", **fields)
+
+    dice = ChildStatus(name="dice", kind="tool", state="failed", pid=None, restarts=5, detail="the dice are lost")
+    critic = ChildStatus(name="critic", kind="agent", state="ready", pid=7, restarts=0, detail="")
+    judge = beat("critic", 7, details={"problem": "no model x"})
+    health = health_of([beat("supervisor", 1, children=(critic, dice)), judge, beat("doctor", 9)])
+    assert health["status"] == "degraded" and participants.problems(health) == ["critic: no model x"]
+    [failed] = participants.check_participants(health)
+    assert (failed.name, failed.status, failed.text) == ("dice", FAIL, "dice has failed: the dice are lost")
+    assert health_of([beat("supervisor", 1, children=(critic,)), beat("critic", 7)])["status"] == "ok"
+    assert health_of([judge])["status"] == "degraded"
 
 
 async def test_a_server_with_our_model_is_fine() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,9 @@ import pytest
 import yaml
 
 from local.apps.cli import main
+from local.apps.doctor.doctor_finding import FindingStatus
+from local.apps.doctor.participants import check_participants
+from local.apps.doctor.status_on_bus import health_on_bus
 from local.apps.temporary_system import TemporarySystem, write_settings
 
 ROOT = Path(__file__).parents[2]
@@ -79,11 +83,14 @@ def extended(watching: Callable[..., Any], tmp_path_factory: pytest.TempPathFact
 
 
 def test_a_tool_that_cannot_be_imported_stops_nobody_else_and_comes_back_when_it_is_mended(extended) -> None:
-    broken = extended.participant("CoinTool")
+    broken = extended.participant("coin")  # by the name of the tool, not of its class
     assert broken["state"] == "failed"
     assert "cannot import my_tools.broken: No module named 'nowhere_to_be_found'" in broken["detail"]
+    health = asyncio.run(health_on_bus(extended.system.data_dir))
+    [failed] = [found for found in check_participants(health) if found.name == "coin"]
+    assert failed.status is FindingStatus.FAIL and "cannot import my_tools.broken" in failed.text
     (extended.config_dir / "my_tools" / "broken.py").write_text(COIN)
-    extended.wait_until(lambda: extended.participant("CoinTool")["state"] == "ready")
+    extended.wait_until(lambda: extended.participant("coin")["state"] == "ready")
     answer = extended.ask("toss a coin")
     assert [(call["tool"], call["result"]) for call in answer["tool_calls"]] == [("coin", "the coin shows heads")]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Literal
 
-from local.apps.api.participant_table import ParticipantTable
 from local.apps.participant import open_bus
 from local.apps.run_directory import RunDirectory
 from local.errors import MalformedFrame
@@ -17,19 +16,20 @@ from local.protocol.messages import ParticipantStatus
 from local.runtime.presence import LOOK_SECONDS
 
 LISTEN_SECONDS = 1.5 * LOOK_SECONDS  # a newcomer hears from everybody alive within one look
+SUPERVISOR = "supervisor"
 
 
 async def health_on_bus(data_dir: Path) -> dict[str, Any]:
     """`status`, `problem` and `participants` as GET /health would give them. Raises `LocalError`."""
-    table = ParticipantTable()
+    heard: dict[int, ParticipantStatus] = {}
 
     def hear(envelope: Envelope) -> None:
-        if envelope.instance == bus.instance:
-            return
         try:
-            table.heard(ParticipantStatus.decode(envelope.payload), time.monotonic())
+            status = ParticipantStatus.decode(envelope.payload)
         except MalformedFrame as error:
             bus.reject(str(error), envelope.payload)
+            return
+        heard[status.pid] = status
 
     def newcomer(state: Literal["starting", "stopping"]) -> ParticipantStatus:
         return ParticipantStatus(name=bus.sender, kind="door", pid=os.getpid(), instance=bus.instance, state=state)
@@ -40,5 +40,19 @@ async def health_on_bus(data_dir: Path) -> dict[str, Any]:
         bus.post(newcomer("starting"))
         await asyncio.sleep(LISTEN_SECONDS)
         bus.post(newcomer("stopping"))
-    now = time.monotonic()
-    return {"status": table.health(now), "problem": table.problem, "participants": table.listing(now)}
+    return health_of(heard.values())
+
+
+def health_of(heard: Collection[ParticipantStatus]) -> dict[str, Any]:
+    """From what everybody has said last: the supervisor of its children, and each of itself."""
+    supervisor = next((status for status in heard if status.name == SUPERVISOR), None)
+    if supervisor is None:
+        return {"status": "degraded", "problem": "its supervisor says nothing", "participants": []}
+    said = {status.pid: status for status in heard}
+    rows = []
+    for child in supervisor.children:
+        own = said.get(child.pid or 0)
+        rows.append({**child.model_dump(), "details": own.details if own else {}})
+    is_well = all(row["state"] == "ready" and "problem" not in row["details"] for row in rows)
+    problem = supervisor.details.get("problem", "")
+    return {"status": "ok" if is_well and not problem else "degraded", "problem": problem, "participants": rows}

@@ -30,7 +30,8 @@ class JournalSource(NamedTuple):
         order. Raises `NotOnRecord`."""
         if not self._is_session(key) and not self._is_query(key):
             key = self._whole(key)
-        found = self.journal.read_all(**{"session_id" if self._is_session(key) else "correlation_id": key})
+        is_session = self._is_session(key)
+        found = self.journal.read_all(session_id=key) if is_session else self.journal.read_all(correlation_id=key)
         return map(JournalRecord.of, found)
 
     def select(

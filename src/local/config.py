@@ -115,10 +115,15 @@ class SystemConfig(Settings):
     hang_seconds: float = Field(5.0, gt=0)
     api_host: str = "127.0.0.1"
     api_port: int = Field(8765, ge=0, le=65535)
+    log_file: Path | Literal[False] = Path("logs/local2.log")
     python_path: tuple[Path, ...] = (Path(),)
     participants: tuple[ParticipantEntry, ...] = ()
     more_participants: tuple[ParticipantEntry, ...] = ()
     bus_clients: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+    def log_path(self, data_dir: Path) -> Path | None:
+        """The log file; None if there is to be none."""
+        return data_dir / self.log_file.expanduser() if self.log_file else None
 
     @field_validator("bus_pub_address", "bus_sub_address")
     @classmethod

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from local.errors.base import ConfigError
 
+LEAST_SECRET_CHARACTERS = 8  # less would mask words that have nothing to do with it
+_SECRET_ENDINGS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -45,6 +48,15 @@ def environment(variables: Mapping[str, str] = os.environ) -> Environment:
         terminal=variables.get("TERM") or None,
         wants_no_colour=bool(variables.get("NO_COLOR")),
         wants_plain_text=bool(variables.get("ACCESSIBLE")),
+    )
+
+
+def secrets(variables: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """What no log may show: the values of all variables that are called like keys, tokens or passwords."""
+    return tuple(
+        value
+        for name, value in variables.items()
+        if name.upper().endswith(_SECRET_ENDINGS) and len(value) >= LEAST_SECRET_CHARACTERS
     )
 
 

@@ -4,10 +4,20 @@ import logging
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from local.runtime.logs import LineFormatter, configure_logging, query_id_var
+from local.environment import secrets
+from local.runtime.logs import (
+    ONLY_IN_FILE,
+    LineFormatter,
+    configure_logging,
+    hold_warnings,
+    log_to_file,
+    query_id_var,
+    release_warnings,
+)
 
 
 def line(message: str, *args: object) -> str:
@@ -77,3 +87,60 @@ def test_a_child_that_debugs_hears_what_its_template_did_not_want_to(
     configure_logging("template", "info")
     configure_logging("dice", "debug")
     assert chatty.isEnabledFor(logging.DEBUG)
+
+
+def test_no_secret_is_in_a_line() -> None:
+    hidden = secrets(
+        {"BRAVE_API_KEY": "BSA-123456", "LOCAL2_API_TOKEN": "t0psecret", "A_KEY": "short", "HOME": "/home/me"}
+    )
+    record = logging.LogRecord(
+        "x", logging.INFO, __file__, 1, "%s", ("BSA-123456 short http://me:pw@home/ Bearer abc /home/me",), None
+    )
+    line = LineFormatter("dice", hidden=hidden).format(record)
+    assert line.endswith("*** short http://***@home/ Bearer *** /home/me") and "t0psecret" in hidden
+
+
+def test_the_file_has_what_the_terminal_has_with_the_date_and_more(
+    root_logger: logging.Logger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging("dice", "info")
+    file = log_to_file("dice", tmp_path / "logs" / "local2.log")
+    assert file is not None
+    log = logging.getLogger("my_tools")
+    log.info("starts", extra=ONLY_IN_FILE)
+    log.warning("thrown")
+    configure_logging("coin", "info", file)
+    log.warning("tossed")
+    assert [line.split(" ", 1)[1] for line in capsys.readouterr().err.splitlines()] == [
+        "warning dice - thrown", "warning coin - tossed",
+    ]  # fmt: skip
+    said = [re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (.*)", line) for line in file.read_text().splitlines()]
+    assert [line and line[1] for line in said] == [
+        "info dice - starts",
+        "warning dice - thrown",
+        "warning coin - tossed",
+    ]
+
+
+def test_where_there_can_be_no_file_the_terminal_says_so(
+    root_logger: logging.Logger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logs").write_text("a file")
+    configure_logging("dice", "info")
+    assert log_to_file("dice", tmp_path / "logs" / "local2.log") is None
+    assert "there is no log file: " in capsys.readouterr().err
+
+
+def test_an_error_comes_before_the_warnings_that_were_held(
+    root_logger: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging("supervisor", "info")
+    hold_warnings()
+    log = logging.getLogger("local")
+    for say, text in ((log.warning, "first"), (log.error, "second"), (log.info, "third")):
+        say(text)
+    assert [line.split()[-1] for line in capsys.readouterr().err.splitlines()] == ["second"]
+    release_warnings()
+    release_warnings()
+    log.warning("fourth")
+    assert [line.split()[-1] for line in capsys.readouterr().err.splitlines()] == ["first", "third", "fourth"]

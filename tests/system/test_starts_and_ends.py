@@ -48,6 +48,10 @@ def test_told_to_stop_it_ends_with_status_0_and_leaves_no_process(
             assert system.end(number) == 0
         assert survivors([*everybody, *processes(system.process.pid)]) == []
         assert not [line for line in system.log if "Traceback" in line or " error " in line]
+    file = tmp_path / "logs" / "local2.log"
+    first, *_, last = file.read_text().splitlines()
+    assert (first.split(" ", 2)[2].startswith("info supervisor - starts"), file.stat().st_mode & 0o777) == (True, 0o600)
+    assert last.endswith("info supervisor - stopped")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from local.apps.command_line import ConfigDir, DataDir, JsonOption, LogLevel, exit_status, new_app
+from local.apps.command_line import OFF, ConfigDir, DataDir, JsonOption, LogFileOption, LogLevel, exit_status, new_app
 from local.apps.early_end import end_when_told
 
 app = new_app()
@@ -54,13 +54,15 @@ def run(
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
     log_level: LogLevel = "info",
+    log_file: LogFileOption = None,
 ) -> None:
     """Start everything and serve until Ctrl-C."""
     from local.apps.run import Flags
     from local.apps.run import run as run_system
-    from local.runtime.logs import configure_logging
+    from local.runtime.logs import configure_logging, hold_warnings
 
     configure_logging("supervisor", log_level)
+    hold_warnings()
     of_b = _given(model=model_b, temperature=temperature_b)
     flags = Flags(
         api=api,
@@ -68,7 +70,9 @@ def run(
         config_dir=config_dir,
         data_dir=data_dir,
         log_level=log_level,
-        system=_given(api_host=api_host, api_port=api_port, backend=backend),
+        system=_given(
+            api_host=api_host, api_port=api_port, backend=backend, log_file=False if log_file == OFF else log_file
+        ),
         generator=_given(model=model, prompt=prompt),
         respondent_b=of_b if respondent_b or of_b else None,
     )

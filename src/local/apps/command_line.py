@@ -50,6 +50,11 @@ DataDir = Annotated[
 BusOption = Annotated[str | None, typer.Option("--bus", metavar="PUB,SUB", help="A bus by its two addresses.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON, for programs.")]
 LogLevel = Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.", callback=_known_level)]
+OFF = "off"
+LogFileOption = Annotated[
+    str | None,
+    typer.Option("--log-file", metavar="FILE", help="The log file (logs/local2.log in the data directory); off: none."),
+]
 Many = list[str] | None
 Moment = Annotated[str | None, typer.Option(metavar="T", help="A time (2026-05-01T12:00), or how long ago (30m, 2h).")]
 Subject = Annotated[Many, typer.Option(help="Only a subject, a family ('tool.') or a pattern ('tool.*').")]

@@ -62,18 +62,21 @@ def participant(
     log_level: LogLevel = "info",
 ) -> None:
     """Run one participant beside a running LoCAL2."""
-    part = _part(target, bus, RunDirectory(find_data_dir(data_dir)), layers_for(config_dir))
+    layers, directory = layers_for(config_dir), RunDirectory(find_data_dir(data_dir))
+    system = load_system(layers, {}, environment())
+    part = _part(target, bus, directory, layers, system)
     name = find_class(part.target, part.python_path).name
     setproctitle(f"local2 {name}")
-    configure_logging(name, log_level)
+    configure_logging(name, log_level, system.log_path(directory.data_dir))
     try:
         asyncio.run(_run(part, name))
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _part(name: str, addresses: str | None, directory: RunDirectory, layers: Sequence[Path]) -> ParticipantSpec:
-    system = load_system(layers, {}, environment())
+def _part(
+    name: str, addresses: str | None, directory: RunDirectory, layers: Sequence[Path], system: SystemConfig
+) -> ParticipantSpec:
     bus = _bus(addresses, directory, system)
     try:
         facts = directory.facts()

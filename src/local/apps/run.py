@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from local.errors import LocalError, StartFailed, StartInterrupted
 from local.models.servers.spec import ServerSpec
 from local.models.stand_in.stand_in import StandInSettings
 from local.runtime.declaring import what_everybody_says
+from local.runtime.logs import ONLY_IN_FILE, log_to_file, release_warnings
 from local.runtime.participant import Resources
 from local.runtime.supervisor import ChildSpec, ChildState, Supervisor
 from local.upkeep.missing import missing
@@ -49,6 +50,7 @@ API = "local.apps.api.participant:ApiParticipant"
 JOURNAL = "local.journal.server.journal:Journal"
 PARTICIPANT, SUPERVISOR = "participant", "supervisor"
 EXIT_CONFIG = 2
+HELD_SECONDS = 3.0  # warnings wait so long for an error that would keep the system from starting
 SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, and says why
 MISCONFIGURED = f"exit status {EXIT_CONFIG}"
 
@@ -83,6 +85,7 @@ class SystemPlan:
     backend: Backend
     data_dir: Path
     listener: socket.socket | None
+    log_file: Path | None
     chat: GeneratorConfig
 
     @property
@@ -105,7 +108,7 @@ def run(flags: Flags) -> int:
     models = load_models(layers, flags.models)
     directory = RunDirectory(data_dir(flags.data_dir))
     directory.make_data_dir()
-    with directory.lock() as lock:
+    with directory.lock() as lock, _logged_to(system.log_path(directory.data_dir)) as log_file:
         directory.make_owner_token()
         bus = directory.bus_address(system)
         require_free(bus)
@@ -120,6 +123,7 @@ def run(flags: Flags) -> int:
             backend=choose_backend(system, models),
             data_dir=directory.data_dir,
             listener=listener,
+            log_file=log_file,
             chat=load("generator", GeneratorConfig, layers, shared),
         )
         notice = _rebuild_missing(directory.data_dir, {entry.name for entry in system.participants})
@@ -143,6 +147,7 @@ def _listen(system: SystemConfig) -> socket.socket:
 
 async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLock, notice: str) -> int:
     stop = asyncio.Event()
+    asyncio.get_running_loop().call_later(HELD_SECONDS, release_warnings)
     async with open_bus(SUPERVISOR, plan.bus, plan.data_dir) as bus, asyncio.TaskGroup() as tasks:
         announcer = Announcer(bus, notice)
         supervisor = Supervisor(
@@ -154,6 +159,7 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLoc
             async with supervisor:
                 if any(_is_misconfigured(child, plan) for child in supervisor.children):  # it has said what is wrong
                     return EXIT_CONFIG
+                release_warnings()
                 introducing = tasks.create_task(
                     introduce(directory, _facts(plan), partial(_greet, plan)), name="introduction"
                 )
@@ -214,19 +220,22 @@ def stages(plan: SystemPlan) -> list[ChildSpec | list[ChildSpec]]:
 
     What is published before the journal listens is sent again until it does.
     """
-    level = plan.flags.log_level
-    proxy = ChildSpec("proxy", "proxy", "local.apps.processes:run_proxy", (plan.bus,), log_level=level)
+    proxy = ChildSpec("proxy", "proxy", "local.apps.processes:run_proxy", (plan.bus,))
     servers = [_model_server(plan, spec) for spec in plan.backend.servers]
     beside: list[ChildSpec] = [_participant(plan, "journal", JOURNAL)]
     if plan.backend.listener is not None:
         args = (StandInSettings(), plan.backend.listener)
         target = "local.apps.processes:run_stand_in"  # outlives whoever is still asking it something at the end
-        beside.append(ChildSpec("stand_in", "model", target, args, outlives=True, log_level=level))
+        beside.append(ChildSpec("stand_in", "model", target, args, outlives=True))
     for entry in plan.system.participants:
         beside.append(_participant(plan, entry.name, entry.target))
     if plan.listener is not None:
         beside.append(_participant(plan, "api", API))
-    return [proxy, *([servers] if servers else []), beside]
+    return [*_logged(plan, [proxy]), *([_logged(plan, servers)] if servers else []), _logged(plan, beside)]
+
+
+def _logged(plan: SystemPlan, specs: list[ChildSpec]) -> list[ChildSpec]:
+    return [replace(spec, log_level=plan.flags.log_level, log_file=plan.log_file) for spec in specs]
 
 
 def _model_server(plan: SystemPlan, spec: ServerSpec) -> ChildSpec:
@@ -237,7 +246,6 @@ def _model_server(plan: SystemPlan, spec: ServerSpec) -> ChildSpec:
         (spec, plan.data_dir / "logs"),
         ready_seconds=spec.start_seconds + SERVER_MARGIN_SECONDS,
         required=False,
-        log_level=plan.flags.log_level,
     )
 
 
@@ -260,7 +268,6 @@ def _participant(plan: SystemPlan, name: str, target: str) -> ChildSpec:
         PARTICIPANT,  # it says itself of which kind it is
         "local.apps.participant:run",
         (part,),
-        log_level=flags.log_level,
         required=False,
         outlives=outlives,
     )

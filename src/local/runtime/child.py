@@ -13,6 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from setproctitle import setproctitle
@@ -47,6 +48,7 @@ class ChildSpec:
     ready_seconds: float = 20.0
     required: bool = True
     log_level: str = "info"
+    log_file: Path | None = None
     outlives: bool = False
 
 
@@ -139,7 +141,7 @@ def main(spec: ChildSpec, sock: socket.socket, hang_seconds: float) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to the whole group; the supervisor decides
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    configure_logging(spec.name, spec.log_level)
+    configure_logging(spec.name, spec.log_level, spec.log_file)
     os.register_at_fork(after_in_child=sock.close)  # a grandchild must not keep up the look of a living child
     lifeline = Lifeline(sock, hang_seconds)
     logging.getLogger().addHandler(_Complaints(lifeline))

@@ -1,18 +1,31 @@
-"""One line on stderr for each log record: time, level, participant, query, message."""
+"""One line for each log record, on stderr and in the log file: time, level, participant, query, message."""
 
 from __future__ import annotations
 
+import atexit
 import logging
+import re
 import sys
 from contextvars import ContextVar
+from pathlib import Path
+from typing import TextIO
 
+from local.environment import secrets
 from local.errors.base import without_passwords
+from local.runtime.log_file_handler import LogFileHandler
+
+log = logging.getLogger(__name__)
 
 query_id_var: ContextVar[str] = ContextVar("query_id", default="-")
 """The query that the running task works for; set it where a message is handled and every log line below carries it."""
 
 # Text from the web or a model must neither break the line nor reach the terminal as a control sequence.
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {9: "\t", 10: "\\n", 13: "\\r"}
+_BEARER = re.compile(r"(?<=\bBearer )\S+")
+MASK = "***"
+ONLY_IN_FILE = {"is_only_in_file": True}
+"""The `extra` of a record that is for whoever reads the file later, not for the terminal."""
+
 # They report each request at level info, which the bus already shows.
 _CHATTY = ("httpx", "httpcore")
 
@@ -23,32 +36,101 @@ def one_line(text: str) -> str:
 
 
 class LineFormatter(logging.Formatter):
-    """`HH:MM:SS.mmm level participant query_id message` in local time; a traceback, if there is one, follows."""
+    """`HH:MM:SS.mmm level participant query_id message` in local time; a traceback, if there is one, follows. With
+    `with_date` the date comes first. Passwords in addresses, bearer tokens and `hidden` texts are masked."""
 
-    def __init__(self, participant: str) -> None:
+    def __init__(self, participant: str, *, with_date: bool = False, hidden: tuple[str, ...] = ()) -> None:
         super().__init__()
-        self._participant = participant
+        self._participant, self._hidden = participant, hidden
+        self._time = "%Y-%m-%d %H:%M:%S" if with_date else "%H:%M:%S"
 
     def format(self, record: logging.LogRecord) -> str:
         """The line without its end."""
-        at = f"{self.formatTime(record, '%H:%M:%S')}.{int(record.msecs):03d}"
+        at = f"{self.formatTime(record, self._time)}.{int(record.msecs):03d}"
         message = one_line(record.getMessage())
         line = f"{at} {record.levelname.lower()} {self._participant} {query_id_var.get()} {message}"
-        whole = f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
-        return without_passwords(whole)
+        return self._masked(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)
+
+    def _masked(self, text: str) -> str:
+        for hidden in self._hidden:
+            text = text.replace(hidden, MASK)
+        return _BEARER.sub(MASK, without_passwords(text))
 
 
-def configure_logging(name: str, level: str) -> None:
-    """Send all logging of this process to stderr under the participant's `name`.
+class TerminalHandler(logging.StreamHandler[TextIO]):
+    """Shows what is not only for the file; while it holds back, errors alone."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._held: list[logging.LogRecord] | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a record, now or later."""
+        if hasattr(record, "is_only_in_file"):
+            return
+        if self._held is not None and record.levelno < logging.ERROR:
+            self._held.append(record)
+        else:
+            super().emit(record)
+
+    def hold_back(self) -> None:
+        """From now on keep what is no error."""
+        self._held = self._held or []
+
+    def show_held(self) -> None:
+        """Show what was held, and all that comes."""
+        held, self._held = self._held or [], None
+        for record in held:
+            self.emit(record)
+
+
+def configure_logging(name: str, level: str, file: Path | None = None) -> None:
+    """Send all logging of this process to stderr, and to a file if one is given, under the participant's `name`.
 
     `level` is a name of the logging module in any case; another raises ValueError. Replaces what was configured before.
     """
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LineFormatter(name))
-    logging.basicConfig(handlers=[handler], force=True)
+    terminal = TerminalHandler(sys.stderr)
+    terminal.setFormatter(LineFormatter(name, hidden=secrets()))
+    logging.basicConfig(handlers=[terminal], force=True)
+    if file is not None:
+        _add_file(name, file)
     _set_level(logging.getLogger(), level.upper())
     for chatty in _CHATTY:
         _set_level(logging.getLogger(chatty), "NOTSET" if level.upper() == "DEBUG" else "WARNING")
+
+
+def log_to_file(name: str, file: Path) -> Path | None:
+    """From now on send all logging of this process to a file, too, in a folder that is made if need be. Returns it;
+    None if it cannot be: nothing waits for a log."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        log.warning("there is no log file: %s: %s", file, error.strerror)
+        return None
+    _add_file(name, file)
+    return file
+
+
+def hold_warnings() -> None:
+    """Keep warnings back from the terminal until `release_warnings`, at the latest until the end of the process: an
+    error that ends a start comes first, and is not to be looked for among them."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, TerminalHandler):
+            handler.hold_back()
+            atexit.register(handler.show_held)
+
+
+def release_warnings() -> None:
+    """Show what was held, and all that comes."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, TerminalHandler):
+            handler.show_held()
+
+
+def _add_file(name: str, file: Path) -> None:
+    handler = LogFileHandler(file)
+    handler.setFormatter(LineFormatter(name, with_date=True, hidden=secrets()))
+    logging.getLogger().addHandler(handler)
 
 
 def _set_level(logger: logging.Logger, level: str) -> None:

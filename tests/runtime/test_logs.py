@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from local.environment import secrets
+from local.errors import ConfigError
 from local.runtime.logs import (
     ONLY_IN_FILE,
     LineFormatter,
     configure_logging,
     hold_warnings,
     log_to_file,
+    logged_to_file,
     query_id_var,
     release_warnings,
 )
@@ -97,7 +99,7 @@ def test_no_secret_is_in_a_line() -> None:
         "x", logging.INFO, __file__, 1, "%s", ("BSA-123456 short http://me:pw@home/ Bearer abc /home/me",), None
     )
     line = LineFormatter("dice", hidden=hidden).format(record)
-    assert line.endswith("*** short http://***@home/ Bearer *** /home/me") and "t0psecret" in hidden
+    assert line.endswith("*** short http://…@home/ Bearer *** /home/me") and "t0psecret" in hidden
 
 
 def test_the_file_has_what_the_terminal_has_with_the_date_and_more(
@@ -144,3 +146,17 @@ def test_an_error_comes_before_the_warnings_that_were_held(
     release_warnings()
     log.warning("fourth")
     assert [line.split()[-1] for line in capsys.readouterr().err.splitlines()] == ["first", "third", "fourth"]
+
+
+def test_the_file_tells_when_a_program_began_and_of_what_it_ended(
+    root_logger: logging.Logger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging("supervisor", "info")
+    with pytest.raises(ConfigError), logged_to_file("supervisor", tmp_path / "log") as file:
+        raise ConfigError("web_search.yaml:1: providr: unknown key")
+    with logged_to_file("supervisor", None) as none:
+        pass
+    assert file is not None and none is None and capsys.readouterr().err == ""
+    said = [line.split(" - ", 1)[1] for line in file.read_text().splitlines()]
+    assert said[0].startswith("starts as process ")
+    assert said[1:3] == ["web_search.yaml:1: providr: unknown key", "stopped"]

@@ -38,7 +38,7 @@ from local.errors import LocalError, StartFailed, StartInterrupted
 from local.models.servers.spec import ServerSpec
 from local.models.stand_in.stand_in import StandInSettings
 from local.runtime.declaring import what_everybody_says
-from local.runtime.logs import ONLY_IN_FILE, log_to_file, release_warnings
+from local.runtime.logs import logged_to_file, release_warnings
 from local.runtime.participant import Resources
 from local.runtime.supervisor import ChildSpec, ChildState, Supervisor
 from local.upkeep.missing import missing
@@ -108,7 +108,7 @@ def run(flags: Flags) -> int:
     models = load_models(layers, flags.models)
     directory = RunDirectory(data_dir(flags.data_dir))
     directory.make_data_dir()
-    with directory.lock() as lock, _logged_to(system.log_path(directory.data_dir)) as log_file:
+    with directory.lock() as lock, logged_to_file(SUPERVISOR, system.log_path(directory.data_dir)) as log_file:
         directory.make_owner_token()
         bus = directory.bus_address(system)
         require_free(bus)

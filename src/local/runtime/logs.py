@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TextIO
 
 from local.environment import secrets
+from local.errors import LocalError
 from local.errors.base import without_passwords
 from local.runtime.log_file_handler import LogFileHandler
 
@@ -109,6 +113,21 @@ def log_to_file(name: str, file: Path) -> Path | None:
         return None
     _add_file(name, file)
     return file
+
+
+@contextmanager
+def logged_to_file(name: str, file: Path | None) -> Iterator[Path | None]:
+    """Log to a file, too, for as long as a program runs, and say there when that begins and ends, and of which error.
+    The file is given if there is one."""
+    made = log_to_file(name, file) if file else None
+    log.info("starts as process %d", os.getpid(), extra=ONLY_IN_FILE)
+    try:
+        yield made
+    except LocalError as error:
+        log.error("%s", error, extra=ONLY_IN_FILE)  # the terminal gets it from whoever ends the program
+        raise
+    finally:
+        log.info("stopped", extra=ONLY_IN_FILE)
 
 
 def hold_warnings() -> None:

@@ -84,7 +84,9 @@ def test_the_diagram_of_the_turn_is_its_table() -> None:
 
 async def test_the_table_of_routes_is_the_routes(tmp_path: Path) -> None:
     context = SimpleNamespace(session=None, participants=None, users=None, version="0")
-    app = create_app(cast(ApiContext, context), GuardPolicy(frozenset({"test"})), Principals("secret", Users(tmp_path)))
+    app = create_app(
+        cast(ApiContext, context), GuardPolicy(frozenset({"test"})), Principals(lambda: "secret", Users(tmp_path))
+    )
     shown = {"authorization": "Bearer secret"}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test", headers=shown) as client:
         paths = (await client.get("/openapi.json")).json()["paths"]

@@ -147,7 +147,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def routes_of(folder: Path) -> dict[str, Access]:
     context = SimpleNamespace(session=None, participants=None, users=None, version="0")
-    guarded = create_app(cast(ApiContext, context), GuardPolicy(frozenset()), Principals(None, Users(folder)))
+    guarded = create_app(cast(ApiContext, context), GuardPolicy(frozenset()), Principals(lambda: None, Users(folder)))
     assert isinstance(guarded, GuardMiddleware)
     app: Any = guarded._app
     return {f"{method} {route.path}": access_of(route) for route in app.routes for method in route.methods}
@@ -288,6 +288,15 @@ async def test_the_owner_s_token_of_the_environment_is_the_only_one(system: Syst
         for token, status in [("secret", 200), ("wrong", 401), (old, 401)]:
             asked = await client.get("/users", headers={"authorization": f"Bearer {token}"})
             assert asked.status_code == status
+
+
+async def test_another_token_in_the_file_is_the_owner_s_at_once(door: Door) -> None:
+    """As when the data directory was replaced, or somebody wants the old one to be good for nothing."""
+    (door.folder / "api_token").unlink()
+    assert (await door.client.get("/users", headers=door.headers("owner"))).status_code == 401
+    fresh = {"authorization": f"Bearer {make_owner_token(door.folder)}"}
+    assert (await door.client.get("/users", headers=fresh)).status_code == 200
+    assert (await door.client.get("/users", headers={"authorization": "Bearer"})).status_code == 401
 
 
 async def heard(door: Door, events_of: Read, path: str, headers: dict[str, str]) -> list[tuple[str, str | None]]:

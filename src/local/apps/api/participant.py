@@ -70,9 +70,10 @@ class ApiParticipant(Participant):
         self._blobs = BlobStore(data_dir / "blobs")
         max_upload = self._attachments.max_bytes
         self._policy = GuardPolicy(hosts_of(address, port, config.allowed_hosts), max_upload)
-        token = config.api_token or owner_token(data_dir)
         self._users = Users(data_dir)
-        self._principals = Principals(token, self._users, must_know=config.api_token is not None)
+        self._principals = Principals(
+            lambda: config.api_token or owner_token(data_dir), self._users, must_know=config.api_token is not None
+        )
 
     @classmethod
     def build(cls, config: ApiConfig, resources: Resources) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -67,10 +67,11 @@ class Principal:
 
 
 class Principals:
-    """Finds out who asks. With `must_know` a token that is shown has to be known; without, one that is none of ours is
+    """Finds out who asks. `owner_token()` is asked each time: the file that holds it may be made anew. With `must_know`
+    a token that is shown has to be known; without, one that is none of ours is
     taken for the key that OpenAI's clients have to send, and the Unix user counts."""
 
-    def __init__(self, owner_token: str | None, users: Users, *, must_know: bool = False) -> None:
+    def __init__(self, owner_token: Callable[[], str | None], users: Users, *, must_know: bool = False) -> None:
         self._owner_token, self._users, self._must_know = owner_token, users, must_know
 
     async def of(self, headers: Mapping[str, str], peer: Peer | None) -> Principal:
@@ -90,7 +91,7 @@ class Principals:
         if scheme.lower() != "bearer" or not token:
             return None
         # Encoded, because compare_digest takes text only if it is ASCII.
-        if self._owner_token and hmac.compare_digest(token.encode(), self._owner_token.encode()):
+        if hmac.compare_digest(token.encode(), (self._owner_token() or "").encode()):
             return Principal(by_token=True)
         if name := self._users.name_of(token):
             return Principal(name, by_token=True)

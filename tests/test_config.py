@@ -16,6 +16,8 @@ from local.apps.run import API, JOURNAL
 from local.config import Settings, SystemConfig
 from local.environment import Environment, data_dir, environment
 from local.errors import ConfigError
+from local.tools.web_fetch import WebFetchConfig
+from local.tools.web_search import WebSearchConfig
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -198,9 +200,7 @@ def test_a_bad_flag_is_not_blamed_on_a_file(folder: Path) -> None:
         config.load("sample", Sample, [folder], {"num_ctx": "many"})
 
 
-@pytest.mark.parametrize(
-    ("name", "key"), [("generator", "tools"), ("web_search", "fetch_enabled"), ("web_search", "fetch_max_chars")]
-)
+@pytest.mark.parametrize(("name", "key"), [("generator", "tools"), ("web_search", "fetch_enabled")])
 def test_a_key_that_has_lost_its_meaning_is_a_warning(
     folder: Path, caplog: pytest.LogCaptureFixture, name: str, key: str
 ) -> None:
@@ -208,6 +208,24 @@ def test_a_key_that_has_lost_its_meaning_is_a_warning(
     with caplog.at_level(logging.WARNING):
         assert config.load(name, Sample, [folder]).model == "a"
     assert f"mine/{name}.yaml:2: {key} is ignored: " in caplog.text
+
+
+def test_fetch_max_chars_counts_where_the_plan_has_it_and_its_own_file_has_the_last_word(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    write(folder, "fetch_max_chars: 8000\n", "web_fetch")
+    write(own, "max_results: 3\nfetch_max_chars: 2000\n", "web_search")
+    assert config.load("web_fetch", WebFetchConfig, [folder, own]).fetch_max_chars == 2000
+    assert config.load("web_search", WebSearchConfig, [folder, own]).max_results == 3
+    assert caplog.text == ""
+    write(own, "fetch_max_chars: 3000\n", "web_fetch")
+    assert config.load("web_fetch", WebFetchConfig, [folder, own]).fetch_max_chars == 3000
+    (own / "web_fetch.yaml").unlink()
+    write(own, "max_results: 3\nfetch_max_chars: few\n", "web_search")
+    with pytest.raises(ConfigError, match=r"web_search\.yaml:2: fetch_max_chars: expected a whole number"):
+        config.load("web_fetch", WebFetchConfig, [folder, own])
 
 
 def test_an_empty_variable_counts_as_unset_and_keys_are_not_shown() -> None:

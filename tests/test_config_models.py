@@ -36,7 +36,7 @@ def test_the_shipped_file_says_what_the_defaults_are(folder: Path) -> None:
 def test_a_server_of_ones_own_stands_beside_those_that_are_there(folder: Path) -> None:
     box = "box: {kind: openai, url: 'http://box:8080'}"
     config = read(folder, f"providers: {{{box}}}\nroles: {{chat: [box/x, ollama/y:1]}}\n")
-    assert set(config.providers) == {"ollama", "openai", "llama_server", "box"}
+    assert set(config.providers) == {"ollama", "openai", "google_genai", "llama_server", "box"}
     assert config.roles.chains() == (("box/x", "ollama/y:1"),)
     assert (config.roles.at("box"), config.roles.at("ollama")) == (("x",), ("y:1",))
 
@@ -57,7 +57,10 @@ def test_the_file_of_a_model_is_looked_for_in_the_settings_folder(folder: Path) 
         ("providers:\n  ollama: {url: ollama.com}", ":2: providers.ollama: ollama.com is on the internet"),
         ("providers:\n  openai: {args: [a]}", ":2: providers.openai: args is no setting of a server of kind openai"),
         ("providers:\n  x: {url: box}", ":2: providers.x.kind: missing"),
-        ("providers:\n  x: {kind: gpt}", ":2: providers.x.kind: expected 'ollama', 'openai' or 'llama_server'"),
+        (
+            "providers:\n  x: {kind: gpt}",
+            ":2: providers.x.kind: expected 'ollama', 'openai', 'google_genai' or 'llama_server'",
+        ),
         ("roles: {chat: [gemma4:12b]}", ":1: roles: expected provider/model, such as ollama/gemma4:12b"),
         ("roles: {chat: [olama/x]}", ":1: roles: olama/x: unknown provider; did you mean ollama?"),
         ("roles:\n  talk: []", ":2: roles.talk: unknown key"),

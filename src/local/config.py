@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -27,11 +27,10 @@ log = logging.getLogger(__name__)
 # Keys that configuration written for the first plan may hold, and why nothing needs them any more.
 RETIRED_KEYS = {
     "generator": {"tools": "tools describe themselves on the bus"},
-    "web_search": {
-        "fetch_enabled": "the model decides when to fetch a page",
-        "fetch_max_chars": "it has moved to web_fetch.yaml",
-    },
+    "web_search": {"fetch_enabled": "the model decides when to fetch a page"},
 }
+# What the first plan had in another file counts there, too: by the file that it belongs to now, key and other file.
+MOVED_KEYS = {"web_fetch": {"fetch_max_chars": "web_search"}}
 
 
 @cache
@@ -103,13 +102,16 @@ class ParticipantEntry(Settings):
         return {"target": target, "config": config or {}}
 
 
+BackendName = Literal["auto", "ollama", "openai", "google_genai", "llama_server", "stand_in"]
+
+
 class SystemConfig(Settings):
     """`system.yaml`: the bus, the model server, the doors, and who takes part, in start order."""
 
     bus_pub_address: str | None = None
     bus_sub_address: str | None = None
     bus_security: Literal["curve", "none"] = "curve"
-    backend: Literal["auto", "ollama", "openai", "llama_server", "stand_in"] = "auto"
+    backend: BackendName = "auto"
     ollama_url: str | None = None
     ollama_debug: bool = False
     hang_seconds: float = Field(5.0, gt=0)
@@ -215,7 +217,7 @@ def load(name: str, model: type[M], layers: Sequence[Path], overrides: Mapping[s
     Mappings are merged at every depth, all else is replaced. An override of None counts as not given. Values must have
     the declared type as they stand: '5' is no number. Raises ConfigError, one line that names file, line and key.
     """
-    files = [_without_retired_keys(name, config_file.read(layer / f"{name}.yaml")) for layer in layers]
+    files = [file for layer in layers for file in _files(name, layer)]
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     values: dict[str, Any] = {}
     for addition in (*(file.values for file in files), given):
@@ -237,11 +239,22 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
+def _files(name: str, layer: Path) -> Iterator[ConfigFile]:
+    """What a layer has for a participant: what stands in another one's file for historical reasons, then its own."""
+    for key, other in MOVED_KEYS.get(name, {}).items():
+        file = config_file.read(layer / f"{other}.yaml")
+        if key in file.values:
+            lines = {place: line for place, line in file.lines.items() if place[0] == key}
+            yield ConfigFile(file.path, {key: file.values[key]}, lines)
+    yield _without_retired_keys(name, config_file.read(layer / f"{name}.yaml"))
+
+
 def _without_retired_keys(name: str, file: ConfigFile) -> ConfigFile:
     retired = {key: why for key, why in RETIRED_KEYS.get(name, {}).items() if key in file.values}
     for key, why in retired.items():
         log.warning("%s", config_file.fault(file.path, file.lines[key,], f"{key} is ignored: {why}"))
-    values = {key: value for key, value in file.values.items() if key not in retired}
+    moved = {key for keys in MOVED_KEYS.values() for key, other in keys.items() if other == name}
+    values = {key: value for key, value in file.values.items() if key not in {*retired, *moved}}
     return ConfigFile(file.path, values, file.lines)
 
 

@@ -14,12 +14,13 @@ from local.config_fault import suggestion
 from local.errors import ConfigError
 
 Role = Literal["chat", "fast", "vision", "critic", "embed"]
-Kind = Literal["ollama", "openai", "llama_server"]
+Kind = Literal["ollama", "openai", "google_genai", "llama_server"]
 
 OPT_IN = "conversations and memories would leave your machines; write allow_cloud: true if you want that"
 _KEYS: Mapping[str, frozenset[str]] = {
     "ollama": frozenset({"url", "allow_cloud", "program", "start"}),
     "openai": frozenset({"url", "allow_cloud", "api_key_variable"}),
+    "google_genai": frozenset({"url", "api_key_variable"}),  # to name it is to want that it leaves
     "llama_server": frozenset({"program", "model", "args", "port", "minimum_build", "start_seconds"}),
 }
 
@@ -44,7 +45,7 @@ class Provider(Settings):
         foreign = sorted(self.model_fields_set - _KEYS[self.kind] - {"kind"})
         if foreign:
             raise ValueError(f"{foreign[0]} is no setting of a server of kind {self.kind}")
-        if self.url and is_cloud(self.url) and not self.allow_cloud:
+        if self.url and is_cloud(self.url) and not self.allow_cloud and self.kind != "google_genai":
             raise ValueError(f"{self.url.rpartition('@')[2]} is on the internet: {OPT_IN}")
         return self
 

@@ -60,6 +60,11 @@ def secrets(variables: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     )
 
 
+def is_set(variable: str) -> bool:
+    """Whether an environment variable that may hold a key is there and not empty."""
+    return bool(os.environ.get(variable))
+
+
 def secret(variable: str) -> str:
     """The value of the environment variable that a setting names. Raises ConfigError if it is unset or empty."""
     value = os.environ.get(variable, "")

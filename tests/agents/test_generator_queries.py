@@ -9,6 +9,7 @@ from local.protocol.envelope import Envelope, Trace
 from local.protocol.journal_messages import JournalAck, JournalConfirmed, JournalDeliver
 from local.protocol.messages import (
     AgentTransition,
+    AnswerDialog,
     BusDead,
     ConversationRequest,
     ConversationResult,
@@ -240,3 +241,19 @@ async def test_what_is_no_query_is_counted_and_harms_nobody(stage: Any) -> None:
     await stage.door.ask("Well?", "q1")
     await stage.door.hears(ResponseGeneration)
     assert served.bus.counters["malformed"] == 2  # as it was heard, and as it was delivered
+
+
+async def test_payloads_name_session_and_agent_and_a_payload_s_session_counts(stage: Any) -> None:
+    """As the first plan has them, for clients that know its payloads and not our header."""
+    await stage.generator()
+    for number in (1, 2):
+        stage.model.will_say(f"Yes {number}.")
+        query = QueryReceived(query_id=f"q{number}", query=f"Well {number}?", session_id="of the payload")
+        sealed = stage.door.bus.seal(query, Trace(f"q{number}"))
+        assert sealed.session_id is None
+        await stage.door.bus.send(sealed)
+        response = await stage.door.hears(ResponseGeneration, query_id=f"q{number}")
+        assert (response.session_id, response.generator_id) == ("of the payload", "GeneratorAgent")
+        dialog = await stage.door.hears(AnswerDialog, query_id=f"q{number}")
+        assert (dialog.session_id, dialog.respondent_id) == ("of the payload", "A")
+    assert [message["content"] for message in stage.model.asked[1].messages[1:]] == ["Well 1?", "Yes 1.", "Well 2?"]

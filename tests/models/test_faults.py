@@ -43,7 +43,7 @@ class Ollama:
 
     name = "ollama"
     content_type = "application/x-ndjson"
-    about: ClassVar = {"/api/show": {"capabilities": ["completion", "tools", "thinking"]}}
+    about: ClassVar = {"/api/show": {"capabilities": ["completion", "tools", "thinking"], "model_info": {}}}
 
     def client(self, url: str, limits: dict[str, float]) -> ChatModel:
         return OllamaModel(url, **limits)

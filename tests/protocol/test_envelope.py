@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local.errors import FrameTooLarge, MalformedFrame, UnsendableMessage, UnsupportedVersion
-from local.protocol.envelope import MAX_FRAME, MAX_HEADER, VERSION, Envelope, Trace, decode, new_id
+from local.protocol.envelope import (
+    MAX_FRAME,
+    MAX_HEADER,
+    VERSION,
+    Envelope,
+    Trace,
+    decode,
+    in_session_of_payload,
+    new_id,
+)
 
 HEADER: dict[str, Any] = {
     "v": 1, "id": "e1", "subject": "query.received", "sender": "api", "instance": "i1", "seq": 1,
@@ -182,3 +191,34 @@ def test_a_damaged_frame_is_read_or_refused_and_nothing_else(data: st.DataObject
         good[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(MalformedFrame):
         assert isinstance(decode(bytes(good)), Envelope)
+
+
+def query(payload: bytes, session_id: str | None = None) -> Envelope:
+    return Envelope("query.received", "e", "client", "i", 1, "q", payload, session_id=session_id)
+
+
+@pytest.mark.parametrize(
+    ("payload", "in_header", "expected"),
+    [
+        (b'{"query_id":"q","query":"?","session_id":"s"}', None, "s"),
+        (b'{"query_id":"q","query":"?","session_id":"s"}', "header", "header"),
+        (b'{"query_id":"q","query":"?"}', None, None),
+        (b'{"query_id":"q","query":"?","session_id":null}', None, None),
+        (b'{"query_id":"q","query":"?","session_id":""}', None, None),
+        (b'{"query_id":"q","query":"?","session_id":7}', None, None),
+        (b'{"query_id":"q","query":{"session_id":"x"}}', None, None),
+        (b'{"session_id":"%b"}' % (b"x" * 600), None, None),
+        (b'{"session_id":"s","query":"%b"}' % (b"x" * (MAX_FRAME - 100)), None, None),
+        (b'["session_id"]', None, None),
+        (b'{"session_id"', None, None),
+        (b'{"session_id":"\\ud800"}', None, None),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_the_session_of_a_payload_counts_where_the_header_has_none(
+    payload: bytes, in_header: str | None, expected: str | None
+) -> None:
+    found = in_session_of_payload(query(payload, in_header))
+    assert found.session_id == expected
+    if len(payload) < MAX_FRAME // 2:
+        assert decode(found.encode()).session_id == expected

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from local.apps.listener import listen
-from local.config import SystemConfig
+from local.config import BackendName, SystemConfig
 from local.config_address import is_cloud
 from local.config_models import OPT_IN, Endpoint, ModelsConfig, Provider, Routing
-from local.environment import secret
+from local.environment import is_set, secret
 from local.errors import ConfigError
 from local.models.server_address import is_loopback, normalise_base_url, normalise_host
 from local.models.servers.spec import ServerSpec, llama_server_spec, ollama_spec, require_model
@@ -22,6 +22,8 @@ from local.models.servers.spec import ServerSpec, llama_server_spec, ollama_spec
 log = logging.getLogger(__name__)
 
 DEFAULT_URL = "http://127.0.0.1:11434"
+GOOGLE_URL = "https://generativelanguage.googleapis.com/v1beta/openai"
+GOOGLE_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")  # as Google's own package has them
 PROBE_SECONDS = 2.0
 STAND_IN = "stand_in"
 
@@ -43,6 +45,11 @@ class Backend:
     def url(self) -> str:
         """Where the default provider is."""
         return self.routing.endpoints[self.name].url
+
+
+def with_backend(system: SystemConfig, name: BackendName | None) -> SystemConfig:
+    """The system with the backend that generator.yaml names, where system.yaml leaves it open."""
+    return system if name is None or system.backend != "auto" else system.model_copy(update={"backend": name})
 
 
 def choose_backend(system: SystemConfig, models: ModelsConfig) -> Backend:
@@ -107,6 +114,9 @@ def _find(name: str, system: SystemConfig, models: ModelsConfig) -> _Found:
         case "llama_server":
             spec, model = llama_server_spec(name, provider), require_model(name, provider)
             return _Found(name, Endpoint(kind="openai", url=f"{spec.url}/v1", only_model=model.stem), spec)
+        case "google_genai":
+            log.warning("WHAT YOU SAY, and what is remembered of it where it matters, is sent to Google (%s)", name)
+            return _Found(name, google_endpoint(provider))
         case "openai":
             if provider.api_key_variable:
                 secret(provider.api_key_variable)
@@ -129,6 +139,15 @@ def openai_endpoint(name: str, provider: Provider) -> Endpoint:
     if not provider.url:
         raise ConfigError(f"where is the model server? Write its address as providers.{name}.url in models.yaml")
     return Endpoint(kind="openai", url=normalise_base_url(provider.url), api_key_variable=provider.api_key_variable)
+
+
+def google_endpoint(provider: Provider) -> Endpoint:
+    """Google's models, by their address for OpenAI's API. Raises `ConfigError` without a key."""
+    variable = provider.api_key_variable or next(filter(is_set, GOOGLE_KEYS), "")
+    if not variable:
+        raise ConfigError(f"backend google_genai needs a key: set the environment variable {GOOGLE_KEYS[0]}")
+    secret(variable)
+    return Endpoint(kind="openai", url=normalise_base_url(provider.url or GOOGLE_URL), api_key_variable=variable)
 
 
 def _others(models: ModelsConfig, used: Iterable[str]) -> dict[str, Endpoint]:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from local import failpoints
 from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.announcer import Announcer
-from local.apps.backend import Backend, choose_backend
+from local.apps.backend import Backend, choose_backend, with_backend
 from local.apps.data_dir_lock import DataDirLock
 from local.apps.data_dir_watch import DataDirWatch
 from local.apps.introduction import introduce
@@ -114,7 +114,8 @@ def run(flags: Flags) -> int:
         require_free(bus)
         directory.declare(bus, system)
         listener = _listen(system) if flags.api or not flags.headless else None
-        shared = overrides_for(GENERATOR, system, flags.generator, {})
+        chat = load("generator", GeneratorConfig, layers, overrides_for(GENERATOR, system, flags.generator, {}))
+        system = with_backend(system, chat.backend)
         plan = SystemPlan(
             flags=flags,
             system=system,
@@ -124,7 +125,7 @@ def run(flags: Flags) -> int:
             data_dir=directory.data_dir,
             listener=listener,
             log_file=log_file,
-            chat=load("generator", GeneratorConfig, layers, shared),
+            chat=chat,
         )
         notice = _rebuild_missing(directory.data_dir, {entry.name for entry in system.participants})
         return asyncio.run(_supervise(plan, directory, lock, notice))

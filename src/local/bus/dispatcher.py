@@ -12,8 +12,8 @@ from local.bus.reject_log import RejectLog
 from local.bus.sender_guard import SenderGuard
 from local.errors import MalformedFrame
 from local.protocol.bus_messages import BusGap, BusProbe
-from local.protocol.envelope import Envelope, decode
-from local.protocol.messages import ParticipantStatus
+from local.protocol.envelope import Envelope, decode, in_session_of_payload
+from local.protocol.messages import ParticipantStatus, QueryReceived
 from local.protocol.subjects import covers, is_said_again
 
 log = logging.getLogger(__name__)
@@ -81,6 +81,8 @@ class Dispatcher:
             self.reject(str(error), frame)
             return
         self._counters["received"] += 1
+        if envelope.subject == QueryReceived.subject:
+            envelope = in_session_of_payload(envelope)
         if envelope.subject.startswith(BusProbe.subject):
             if envelope.instance == self._instance:
                 self._probe_returned(envelope.seq)

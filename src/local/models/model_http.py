@@ -70,7 +70,7 @@ class ModelHttp:
         self, method: str, path: str, answer: type[M], body: Json | None = None, *, model: str = "", seconds: float
     ) -> M:
         """What one request is answered with, within `seconds`."""
-        wait = _Wait(self.errors, path, seconds)
+        wait = Wait(self.errors, path, seconds)
         response = await wait.until(self._client.send(self._request(method, path, body)))
         if not response.is_success:
             raise self._explained(response, model)
@@ -86,7 +86,7 @@ class ModelHttp:
 
         Leaving the context closes the connection unless the answer was read to its end; the server then stops.
         """
-        wait = _Wait(self.errors, path, first_seconds)
+        wait = Wait(self.errors, path, first_seconds)
         response = await wait.until(self._begin(path, body))
         try:
             if not response.is_success:
@@ -122,7 +122,7 @@ def _encoded(body: Json) -> bytes:
 class StreamedAnswer:
     """The body of one answer while it comes."""
 
-    def __init__(self, response: httpx.Response, wait: _Wait) -> None:
+    def __init__(self, response: httpx.Response, wait: Wait) -> None:
         self.content_type: str = response.headers.get("Content-Type", "no content type")
         # Without httpx's layers for compression, which is not asked for, each piece takes 17 µs less [m].
         stream = response.stream if "Content-Encoding" not in response.headers else None
@@ -151,7 +151,7 @@ class StreamedAnswer:
         await self.rest()
 
 
-class _Wait:
+class Wait:
     """Waiting for one answer, with one deadline at a time."""
 
     def __init__(self, errors: ServerErrors, path: str, seconds: float) -> None:

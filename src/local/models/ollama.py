@@ -1,21 +1,23 @@
 """The model server we expect by default: Ollama 0.12 or newer, spoken to over its own HTTP API.
 
-The `ollama` package is not used here: its chat drops tool-call ids, strips nested tool schemas and knows no `truncate`
-(0.6.3), and importing it costs each process 0.3 s.
+Chats are our own requests, because those of the `ollama` package drop tool-call ids, strip nested tool schemas and know
+no `truncate` (0.6.3); the package does the rest (`ollama_calls.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Unpack
 
 from pydantic import BaseModel
 
 from local.errors import ModelError
-from local.models.answer_stream import AnswerStream, LineBuffer, json_object, read_call, token_scores, unclear
+from local.models.answer_stream import AnswerStream, json_object, read_call, token_scores, unclear
 from local.models.chat import Degraded, Delta, Done, Json, ModelInfo, ThinkingDelta, ToolCall, Usage
 from local.models.error_tables import ollama_errors
 from local.models.model_client import ConnectionLimits, ModelClient
+from local.models.ollama_calls import OllamaCalls
 
 _NANOSECONDS = 1e9
 _DURATIONS = ("total", "load", "prompt_eval", "eval")
@@ -36,23 +38,26 @@ class OllamaModel(ModelClient[ModelInfo]):
         self, base_url: str, *, keep_alive: str | int | None = None, **limits: Unpack[ConnectionLimits]
     ) -> None:
         super().__init__(ollama_errors(base_url), {"Accept": "application/x-ndjson"}, **limits)
-        self._keep_alive = {} if keep_alive is None else {"keep_alive": keep_alive}
+        self._keep_alive: dict[str, str | int] = {} if keep_alive is None else {"keep_alive": keep_alive}
+        seconds, transport = limits["timeout_seconds"], limits.get("transport")
+        self._calls = OllamaCalls(self._errors, timeout_seconds=seconds, transport=transport)
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in order. Ollama embeds the beginning of a text that exceeds the context."""
         if not texts:
             return []
-        body = {"model": model, "input": list(texts)} | self._keep_alive
-        vectors = (await self._call("POST", "/api/embed", _Embeddings, body)).embeddings
+        vectors = await self._calls.embed(model, texts, self._keep_alive.get("keep_alive"))
         if len(vectors) != len(texts):
             raise self._errors.bad_stream(f"{len(vectors)} vectors for {len(texts)} texts")
         return vectors
 
     async def show(self, model: str) -> ModelInfo:
         """What the server knows of a model; `ModelError(kind="model_missing")` if it does not have it."""
-        answer = await self._call("POST", "/api/show", _Description, {"model": model})
-        length = answer.model_info.get(f"{answer.model_info.get('general.architecture')}.context_length")
-        info = ModelInfo(model, frozenset(answer.capabilities), length if isinstance(length, int) else None)
+        answer = await self._calls.show(model)
+        about = answer.modelinfo or {}
+        length = about.get(f"{about.get('general.architecture')}.context_length")
+        capabilities = frozenset(answer.capabilities or ())
+        info = ModelInfo(model, capabilities, length if isinstance(length, int) else None)
         self._known[model] = info
         return info
 
@@ -63,7 +68,7 @@ class OllamaModel(ModelClient[ModelInfo]):
 
     async def models(self) -> list[str]:
         """The names of all models that are pulled, as the server gives them (`gemma4:12b`)."""
-        return [entry.model for entry in (await self._call("GET", "/api/tags", _Tags)).models]
+        return await self._calls.models()
 
     async def version(self) -> str:
         """The server's version, `0.12.6`: the cheapest way to ask whether it is there."""
@@ -71,21 +76,19 @@ class OllamaModel(ModelClient[ModelInfo]):
 
     async def pull(self, model: str) -> AsyncGenerator[Json, None]:
         """Pull a model; yields Ollama's progress: {"status": str, "digest"?: str, "total"?: bytes, "completed"?}."""
-        lines = LineBuffer(self._errors)
-        async with self._http.stream(
-            "/api/pull", {"model": model}, model=model, first_seconds=self._first_token_seconds
-        ) as answer:
-            self._check_type(answer.content_type)
-            status = ""
-            while data := await answer.read():
-                for progress in (json_object(line, self._errors) for line in lines.feed(data) if line.strip()):
-                    if "error" in progress:
-                        raise self._errors.explain(progress["error"], status=None, model=model)
-                    status = progress.get("status", "")
-                    yield progress
-                answer.allow(self._between_tokens_seconds)
+        status = ""
+        steps = self._calls.pull(model, self._first_token_seconds, self._between_tokens_seconds)
+        async with aclosing(steps):
+            async for progress in steps:
+                status = progress.get("status", "")
+                yield progress
         if status != "success":
             raise ModelError(f"pulling {model} stopped at {status!r}; start it again", kind="stream_cut")
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._calls.close()
+        await super().close()
 
     async def _look(self, model: str) -> ModelInfo:
         return self._known.get(model) or await self.show(model)
@@ -193,26 +196,9 @@ def _number(chunk: Json, key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-class _Description(BaseModel):
-    capabilities: list[str] = []
-    model_info: dict[str, Any] = {}
-
-
-class _Tag(BaseModel):
-    model: str
-
-
-class _Tags(BaseModel):
-    models: list[_Tag]
-
-
 class _Loaded(BaseModel):
     done: bool
 
 
 class _Version(BaseModel):
     version: str
-
-
-class _Embeddings(BaseModel):
-    embeddings: list[list[float]]

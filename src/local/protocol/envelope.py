@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple, NoReturn
 
-from pydantic_core import PydanticSerializationError, SchemaValidator, ValidationError, core_schema, to_json
+from pydantic_core import PydanticSerializationError, SchemaValidator, ValidationError, core_schema, from_json, to_json
 
 from local.errors import FrameTooLarge, MalformedFrame, UnsendableMessage, UnsupportedVersion
 from local.protocol.message import MAX_WHERE, has_other_keys, parse_object
@@ -19,6 +19,7 @@ VERSION = 1
 MAX_FRAME = 1024 * 1024
 FIELD_LIMIT = 64 * 1024  # a larger field of a payload travels as a reference to a blob
 MAX_HEADER = 8 * 1024
+MAX_SESSION_ID = 512  # characters of one that stands in a payload
 MARK = "$blob"
 END_OF_TIME = 253_402_300_800  # the year 10000, which no calendar of Python's knows
 _TEXT = core_schema.str_schema(strict=True)
@@ -122,6 +123,21 @@ class Envelope(NamedTuple):
 def session_of(where: Envelope | Trace, query_id: str) -> str:
     """The session that a query belongs to; a query that names none is a session of its own, under the query's id."""
     return where.session_id or query_id
+
+
+def in_session_of_payload(envelope: Envelope) -> Envelope:
+    """An envelope that names no session, with the one that its payload names, if it does: as clients write it that know
+    the plan's payloads and not our header."""
+    if envelope.session_id is not None or b'"session_id"' not in envelope.payload:
+        return envelope
+    try:
+        session_id = from_json(envelope.payload, allow_inf_nan=False).get("session_id")
+    except (ValueError, AttributeError):
+        return envelope  # whoever reads the message says what is wrong with it
+    fits = len(envelope.payload) < MAX_FRAME - MAX_HEADER
+    if not isinstance(session_id, str) or not 0 < len(session_id) <= MAX_SESSION_ID or not fits:
+        return envelope
+    return envelope._replace(session_id=session_id)
 
 
 def needs_packing(payload: bytes) -> bool:

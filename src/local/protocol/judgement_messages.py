@@ -28,6 +28,7 @@ class CritiqueResult(Message):
     rubric: str = ""
     judge: str = ""
     self_judged: bool = False  # judge and author are the same model
+    session_id: str | None = None
 
 
 class PairwiseResult(Message):
@@ -47,6 +48,7 @@ class PairwiseResult(Message):
     rubric: str = ""
     judge: str = ""
     self_judged: bool = False  # the judge has written one of the two
+    session_id: str | None = None
 
 
 class ComparisonRequest(Message):

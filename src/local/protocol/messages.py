@@ -27,26 +27,30 @@ class QueryReceived(Message):
     attachments: tuple[str, ...] = ()
     incognito: bool = False  # to leave nothing behind once its session has ended
     history: tuple[dict[str, Any], ...] | None = None
+    session_id: str | None = None  # counts where the envelope names none
 
 
-class QueryAccepted(Message):
+class RespondentMessage(Message):
+    """What is said of one query by, to or about one of those who answer it."""
+
+    query_id: str
+    respondent_id: str = MAIN_RESPONDENT
+
+
+class QueryAccepted(RespondentMessage):
     """The generator, as soon as the journal has given it the query; again for each repeat of a running query."""
 
     subject = "query.accepted"
     delivery = Delivery.CONFIRMED
     hurried = False
-    query_id: str
-    respondent_id: str = MAIN_RESPONDENT
     attempt: int = 1
 
 
-class QueryFailed(Message):
+class QueryFailed(RespondentMessage):
     """The generator, when a query ends without becoming a turn: refused, or cancelled while it waited in line."""
 
     subject = "query.failed"
     delivery = Delivery.CONFIRMED
-    query_id: str
-    respondent_id: str = MAIN_RESPONDENT
     attempt: int = 1
     error: ErrorInfo
 
@@ -59,13 +63,11 @@ class QueryCancel(Message):
     query_id: str
 
 
-class GenerationThinking(Message):
+class GenerationThinking(RespondentMessage):
     """The generator, while the model thinks: one fragment, `index` from 0 within an attempt."""
 
     subject = "generation.thinking"
     delivery = Delivery.EPHEMERAL
-    query_id: str
-    respondent_id: str = MAIN_RESPONDENT
     attempt: int = 1
     index: int
     text: str
@@ -77,14 +79,12 @@ class GenerationToken(GenerationThinking):
     subject = "generation.token"
 
 
-class GenerationWaiting(Message):
+class GenerationWaiting(RespondentMessage):
     """The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. What was
     said in an earlier attempt does not count any more."""
 
     subject = "generation.waiting"
     delivery = Delivery.EPHEMERAL
-    query_id: str
-    respondent_id: str = MAIN_RESPONDENT
     attempt: int = 1
     reason: str
 
@@ -108,14 +108,12 @@ class ToolSchema(Message):
     rubric: str = ""  # the one of critic.yaml that answers are graded by that used it
 
 
-class ToolRequest(Message):
+class ToolRequest(RespondentMessage):
     """The generator, when the model calls a tool. `call_id` is `query_id:step:index`, the same in every attempt."""
 
     subject = "tool.request."
     family_key = "tool"
     is_request = True
-    query_id: str
-    respondent_id: str = MAIN_RESPONDENT
     call_id: str
     tool: str
     args: dict[str, Any]
@@ -126,13 +124,11 @@ KeptText = dict[str, str | int]
 `characters` how many they are."""
 
 
-class ToolResult(Message):
+class ToolResult(RespondentMessage):
     """A tool, when a call has settled: either `result` or `error`. `sources` are addresses the text came from."""
 
     subject = "tool.result."
     family_key = "tool"
-    query_id: str
-    respondent_id: str = MAIN_RESPONDENT
     call_id: str
     tool: str
     result: str | None = None
@@ -173,13 +169,11 @@ class UsageInfo(Data):
     context: ContextGauge | None = None
 
 
-class ResponseGeneration(Message):
+class ResponseGeneration(RespondentMessage):
     """The generator, when a turn ends: the answer and everything that led to it."""
 
     subject = "response.generation"
     delivery = Delivery.CONFIRMED
-    query_id: str
-    respondent_id: str = MAIN_RESPONDENT
     status: Literal["answered", "cancelled", "failed"]
     query: str
     answer: str
@@ -193,15 +187,17 @@ class ResponseGeneration(Message):
     usage: UsageInfo = UsageInfo()
     degraded: tuple[str, ...] = ()
     error: ErrorInfo | None = None
+    session_id: str | None = None
+    generator_id: str = ""  # the name of the agent: `agent_id` in generator.yaml
 
 
-class AnswerDialog(Message):
+class AnswerDialog(RespondentMessage):
     """The generator, after an answer: the exchange alone, for those who keep histories."""
 
     subject = "answer.dialog"
-    query_id: str
     query: str
     answer: str
+    session_id: str | None = None
 
 
 class SessionDeleted(Message):
@@ -258,12 +254,10 @@ class ChildStatus(Data):
     detail: str = ""
 
 
-class ContextCompacted(Message):
+class ContextCompacted(RespondentMessage):
     """The generator, before it asks the model with less than everything: what is left out, and what that leaves."""
 
     subject = "context.compacted"
-    query_id: str
-    respondent_id: str = MAIN_RESPONDENT
     summarised_turns: int
     left_out_turns: int
     masked_results: int

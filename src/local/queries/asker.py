@@ -133,6 +133,7 @@ class Asker:
             attachments=tuple(attachments),
             incognito=incognito,
             history=None if history is None else tuple(history),
+            session_id=session_id,
         )
         return self._begin(message, session_id, user_id, may_be_known=may_be_known)
 

@@ -30,7 +30,7 @@ async def test_what_the_user_says_of_themselves_becomes_a_fact(remembering: Any,
     assert [(fact.slot, fact.value) for fact in classified.facts] == [("how I take my coffee", "black")]
     (fact,) = (await remembering.ask("facts")).facts
     assert (fact.slot, fact.value) == ("how I take my coffee", "black")
-    states = [change.to_state for change in remembering.door.of(AgentTransition, agent="memory", query_id="q")]
+    states = [change.to_state for change in remembering.door.of(AgentTransition, agent="MemoryAgent", query_id="q")]
     assert states == ["CLASSIFYING", "STORING", "IDLE"]
     (envelope,) = remembering.door.envelopes(MemoryClassified)
     assert (envelope.correlation_id, envelope.session_id) == ("q", "s")  # deleted with them

@@ -51,7 +51,7 @@ class ScriptedServer:
 
     def __init__(self) -> None:
         self.scripts: dict[str, Script] = {}
-        self.answers("/api/show", {"capabilities": ["completion", "tools", "thinking"]})
+        self.answers("/api/show", {"capabilities": ["completion", "tools", "thinking"], "model_info": {}})
         self.requests: list[tuple[str, Any]] = []
         self.connections = 0
         self.url = ""

@@ -72,7 +72,7 @@ async def test_the_request_forbids_silent_cuts_and_always_says_whether_to_think(
 
 
 async def test_what_the_model_cannot_do_is_left_out_and_told(server: Any) -> None:
-    server.answers("/api/show", {"capabilities": ["completion"]})
+    server.answers("/api/show", {"capabilities": ["completion"], "model_info": {}})
     server.answers("/api/chat", DONE)
     async with server.client() as model:
         deltas = await chat(model, think=True, tools=[TOOL])
@@ -93,7 +93,7 @@ async def test_calls_one_after_the_other_share_a_connection(server: Any) -> None
     async with server.client() as model:
         for _ in range(3):
             await chat(model)
-    assert server.connections == 1
+    assert server.connections == 2  # the package, which has looked at the model, has its own
 
 
 async def test_an_answer_whose_body_does_not_end_is_complete_all_the_same(server: Any) -> None:

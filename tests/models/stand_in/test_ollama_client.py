@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -250,3 +252,29 @@ async def test_conversations_side_by_side_do_not_mix(client: ollama.AsyncClient)
 
     answers = await asyncio.gather(*(ask(number) for number in range(30)))
     assert answers == [f"{number} * 2 = {number * 2}" for number in range(30)]
+
+
+OURS = """
+import asyncio, sys
+from local.models.ollama import OllamaModel
+
+async def ask(url):
+    model = OllamaModel(url, first_token_seconds=20, between_tokens_seconds=20, timeout_seconds=20)
+    assert "ollama" not in sys.modules, "imported before it was needed"
+    assert "gemma4:12b" in await model.models()
+    assert sys.modules["ollama"].AsyncClient is type(model._calls._client)
+    assert "tools" in (await model.show("gemma4:12b")).capabilities
+    [vector] = await model.embed("nomic-embed-text", ["green tea"])
+    assert len(vector) > 100 and all(isinstance(number, float) for number in vector)
+    assert [step async for step in model.pull("gemma4:e2b")][-1]["status"] == "success"
+    await model.close()
+    print("all of it")
+
+asyncio.run(ask(sys.argv[1]))
+"""
+
+
+async def test_our_own_client_asks_all_but_chats_by_the_package_which_is_imported_when_needed(url: str) -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", OURS, url, stdout=PIPE, stderr=PIPE)
+    said, errors = await asyncio.wait_for(process.communicate(), 40)
+    assert (said, errors) == (b"all of it\n", b"")

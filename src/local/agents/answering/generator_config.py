@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from local.config import Settings
+from local.config import BackendName, Settings
 from local.config_fault import suggestion
 
 DEFAULT_PROMPT = "default"
@@ -14,6 +14,7 @@ class GeneratorConfig(Settings):
     """`generator.yaml`; the comments there say what each key means."""
 
     agent_id: str = "GeneratorAgent"
+    backend: BackendName | None = None  # the plan's place for that of system.yaml
     model: str = "gemma4:12b"
     fast_model: str | None = None
     vision_model: str | None = None

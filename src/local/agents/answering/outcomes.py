@@ -57,7 +57,9 @@ async def publish_outcome(bus: Bus, conversation: ConversationService, outcome: 
     query_id, respondent_id = outcome.query_id, outcome.respondent_id
     await bus.publish(outcome, trace, envelope_id=response_id(query_id, respondent_id), seconds=math.inf)
     if isinstance(outcome, ResponseGeneration) and outcome.status == "answered" and respondent_id == MAIN_RESPONDENT:
-        dialog = AnswerDialog(query_id=query_id, query=outcome.query, answer=outcome.answer)
+        dialog = AnswerDialog(
+            query_id=query_id, query=outcome.query, answer=outcome.answer, session_id=trace.session_id
+        )
         await bus.publish(dialog, trace, envelope_id=response_id(query_id, respondent_id, dialog.subject))
     conversation.published(query_id)
     failpoints.reach("turn.published")

@@ -58,6 +58,7 @@ class TurnOutput:
     ) -> None:
         self._bus, self._conversation, self._trace = bus, conversation, trace
         self._query_id, self._respondent_id, self._attempt = query_id, respondent_id, attempt
+        self._agent_id = agent_id
         passing = {TurnState.DISPATCHING_TOOL}
         self._changes = TransitionLog(self._post, agent_id, query_id, respondent_id, passing)
         self._released = asyncio.Event()
@@ -174,6 +175,10 @@ class TurnOutput:
     async def kept_results(self) -> list[str]:
         """The results that an earlier process has kept."""
         return await self._conversation.results(self._query_id)
+
+    def signed(self, response: ResponseGeneration) -> ResponseGeneration:
+        """The response with the session that it belongs to, and the name of the agent that gives it."""
+        return response.model_copy(update={"session_id": self._trace.session_id, "generator_id": self._agent_id})
 
     async def store_end(self, response: ResponseGeneration) -> None:
         """Have the end of the turn on record."""

@@ -80,7 +80,7 @@ class TurnRunner:
         elif error is not None:
             self._turn.fail(_explained(error))
         self._output.flush()
-        response = self._turn.response()
+        response = self._output.signed(self._turn.response())
         if self._context.answers_as is not None:
             response = response.model_copy(update={"model": self._context.answers_as})
         await self._output.store_end(response)

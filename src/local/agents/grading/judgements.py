@@ -141,4 +141,5 @@ def _returned(call: ToolCallRecord) -> str:
 
 def _common(answers: list[ResponseGeneration], rubric: str, judge: str) -> dict[str, Any]:
     self_judged = any(is_same_model(judge, answer.model) for answer in answers)
-    return {"query_id": answers[0].query_id, "rubric": rubric, "judge": judge, "self_judged": self_judged}
+    of_query = {"query_id": answers[0].query_id, "session_id": answers[0].session_id}
+    return {**of_query, "rubric": rubric, "judge": judge, "self_judged": self_judged}

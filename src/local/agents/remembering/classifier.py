@@ -32,6 +32,7 @@ CALLS = 3  # of the model for one exchange: the first, and two more where the re
 BATCH = 32  # exchanges that are taken from the store together
 STORE_SECONDS = 0.5  # what the model has decided waits so long at most for more to be stored with it
 HOLD_SECONDS = 0.1  # a model that takes longer is seen at work
+AGENT = "MemoryAgent"  # whose changes of state these are
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 MAX_TOKENS = 1_000  # of a reply; a small model may not find the end by itself
 
@@ -78,7 +79,7 @@ class _Classification:
         self.trace = Trace(engram.query_id, None, engram.session_id, engram.user_id)
         self.engram = engram
         self.transitions = TransitionLog(
-            lambda transition: bus.post(transition, self.trace), "memory", engram.query_id, hold_seconds=HOLD_SECONDS
+            lambda transition: bus.post(transition, self.trace), AGENT, engram.query_id, hold_seconds=HOLD_SECONDS
         )
         self.machine = Machine(CLASSIFICATION_TABLE, ClassificationState.IDLE, self.transitions.note)
         self.classified = Classified(False)

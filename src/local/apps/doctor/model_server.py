@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Sequence
 
 from local.agents.answering.generator_config import GeneratorConfig
-from local.apps.backend import may_stand_in, ollama_url, openai_endpoint, used_providers
+from local.apps.backend import google_endpoint, may_stand_in, ollama_url, openai_endpoint, used_providers
 from local.apps.doctor.doctor_finding import DoctorFinding, fail, ok, warn
 from local.apps.doctor.installation import ObserverModels
 from local.config import SystemConfig
-from local.config_models import ModelsConfig, Provider
+from local.config_models import Endpoint, ModelsConfig, Provider
 from local.environment import secret
 from local.errors import ConfigError, ModelError
 from local.models.chat import ModelInfo
@@ -63,17 +63,18 @@ async def _check(
             local = provider.model_copy(update={"start": provider.start and is_loopback(url)})
             return await check_ollama(url, local, wanted, generator, observers, stand_in=stand_in)
         case "openai":
-            return await _check_openai(name, provider, wanted, observers)
+            return await _check_openai(name, openai_endpoint(name, provider), wanted, observers)
+        case "google_genai":
+            return await _check_openai(name, google_endpoint(provider), wanted, observers)
         case "llama_server":
             spec = llama_server_spec(name, provider)
             return [ok(SERVER, f"{spec.command[0]} with {provider.model}; LoCAL2 starts it with itself")]
 
 
 async def _check_openai(
-    name: str, provider: Provider, wanted: Sequence[str], observers: ObserverModels
+    name: str, endpoint: Endpoint, wanted: Sequence[str], observers: ObserverModels
 ) -> list[DoctorFinding]:
-    endpoint = openai_endpoint(name, provider)
-    key = secret(provider.api_key_variable) if provider.api_key_variable else ""
+    key = secret(endpoint.api_key_variable) if endpoint.api_key_variable else ""
     server = OpenAIModel(
         endpoint.url,
         first_token_seconds=SECONDS,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from local.apps.api import peer
@@ -16,6 +17,13 @@ from local.apps.api.peer import Address, NotTold, Peer, is_held_by_own_process, 
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 NOBODY = 65534
+
+
+@pytest.fixture(autouse=True)
+def few_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This one and its children: to look through all of a machine's takes seconds."""
+    this = psutil.Process()
+    monkeypatch.setattr(psutil, "process_iter", lambda: [this, *this.children()])
 
 
 def by_processes(client: Address, server: Address) -> int | None:

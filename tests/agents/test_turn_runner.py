@@ -31,6 +31,7 @@ from local.protocol.messages import (
     ToolResult,
     ToolSchema,
 )
+from local.protocol.recall_score import RecallScore
 from local.queries.query_view import QueryView
 from local.services.conversation import Asked, ConversationService
 
@@ -97,6 +98,9 @@ async def process(stage: Any, tmp_path: Path) -> AsyncIterator[Callable[[], Any]
         yield start
 
 
+RECALLED = (RecallScore(engram_id="e1", relevance=0.4, similarity=0.5, parts={"words": 0.3}),)
+
+
 async def requests(stage: Any, times: int) -> list[Envelope]:
     """The first requests on the bus, as soon as there are so many."""
     await stage.door.hears(ToolRequest, times)
@@ -107,7 +111,9 @@ async def requests(stage: Any, times: int) -> list[Envelope]:
 async def answer(stage: Any, envelope: Envelope, *, call_id: str = "") -> None:
     """Answer as the tool would, in words that name the call."""
     asked = ToolRequest.decode(envelope.payload).call_id
-    result = ToolResult(query_id="q1", call_id=call_id or asked, tool="roll", result=f"result of {asked}")
+    result = ToolResult(
+        query_id="q1", call_id=call_id or asked, tool="roll", result=f"result of {asked}", recalled=RECALLED
+    )
     await stage.door.bus.publish(result, envelope.trace(), in_reply_to=envelope.id)
 
 
@@ -163,6 +169,7 @@ async def test_a_result_that_was_there_when_the_process_was_killed_is_not_asked_
         await answer(stage, envelope)
     response = await asyncio.wait_for(ending, SECONDS)
     assert [record.result for record in response.tool_calls] == [f"result of q1:0:{index}" for index in range(3)]
+    assert [record.recalled for record in response.tool_calls] == [RECALLED] * 3
     assert len(stage.model.asked) == 2
     assert await successor.record.results("q1") == []
 

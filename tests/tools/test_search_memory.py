@@ -12,6 +12,7 @@ import pytest
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.memory_messages import FactRecord, MemoryRequest, MemoryResult, OutdatedFact, RecalledEngram
 from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
+from local.protocol.recall_score import RecallScore
 from local.runtime.participant import Participant, Settingless, on
 from local.tools import search_memory
 from local.tools.search_memory import FACTS_HEADING, HEADING, LONGEST, NOTHING, SearchMemoryTool, recollect
@@ -77,6 +78,18 @@ async def test_it_searches_for_the_user_who_asks_and_outside_of_their_session(se
     ]
     search = memory.asked[0][1]
     assert (search.query, search.limit, search.not_session) == ("coffee", 3, "session 7")
+
+
+@pytest.mark.parametrize("was_good_enough", [True, False])
+async def test_what_was_compared_is_in_the_result_as_numbers_whether_it_was_good_enough_or_not(
+    serve: Serve, was_good_enough: bool
+) -> None:
+    near = RecallScore(engram_id="e7", relevance=0.05, similarity=0.1, parts={"fused": 0.05, "threshold": 0.11})
+    found = hit("I like zebras.", **near.model_dump())
+    await serve(Memory(found) if was_good_enough else Memory(nearest=(near,)))
+    result = await (await serve(SearchMemoryTool()))(query="coffee")
+    assert result.recalled == (near,)
+    assert ("e7" in "".join(result.sources), "zebras" in result.result) == (was_good_enough, was_good_enough)
 
 
 async def test_calls_side_by_side_are_each_for_their_own_session(serve: Serve) -> None:
@@ -197,9 +210,19 @@ def test_facts_that_hold_side_by_side_are_a_list_and_doubts_are_told() -> None:
     assert "contradict" not in text
 
 
-def test_a_question_about_the_user_in_general_is_answered_with_every_fact() -> None:
-    text = told(facts=(fact("where I live", "Oslo"), fact(COFFEE, "black")), query="What do you know about me?").text
-    assert "Oslo" in text and "black" in text
+@pytest.mark.parametrize(
+    "query",
+    ["What do you know about me?", "facts about the user", "everything you know about the user's profile",
+     "Was weißt du über mich?", "Que sais-tu sur moi ?", "¿Qué sabes de mí?", "你对我了解多少？"],
+)  # fmt: skip
+def test_a_question_about_the_user_in_general_is_answered_with_every_fact_its_date_and_certainty(
+    query: str,
+) -> None:
+    facts = (fact("where I live", "Oslo", certain=False), fact(COFFEE, "black", "2026-09-01"))
+    text = told(facts=facts, query=query).text
+    assert "2026-11-18" in text and "2026-09-01" in text
+    (oslo,) = [line for line in text.splitlines() if "Oslo" in line]
+    assert oslo != told(facts=(fact("where I live", "Oslo"),), query=query).text.splitlines()[-1]
 
 
 def test_recalled_text_can_neither_leave_its_quotation_nor_pass_for_a_heading() -> None:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from local.protocol.message import MAIN_RESPONDENT, Data, Delivery, Message
 from local.protocol.messages import ErrorInfo
+from local.protocol.recall_score import RecallScore
 
 OWNER = "owner"
 RECALLED = "engram:"  # begins the source of a tool's result that is made of engrams; the engram's id follows
@@ -111,6 +112,7 @@ class MemoryResult(Message):
     family_key = "verb"
     verb: str
     hits: tuple[RecalledEngram, ...] = ()
+    nearest: tuple[RecallScore, ...] = ()  # of a search without hits: what came closest, and how close
     engrams: tuple[EngramRecord, ...] = ()
     facts: tuple[FactRecord, ...] = ()
     changes: tuple[ChangeRecord, ...] = ()

@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from local.protocol.kept_text import KeptText
 from local.protocol.message import MAIN_RESPONDENT, Data, Delivery
 from local.protocol.message import Message as Message
+from local.protocol.recall_score import RecallScore
 
 
 class ErrorInfo(Data):
@@ -119,11 +121,6 @@ class ToolRequest(RespondentMessage):
     args: dict[str, Any]
 
 
-KeptText = dict[str, str | int]
-"""Where the whole of a text lies that was cut off: `$blob` is the name of the blob, `size` its bytes in UTF-8, and
-`characters` how many they are."""
-
-
 class ToolResult(RespondentMessage):
     """A tool, when a call has settled: either `result` or `error`. `sources` are addresses the text came from."""
 
@@ -135,6 +132,7 @@ class ToolResult(RespondentMessage):
     error: ErrorInfo | None = None
     sources: tuple[str, ...] = ()
     whole: KeptText | None = None  # of a result that was cut off
+    recalled: tuple[RecallScore, ...] = ()  # what a search of the memory has compared, told or not
     duration_ms: float = 0.0
 
 
@@ -148,6 +146,7 @@ class ToolCallRecord(Data):
     error: ErrorInfo | None = None
     sources: tuple[str, ...] = ()
     whole: KeptText | None = None  # of a result that was cut off
+    recalled: tuple[RecallScore, ...] = ()  # what a search of the memory has compared, told or not
     duration_ms: float = 0.0
     made_by: str = ""
 

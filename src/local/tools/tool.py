@@ -44,7 +44,6 @@ __all__ = ["Tool", "ToolOutput"]
 CALLS_AT_ONCE = 8
 MAX_RESULT_CHARS = 100_000
 MAX_ERROR_CHARS = 4000
-MAX_SOURCES = 200
 CANCELLED_KEPT = 1024
 _asked_by: ContextVar[Trace] = ContextVar("asked_by")  # of the call that this task runs
 _asked_for: ContextVar[str] = ContextVar("asked_for")
@@ -234,9 +233,7 @@ class Tool(Participant):
             output = await self._output(request, arguments)
         except ToolError as error:
             return self._failure(request, started, error)
-        return self._result(
-            request, started, result=output.text, sources=output.sources[:MAX_SOURCES], whole=output.whole
-        )
+        return self._result(request, started, **output.fields())
 
     async def _output(self, request: ToolRequest, arguments: Mapping[str, Any]) -> ToolOutput:
         if request.query_id in self._cancelled:

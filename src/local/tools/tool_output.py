@@ -5,23 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
 from local.errors import BlobNotStored, ToolError
-from local.protocol.messages import KeptText
+from local.protocol.kept_text import KeptText
+from local.protocol.recall_score import RecallScore
 
 Keep = Callable[[bytes], str]  # stores something and returns its name, or raises `BlobNotStored`
+MAX_SOURCES = 200
 MAX_KEPT_BYTES = 512 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """A result with the addresses its text came from. `whole` is where all of a text lies that was cut off."""
+    """A result with the addresses its text came from. `whole` is where all of a text lies that was cut off, `recalled`
+    how near the memories were that were looked at."""
 
     text: str
     sources: tuple[str, ...] = ()
     whole: KeptText | None = None
+    recalled: tuple[RecallScore, ...] = ()
 
     @classmethod
     def of(cls, value: object) -> ToolOutput:
@@ -36,6 +41,11 @@ class ToolOutput:
         except PydanticSerializationError:
             text = f"run returned {type(value).__name__}, expected text, ToolOutput or what JSON can say"
             raise ToolError(text, kind="internal") from None
+
+    def fields(self) -> dict[str, Any]:
+        """What a `ToolResult` says of it."""
+        return {"result": self.text, "sources": self.sources[:MAX_SOURCES], "whole": self.whole,
+                "recalled": self.recalled}  # fmt: skip
 
     async def limited(self, keep: Keep | None, max_chars: int) -> ToolOutput:
         """The first `max_chars` characters of a text that has more; `keep` takes the whole."""

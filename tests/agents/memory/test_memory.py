@@ -29,6 +29,10 @@ async def test_an_answer_is_stored_at_once_and_found(remembering: Any) -> None:
         "I like zebras", "So do I.", "assistant", 1.0,
     )  # fmt: skip
     assert result.degraded  # only the words were searched
+    nothing = await remembering.ask("search", query="zebra lion camel horse bear wolf cat dog hen cow")
+    assert [(near.engram_id, near.relevance < near.parts["threshold"]) for near in nothing.nearest] == [
+        (ingested.engram_id, True)
+    ]
     assert (await remembering.ask("search", query="zebras", not_session="s")).hits == ()
     assert (await remembering.ask("search", query="zebras", user="bob")).hits == ()
 

@@ -11,7 +11,6 @@ from chaos_harness.memory_judge import Evidence, Kept, Search
 from chaos_harness.remembered import Remembered
 from local.journal.store.view import JournalView
 from local.protocol.memory_messages import MemoryIngested
-from local.services.engrams.chroma_index import ChromaIndex
 from local.services.engrams.store import FILE_NAME
 
 
@@ -24,7 +23,5 @@ def gather(data_dir: Path, published: Sequence[Remembered], searches: Sequence[S
         kept = db.execute("SELECT query_id, session_id, user_id, query, answer FROM engrams").fetchall()
         facts = db.execute("SELECT query_id, slot FROM facts JOIN engrams USING (number)").fetchall()
         vectors = dict(db.execute("SELECT query_id, key FROM vectors JOIN engrams USING (number)").fetchall())
-        ((generation,),) = db.execute("SELECT generation FROM vector_index").fetchall()
-    with closing(ChromaIndex(directory / "vectors" / generation)) as index:
-        keys = frozenset(index.keys())
+        keys = frozenset(key for (key,) in db.execute("SELECT key FROM vectors"))
     return Evidence(published, [Kept(*row) for row in kept], told, facts, vectors, keys, searches)

@@ -65,7 +65,7 @@ class Search(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Everything the judge knows. `told` are the query ids of all `memory.ingested` on record, `facts` pairs of query
-    id and slot; `vectors` the keys of the store's vectors, by query id, `index` those in the vector index."""
+    id and slot; `vectors` the keys of the vectors by query id, `index` those of all that there are to be searched."""
 
     published: Sequence[Remembered]
     kept: Sequence[Kept] = ()

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local.services.engrams import record
 from local.services.engrams.engram import EngramDraft
 from local.services.engrams.service import EngramService
 
@@ -102,22 +101,6 @@ def exported() -> Callable[..., Any]:
         return [json.loads(line) for line in found]
 
     return export
-
-
-@pytest.fixture(scope="package")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A memory of so many exchanges that Chroma has written its graph to the disk. For copies: nobody has it open."""
-    directory, exchange = tmp_path_factory.mktemp("large") / "engrams", exchanges()
-
-    async def fill() -> None:
-        async with EngramService(directory, WordEmbedder(), clock=lambda: NOW) as service:
-            many = [exchange(f"stone{number % 97} river{number % 89}") for number in range(1100)]
-            await service._store.write(lambda db: [record.ingest(db, each) for each in many])
-            service._indexer.wake()
-            await service.settled()
-
-    asyncio.run(fill())
-    return directory
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ class ToolCalls:
             error = ErrorInfo(kind=failure.kind, message=f"{call.tool} {message}")
             duration_ms = round((context.clock() - started) * 1000, 3)
             return record.model_copy(update={"error": error, "duration_ms": duration_ms})
-        fields = ("result", "error", "sources", "whole", "duration_ms")
+        fields = ("result", "error", "sources", "whole", "recalled", "duration_ms")
         record = record.model_copy(update={name: getattr(settled, name) for name in fields})
         if self._unsettled:  # the last one is stored with the step
             self._output.keep_result(call.call_id, record.model_dump_json())

@@ -15,6 +15,7 @@ from local.agents.remembering.records import (
     page,
     place_of,
     recalled,
+    scores,
 )
 from local.errors import LocalError
 from local.protocol.memory_messages import MemoryRequest, MemoryResult
@@ -53,7 +54,7 @@ class MemoryRequestHandler:
     async def _search(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         found = await self._engrams.search(user_id, request.query, limit=request.limit, not_session=request.not_session)
         hits = page([recalled(hit) for hit in found.hits])
-        return MemoryResult(verb=request.verb, hits=hits, degraded=found.degraded)
+        return MemoryResult(verb=request.verb, hits=hits, nearest=scores(found.nearest), degraded=found.degraded)
 
     async def _list(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         before, before_id = math.inf if request.before is None else request.before, ""

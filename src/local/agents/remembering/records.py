@@ -21,6 +21,7 @@ from local.protocol.memory_messages import (
 )
 from local.protocol.message import Data
 from local.protocol.messages import ResponseGeneration, ToolCallRecord
+from local.protocol.recall_score import RecallScore
 from local.services.engrams.engram import Change, Engram, EngramDraft, Origin, StatedFact
 from local.services.engrams.ranking import EngramHit
 from local.services.engrams.record import Deletion
@@ -70,6 +71,14 @@ def recalled(hit: EngramHit) -> RecalledEngram:
         folded=hit.folded,
         successor_of=hit.successor_of,
         outdated=tuple(OutdatedFact(**asdict(old)) for old in hit.outdated),
+    )
+
+
+def scores(hits: Iterable[EngramHit]) -> tuple[RecallScore, ...]:
+    """How near each was, without a word of it."""
+    return tuple(
+        RecallScore(engram_id=hit.engram.engram_id, relevance=hit.score, similarity=hit.cosine, parts=hit.parts)
+        for hit in hits
     )
 
 

@@ -104,8 +104,6 @@ def check_store(directory: Path) -> DoctorFinding:
 
 
 def _index(condition: Condition) -> str:
-    if not condition.is_indexed:
-        return "the index of their meanings is built at the next start"
     if condition.pending:
         return f"{condition.pending} of them are still to be embedded"
     return "all of them are embedded"

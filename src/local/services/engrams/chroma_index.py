@@ -1,8 +1,7 @@
-"""The vector index: approximate nearest neighbours by Chroma, one collection for each user. Blocking; for threads."""
+"""A vector index for very many vectors: approximate nearest neighbours by Chroma, in a directory of its own."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,55 +14,59 @@ from local.services.engrams.vectors import VectorEntry
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
-    from chromadb.api.models.Collection import Collection
 
 log = logging.getLogger(__name__)
 _CONFIGURATION: Any = {"hnsw": {"space": "ip"}}  # the vectors are of length 1: the inner product is their cosine
+_NAME = "vectors"
+
+
+_BATCH = 500
 
 
 class ChromaIndex:
-    """One directory of Chroma's. It knows keys and vectors, no texts. Only one process may have it open: Chroma damages
-    its files silently with two. Every method raises `IndexBroken` for whatever goes wrong inside."""
+    """See `VectorIndex`. Only one process may have the directory open: Chroma damages its files silently with two.
+    Every method raises `IndexBroken` for whatever goes wrong inside."""
 
     def __init__(self, directory: Path) -> None:
-        """Opens the directory, or makes it."""
-        self._directory = directory
+        """Opens the directory, or makes it. One whose opening has ended the process is not opened again."""
+        self.directory = directory
         self._free = threading.Lock()
+        opening = directory / "opening"
+        if opening.exists():
+            raise IndexBroken(f"{directory}: opening it ended the process before")
         with self._guarded():
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            opening.touch()
             self._client = _client(directory)
-            self._collections = {each.name: each for each in self._client.list_collections()}
-            for each in self._collections.values():
-                each.get(limit=1, include=["embeddings"])  # reads the graph: what is broken shows now
+            self._collection = self._client.get_or_create_collection(
+                _NAME, embedding_function=None, configuration=_CONFIGURATION
+            )
+            self._collection.get(limit=1, include=["embeddings"])  # reads the graph: what is broken shows now
+            opening.unlink()
 
     def add(self, entries: Sequence[VectorEntry]) -> None:
-        """Put vectors in. The same key again is the same vector again."""
+        """See `VectorIndex`."""
         import numpy as np
 
-        by_user: dict[str, list[VectorEntry]] = {}
-        for entry in entries:
-            by_user.setdefault(entry.user_id, []).append(entry)
-        with self._guarded():
-            for user_id, theirs in by_user.items():
-                stored = np.frombuffer(b"".join(entry.vector for entry in theirs), np.float16)
-                rows = stored.astype(np.float32).reshape(len(theirs), -1)
-                self._collection(user_id).upsert([entry.key for entry in theirs], rows)
+        for start in range(0, len(entries), _BATCH):
+            some = entries[start : start + _BATCH]
+            stored = np.frombuffer(b"".join(entry.vector for entry in some), np.float16)
+            rows = stored.astype(np.float32).reshape(len(some), -1)
+            with self._guarded():
+                self._collection.upsert([entry.key for entry in some], rows)
 
-    def search(self, user_id: str, vector: Any, limit: int) -> list[str]:
-        """The keys of a user's vectors that are closest to a float32 one of shape (dimensions,), closest first."""
+    def search(self, vector: Any, limit: int) -> list[str]:
+        """See `VectorIndex`."""
         with self._guarded():
-            collection = self._collections.get(_name(user_id))
-            if collection is None:
-                return []
-            return list(collection.query(query_embeddings=[vector], n_results=limit, include=[])["ids"][0])
+            return list(self._collection.query(query_embeddings=[vector], n_results=limit, include=[])["ids"][0])
 
     def keys(self) -> set[str]:
-        """The keys of all vectors in the index."""
+        """See `VectorIndex`."""
         with self._guarded():
-            return {key for each in self._collections.values() for key in each.get(include=[])["ids"]}
+            return set(self._collection.get(include=[])["ids"])
 
     def close(self) -> None:
-        """Let go of the files."""
+        """See `VectorIndex`."""
         with self._guarded():
             self._client.close()
 
@@ -82,15 +85,8 @@ class ChromaIndex:
             raise
 
     def _broken(self, error: BaseException) -> IndexBroken:
-        log.warning("%s: %r", self._directory, error)  # what Chroma says helps whoever reads logs, and no user
+        log.warning("%s: %r", self.directory, error)  # what Chroma says helps whoever reads logs, and no user
         return IndexBroken("the index of meanings does not work, and is made anew")
-
-    def _collection(self, user_id: str) -> Collection:
-        name = _name(user_id)
-        if name not in self._collections:
-            made = self._client.create_collection(name, embedding_function=None, configuration=_CONFIGURATION)
-            self._collections[name] = made
-        return self._collections[name]
 
 
 def _client(directory: Path) -> Client:
@@ -103,8 +99,3 @@ def _client(directory: Path) -> Client:
     client = chromadb.PersistentClient(path=str(directory), settings=settings)
     assert isinstance(client, Client), "its type says less than it is"
     return client
-
-
-def _name(user_id: str) -> str:
-    """A collection's name: any user id is possible, and nobody's is read from the files."""
-    return hashlib.sha256(user_id.encode(errors="surrogatepass")).hexdigest()[:32]

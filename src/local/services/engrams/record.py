@@ -217,4 +217,3 @@ def _delete(db: sqlite3.Connection, rows: Sequence[sqlite3.Row], now: float) -> 
             lexical.renew_in_index(db, row)
     if rows:
         lexical.scrub(db)
-        db.execute("UPDATE vector_index SET deletions = deletions + 1")

@@ -26,14 +26,11 @@ from local.services.engrams.record import Deletion
 from local.services.engrams.search import CANDIDATES, Found
 from local.services.engrams.status import MemoryStatus, counts
 from local.services.engrams.store import EngramStore
-from local.services.engrams.vector_indexer import IndexerState, VectorIndexer
+from local.services.engrams.vector_indexer import NOT_READY, IndexerState, VectorIndexer
 from local.services.sqlite_file import open_patiently, store_failure
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vector = NDArray[np.float32]
+    from local.services.engrams.vectors import Vectors
 
 log = logging.getLogger(__name__)
 EMBED_SECONDS = 2.0  # a question's embedding is not waited for any longer; words answer alone then
@@ -213,12 +210,12 @@ class EngramService:
             record.delete(db, record.row_of(db, user_id, engram_id)["query_id"], self._clock())
 
         await self._store.erase(work)
-        self._indexer.wake()
+        self._indexer.wake(has_deleted=True)
 
     async def delete_session(self, session_id: str) -> int:
         """Remove all exchanges of a session, whoever's, as `delete` does; returns how many engrams that were."""
         count = await self._store.erase(lambda db: record.delete_session(db, session_id, self._clock()))
-        self._indexer.wake()
+        self._indexer.wake(has_deleted=True)
         return count
 
     async def repeated_in(self, user_id: str, engram_id: str) -> tuple[str, ...]:
@@ -262,17 +259,18 @@ class EngramService:
     async def _by_words(self, user_id: str, question: str) -> Coverages:
         return await self._store.read(lambda db: self._lexical.search(db, user_id, question))
 
-    async def _by_meaning(self, user_id: str, question: str) -> tuple[list[str], Vector | None, tuple[str, ...]]:
+    async def _by_meaning(self, user_id: str, question: str) -> tuple[list[str], Vectors | None, tuple[str, ...]]:
         """Keys, the question's vector, and what could not be searched."""
-        embedder = self._indexer.embedder
-        if self._indexer.state is IndexerState.EMPTY:
+        indexer, embedder = self._indexer, self._indexer.embedder
+        if indexer.state is IndexerState.EMPTY:
             return [], None, ()
-        if embedder is None or self._indexer.state is not IndexerState.READY:
-            return [], None, (self._indexer.trouble or "the index of meanings is not ready yet",)
+        missing = () if indexer.state is IndexerState.READY else (indexer.trouble or NOT_READY,)
+        if embedder is None or indexer.state in (IndexerState.STARTING, IndexerState.FAILED):
+            return [], None, missing
         try:
             async with asyncio.timeout(EMBED_SECONDS):
                 vector = (await embedder.embed_queries([question]))[0]
-            return await self._indexer.search(user_id, vector, CANDIDATES), vector, ()
+            return await indexer.search(user_id, vector, CANDIDATES), vector, missing
         except TimeoutError:
             return [], None, (f"{embedder.name} did not embed the question within {EMBED_SECONDS:g} s",)
         except (ModelError, IndexBroken) as error:

@@ -39,11 +39,10 @@ def counts(db: sqlite3.Connection) -> tuple[int, int, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """How many engrams there are, how many of them wait for a vector, and whether the vector index has its files."""
+    """How many engrams there are, and how many of them wait for a vector."""
 
     engrams: int
     pending: int
-    is_indexed: bool
 
 
 def examine(directory: Path) -> Condition | None:
@@ -58,21 +57,19 @@ def examine(directory: Path) -> Condition | None:
         with connect_read_only(path) as db, naming_damage():
             db.row_factory = sqlite3.Row
             db.execute("BEGIN")  # one snapshot for all that follows
-            return _condition(db, directory)
+            return _condition(db)
     except StoreDamaged as error:
         raise StoreDamaged(f"{path} is damaged: {error}") from error
     except (sqlite3.Error, OSError) as error:
         raise store_failure(path, error) from error
 
 
-def _condition(db: sqlite3.Connection, directory: Path) -> Condition:
+def _condition(db: sqlite3.Connection) -> Condition:
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if not 1 <= version <= len(MIGRATIONS):
         raise StoreDamaged(f"its schema version is {version}; this program knows 1 to {len(MIGRATIONS)}")
     (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise StoreDamaged(f"SQLite's check says: {verdict}")
-    state = vectors.state(db)
-    is_indexed = bool(state.generation) and (directory / "vectors" / state.generation).is_dir()
     (engrams,) = db.execute("SELECT count(*) FROM engrams").fetchone()
-    return Condition(engrams, vectors.count_pending(db), is_indexed and not state.is_opening)
+    return Condition(engrams, vectors.count_pending(db))

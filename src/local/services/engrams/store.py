@@ -112,6 +112,12 @@ MIGRATIONS = (
     CREATE INDEX engrams_by_successor ON engrams (superseded_by) WHERE superseded_by IS NOT NULL;
     """,
     "CREATE INDEX engrams_rated ON engrams (user_id) WHERE sentiment IS NOT NULL",
+    """
+    ALTER TABLE vector_index DROP COLUMN generation;
+    ALTER TABLE vector_index DROP COLUMN is_opening;
+    ALTER TABLE vector_index DROP COLUMN deletions;
+    ALTER TABLE vector_index DROP COLUMN deletions_built;
+    """,
 )
 
 

@@ -1,4 +1,4 @@
-"""The engrams' vectors in SQLite: what the vector index is filled from, and what it is compared with."""
+"""The engrams' vectors in SQLite, which every vector index is made of, and made anew."""
 
 from __future__ import annotations
 
@@ -41,17 +41,6 @@ class VectorEntry:
     vector: bytes  # float16
 
 
-@dataclass(frozen=True, slots=True)
-class IndexState:
-    """Which files hold the vector index, and what was deleted since they were begun. `is_opening` stays on if opening
-    them killed the process."""
-
-    generation: str
-    is_opening: bool
-    has_remains: bool
-    deletions: int
-
-
 def use_model(db: sqlite3.Connection, name: str) -> None:
     """Forget every vector that another model has made."""
     model = f"{name}/{_RECIPE}"
@@ -59,31 +48,13 @@ def use_model(db: sqlite3.Connection, name: str) -> None:
         return
     db.execute("DELETE FROM vectors")
     db.execute("UPDATE engrams SET embedded = 0 WHERE embedded")
-    db.execute("UPDATE vector_index SET model = ?, generation = ''", (model,))
+    db.execute("UPDATE vector_index SET model = ?", (model,))
 
 
 def model(db: sqlite3.Connection) -> str:
     """The name of the embedding model that has made the vectors; empty if there are none yet."""
     (name,) = db.execute("SELECT model FROM vector_index").fetchone()
     return str(name).removesuffix(f"/{_RECIPE}")
-
-
-def state(db: sqlite3.Connection) -> IndexState:
-    """What is known of the vector index."""
-    row = db.execute("SELECT * FROM vector_index").fetchone()
-    has_remains = row["deletions"] > row["deletions_built"]
-    return IndexState(row["generation"], bool(row["is_opening"]), has_remains, row["deletions"])
-
-
-def note_opening(db: sqlite3.Connection, value: int) -> None:
-    """Note that the index's files are being opened (1), or that this went well (0)."""
-    db.execute("UPDATE vector_index SET is_opening = ?", (value,))
-
-
-def use_generation(db: sqlite3.Connection, generation: str, deletions: int) -> None:
-    """Note the index's files from now on, in which nothing is that was gone after `deletions` deletions."""
-    sql = "UPDATE vector_index SET generation = ?, deletions_built = ?, is_opening = 0"
-    db.execute(sql, (generation, deletions))
 
 
 def is_any_wanted(db: sqlite3.Connection) -> bool:
@@ -138,18 +109,32 @@ def put(db: sqlite3.Connection, texts: Sequence[Pending], vectors: Vectors) -> l
     return entries
 
 
-def page(db: sqlite3.Connection, after: int) -> tuple[list[VectorEntry], int]:
-    """Some of the vectors behind a number, and the number of the last of them; none at the end."""
-    sql = "SELECT vectors.*, user_id FROM vectors JOIN engrams USING (number) WHERE number > ? ORDER BY number LIMIT ?"
-    rows = db.execute(sql, (after, _PAGE)).fetchall()
-    return [VectorEntry(row["key"], row["user_id"], row["vector"]) for row in rows], rows[-1][
-        "number"
-    ] if rows else after
+def of_user(db: sqlite3.Connection, user_id: str) -> list[VectorEntry]:
+    """All vectors of a user."""
+    sql = "SELECT key, vector FROM engrams JOIN vectors USING (number) WHERE user_id = ?"
+    return [VectorEntry(key, user_id, vector) for key, vector in db.execute(sql, (user_id,))]
 
 
-def keys(db: sqlite3.Connection) -> set[str]:
-    """The keys of all vectors."""
-    return {row["key"] for row in db.execute("SELECT key FROM vectors")}
+def page(db: sqlite3.Connection, user_id: str, after: int) -> tuple[list[VectorEntry], int]:
+    """Some of a user's vectors behind a number, and the number of the last of them; none at the end."""
+    sql = (
+        "SELECT number, key, vector FROM vectors JOIN engrams USING (number)"
+        " WHERE number > ? AND user_id = ? ORDER BY number LIMIT ?"
+    )
+    rows = db.execute(sql, (after, user_id, _PAGE)).fetchall()
+    return [VectorEntry(row["key"], user_id, row["vector"]) for row in rows], rows[-1]["number"] if rows else after
+
+
+def users_with_more(db: sqlite3.Connection, count: int) -> list[str]:
+    """The users who have more engrams than that."""
+    sql = "SELECT user_id FROM engrams GROUP BY user_id HAVING count(*) > ?"
+    return [user_id for (user_id,) in db.execute(sql, (count,))]
+
+
+def keys(db: sqlite3.Connection, user_id: str) -> set[str]:
+    """The keys of all vectors of a user."""
+    sql = "SELECT key FROM engrams JOIN vectors USING (number) WHERE user_id = ?"
+    return {key for (key,) in db.execute(sql, (user_id,))}
 
 
 def cosines(db: sqlite3.Connection, numbers: Sequence[int], keys: Sequence[str], vector: Vectors) -> dict[int, float]:

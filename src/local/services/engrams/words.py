@@ -43,6 +43,12 @@ _STOP_WORDS = _set(
     " please tell told know remember remind say said mention mentioned talk talked discuss discussed"
     " s t m re ve ll d don"
 )
+OF_THE_USER = _set(  # words for the user, and for what is known of them: they ask for all of it
+    "user users fact facts everything anything profile personal information info details learned learnt myself"
+    " alles weißt weisst über mich fakten nutzer tout sais tu sur moi faits utilisateur todo sabes sobre mí datos"
+    " usuario tutto sai di te cosa tudo você sabe mim wat weet je ik over mij"
+    " 知道 你知 你对 对我 我了 了解 解多 多少 什么"
+)
 MAX_TERMS = 24
 
 
@@ -72,6 +78,11 @@ def is_telling(question: str) -> bool:
 
 def _tells(word: str) -> bool:
     return word not in _STOP_WORDS and word not in _OTHER_MARKS
+
+
+def telling_words(text: str) -> frozenset[str]:
+    """The words that say what a text is about, in any language."""
+    return frozenset(word for word in _words(text.casefold()) if _tells(word))
 
 
 def content_words(text: str) -> frozenset[str]:

@@ -35,7 +35,10 @@ FOUND: dict[str, Any] = {
     "relevance": 0.8, "similarity": 0.7, "parts": {"recency": 0.9}, "folded": ["e0"], "successor_of": None,
     "outdated": [{"slot": "tea", "value": "black", "superseded_at": 2.0, "values": ["green"], "engram_ids": []}],
 }  # fmt: skip
-FACT = {"slot": "tea", "value": "green", "stated_at": 1.0, "engram_id": "e1", "superseded_at": None}
+FACT = {
+    "slot": "tea", "value": "green", "stated_at": 1.0, "engram_id": "e1", "superseded_at": None, "certain": True,
+    "added": False,
+}  # fmt: skip
 CHANGE = {"at": 3.0, "what": "score", "value": "4"}
 
 

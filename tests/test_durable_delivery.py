@@ -396,7 +396,7 @@ async def test_what_a_killed_process_had_in_flight_its_successor_gets_at_once(sc
 
 
 async def test_what_is_being_worked_on_is_not_given_again(scene: Any) -> None:
-    await scene.journal(ack_wait_seconds=0.5)
+    await scene.journal(ack_wait_seconds=1.5)
     talker, worker = await scene.bus(), durable_worker()
     heard = await scene.hears("journal.working", "journal.deliver.worker")
     await scene.serve(worker)

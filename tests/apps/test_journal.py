@@ -62,14 +62,17 @@ def entry(number: int, message: Message, session: str) -> Entry:
     return Entry(envelope.subject, envelope.id, "api", "i1", number, query_id, session, 0.0, envelope.encode())
 
 
-def record(data_dir: Path, talk: Sequence[tuple[Message, str]] = TALK, *, redact: str | None = None) -> None:
-    """Put a talk on record, a message each second from noon on; then redact a session."""
+def record(
+    data_dir: Path, talk: Sequence[tuple[Message, str]] = TALK, *, redact: str | None = None, at_once: int = 1
+) -> None:
+    """Put a talk on record, so many messages each second from noon on; then redact a session."""
 
     async def write() -> None:
         now = NOON
         async with JournalStore(data_dir / FILE_NAME, clock=lambda: now) as store:
-            for number, (message, session) in enumerate(talk, 1):
-                await store.commit([entry(number, message, session)])
+            entries = [entry(number, message, session) for number, (message, session) in enumerate(talk, 1)]
+            for first in range(0, len(entries), at_once):
+                await store.commit(entries[first : first + at_once])
                 now += 1
             if redact:
                 await store.redact_session(redact)
@@ -205,7 +208,7 @@ def test_large_fields_are_in_an_export(data_dir: Path, run: Run) -> None:
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(data_dir: Path) -> None:
-    record(data_dir, TALK * 100)
+    record(data_dir, TALK * 100, at_once=100)
     arguments = ["journal", "export", "--data-dir", str(data_dir)]
     program = f"from local.apps.cli import main; main({arguments!r})"
     pipe, variables = subprocess.PIPE, {**os.environ, "PYTHONPATH": str(SRC)}

@@ -64,8 +64,8 @@ _KIN_KANA = (
 _KIN_HANGUL = "언니|누나|오빠|여동생|남동생|동생|엄마|아빠|어머니|아버지|아내|남편|친구|아들|딸|동료|상사"
 _DETERMINER = _words(r"""
 my|our|a|an|the|one of my|mein\w{0,2}|unser\w{0,2}|ein\w{0,2}|der|die|das|ma|mon|mes|notre|nos|une?|la|le|les
-|mis?|nuestr[oa]s?|mi[ao]|miei|mie|nostr[oaie]|il|lo|gli|meus?|minhas?|nossos?|nossas?|mijn|onze|ons|(?<!\d )min|mitt
-|mina|моя|мой|мои|наш\w?|у моей|у моего|mój|moja|moi|moje|his|her|their|your|the|un|una|uma?
+|mis?|nuestr[oa]s?|mi[ao]|miei|mie|nostr[oaie]|il|lo|gli|meus?|minhas?|nossos?|nossas?|mijn|onze|ons|(?<!\d )min
+|mitt|mina|моя|мой|мои|наш\w?|у моей|у моего|mój|moja|moi|moje|his|her|their|your|the|un|una|uma?
 """)
 THEIRS: Final = _words(
     "his|her|their|your|seine?|ihre?|eure?|deine?|son|sa|ses|leurs?|ton|ta|tes|votre|vos|sus?|tus?|su[oa]|tu[oa]|seu|sua"
@@ -92,12 +92,13 @@ i|i['’](?:m|ve|d|ll)|we|we['’](?:re|ve|d|ll)|ich|wir|je|nous|yo|nosotr[oa]s|
 # Where the verb alone says so.
 VERB_I: Final = (
     _words(r"""
-soy|tengo|vivo|trabajo|prefiero|bebo|hablo|uso|estudio|odio|juego|conduzco|nací|estoy|hemos|vivimos|tenemos
-|somos|dejé|he \w+[ai]do|me (?:llamo|mudé|casé|divorcié)|nos (?:mudamos|separamos|divorciamos|casamos)|vendí
-|rompimos|terminamos|trabajé|viví|tomo|recuerdo|cumplo|necesito|padezco|aprendo|toco|como (?!se\\b)|ya no \w+o
-|no \w+o|sono|abito|preferisco|lavoro|bevo|mangio|parlo|uso|ho|abbiamo|siamo|prendo|gioco|guido|suono
-|mi (?:chiamo|sono|trasferisco)|ci siamo|sou|tenho|moro|trabalho|prefiro|falo|estou|nasci|bebo|vendi|deixei
-|mudei|chamo-me|me chamo|gosto|jogo|estudo|mieszkam|jestem|mam|pracuję|lubię|wolę|piję|mówię|nazywam się
+soy|echo de menos|extraño|tengo|vivo|trabajo|prefiero|bebo|hablo|uso|estudio|odio|juego|conduzco|nací|estoy
+|hemos|vivimos|tenemos|somos|dejé|he \w+[ai]do|me (?:llamo|mudé|casé|divorcié)|nos (?:mudamos|separamos
+|divorciamos|casamos)|vendí|rompimos|terminamos|trabajé|viví|tomo|recuerdo|cumplo|necesito|padezco|aprendo|toco
+|como (?!se\\b)|ya no \w+o|no \w+o|sono|abito|preferisco|lavoro|bevo|mangio|parlo|uso|ho|abbiamo|siamo|prendo
+|gioco|guido|suono|mi (?:chiamo|sono|trasferisco)|ci siamo|sou|tenho|moro|trabalho|prefiro|falo|estou|nasci|bebo
+|vendi|deixei|mudei|chamo-me|me chamo|gosto|jogo|estudo|mieszkam|jestem|mam|pracuję|lubię|wolę|piję|mówię
+|nazywam się
 """)
     + "|(?:住んで|働いて|勤めて|飼って)(?:い?ます|い?る)|(?:好き|嫌い|苦手)(?:です|だ)"
 )

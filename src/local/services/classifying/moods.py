@@ -130,8 +130,8 @@ NOT_SLOT: Final = either(
 )
 AVERSE: Final = either(
     r"""
-dislik\w*|hat(?:e|es|ed)|avoid\w*|allerg\w*|intoleran\w*|restrict\w*|feel\w*|aversion\w*|abneig\w*|unverträg\w*|einschränk\w*|évit\w*
-|déteste\w*|intoléran\w*|al[eé]rgi\w*|evit\w*|disgust\w*|odi\w*|restri\w*|hass\w*
+dislik\w*|hat(?:e|es|ed)|avoid\w*|allerg\w*|intoleran\w*|restrict\w*|feel\w*|aversion\w*|abneig\w*|unverträg\w*
+|einschränk\w*|évit\w*|déteste\w*|intoléran\w*|al[eé]rgi\w*|evit\w*|disgust\w*|odi\w*|restri\w*|hass\w*
 """,
     "过敏|讨厌|嫌|苦手|アレルギー|避",
 )
@@ -178,27 +178,28 @@ OR: Final = either("or|oder|ou|oppure|eller|или|albo|lub|of(?= (?:met|zonder)
 # A frame in which things are said that are not so, to the end of what is said in it.
 FICTION: Final = either(
     r"""
-imagine|pretend\w*|role-?play\w*|let['’]s play|act (?:as|like)|in (?:my|the|this|a|our|his|her|that) (?:story
-|novel|dream|fantasy|script|role|fairy tale|short story|sketch|tale|rpg|campaign|poem|song|screenplay|play)
-|(?:write|compose|tell|continue|invent|make up|draft|finish)(?: \w+){0,3}? (?:story|poem|song|novel|scene
-|dialogue|monologue|lyrics|tale|haiku|sketch|limerick|fiction|screenplay|diary entry|script)|fiction\w*|(?:for
-|in) the game|you are (?:a|an|the|my) \w+(?: \w+){0,4} and i am|as if|my character|from the (?:perspective
-|point of view|viewpoint) of|in the voice of|lyrics?|stell dir vor|stellen wir uns vor|tu so|tun wir so
-|rollenspiel|in (?:meine[mr]|der|dem|einer?|diese[mr]) (?:geschichte|roman|traum|märchen|gedicht|spiel|lied)
-|(?:schreib\w*|erfinde|erzähl\w*)(?: \w+){0,3}? (?:geschichte|gedicht|lied|roman|szene|märchen|dialog|monolog)
-|als ob|imagine[zr]?|imaginons|fais comme si|faisons semblant|jeu de rôle|dans (?:mon|ma|le|la|cette|ce|un
-|une) (?:histoire|roman|rêve|conte|poème|jeu|chanson)|(?:écris|écrivez|invente
-|raconte)(?:-\w+)?(?: \w+){0,3}? (?:histoire|poème|chanson|roman|scène|conte|dialogue)|comme si|imagina
-|imaginemos|finge|finjamos|juego de rol|en (?:mi|la|el|esta|este|un|una) (?:historia|novela|sueño|cuento|poema
-|juego|canción)|(?:escribe|escríbeme|inventa|cuenta|cuéntame)(?: \w+){0,3}? (?:historia|poema|canción|novela
-|escena|cuento|diálogo)|como si|immagina|immaginiamo|fingi|fai finta|facciamo finta|gioco di ruolo|(?:nella|nel
-|in) (?:mia |mio |questa |questo |una |un )?(?:storia|romanzo|sogno|favola|poesia|gioco|canzone)|(?:scrivi
-|inventa|racconta)\w*(?: \w+){0,3}? (?:storia|poesia|canzone|romanzo|scena|favola|racconto)|come se|imagine que
-|finja|faz de conta|jogo de papéis|(?:na|no|em) (?:minha |meu |esta |este |uma |um )?(?:história|romance|sonho
-|conto|poema|jogo|canção|música)|(?:escreve|escreva|inventa|invente|conta|conte)(?: \w+){0,3}? (?:história|poema
-|canção|romance|cena|conto)|como se|stel je voor|doe alsof|rollenspel|schrijf(?: \w+){0,3}? (?:verhaal|gedicht
-|lied)|представь\w*|притвори\w*|напиши(?: \w+){0,3}? (?:рассказ|историю|стих\w*)|wyobraź|udawaj
-|napisz(?: \w+){0,3}? (?:opowiadanie|wiersz)|föreställ dig|låtsas|tenk deg|late som
+i dream(?:ed|t) (?:that )?i|ich habe geträumt|mir träumte|j['’]ai rêvé|soñé|ho sognato|sonhei|imagine|pretend\w*
+|role-?play\w*|let['’]s play|act (?:as|like)|in (?:my|the|this|a|our|his|her|that) (?:story|novel|dream|fantasy
+|script|role|fairy tale|short story|sketch|tale|rpg|campaign|poem|song|screenplay|play)|(?:write|compose|tell
+|continue|invent|make up|draft|finish)(?: \w+){0,3}? (?:story|poem|song|novel|scene|dialogue|monologue|lyrics
+|tale|haiku|sketch|limerick|fiction|screenplay|diary entry|script)|fiction\w*|(?:for|in) the game|you are (?:a
+|an|the|my) \w+(?: \w+){0,4} and i am|as if|my character|from the (?:perspective|point of view|viewpoint) of
+|in the voice of|lyrics?|stell dir vor|stellen wir uns vor|tu so|tun wir so|rollenspiel|in (?:meine[mr]|der|dem
+|einer?|diese[mr]) (?:geschichte|roman|traum|märchen|gedicht|spiel|lied)|(?:schreib\w*|erfinde
+|erzähl\w*)(?: \w+){0,3}? (?:geschichte|gedicht|lied|roman|szene|märchen|dialog|monolog)|als ob|imagine[zr]?
+|imaginons|fais comme si|faisons semblant|jeu de rôle|dans (?:mon|ma|le|la|cette|ce|un|une) (?:histoire|roman
+|rêve|conte|poème|jeu|chanson)|(?:écris|écrivez|invente|raconte)(?:-\w+)?(?: \w+){0,3}? (?:histoire|poème
+|chanson|roman|scène|conte|dialogue)|comme si|imagina|imaginemos|finge|finjamos|juego de rol|en (?:mi|la|el|esta
+|este|un|una) (?:historia|novela|sueño|cuento|poema|juego|canción)|(?:escribe|escríbeme|inventa|cuenta
+|cuéntame)(?: \w+){0,3}? (?:historia|poema|canción|novela|escena|cuento|diálogo)|como si|immagina|immaginiamo
+|fingi|fai finta|facciamo finta|gioco di ruolo|(?:nella|nel|in) (?:mia |mio |questa |questo |una |un )?(?:storia
+|romanzo|sogno|favola|poesia|gioco|canzone)|(?:scrivi|inventa|racconta)\w*(?: \w+){0,3}? (?:storia|poesia
+|canzone|romanzo|scena|favola|racconto)|come se|imagine que|finja|faz de conta|jogo de papéis|(?:na|no
+|em) (?:minha |meu |esta |este |uma |um )?(?:história|romance|sonho|conto|poema|jogo|canção|música)|(?:escreve
+|escreva|inventa|invente|conta|conte)(?: \w+){0,3}? (?:história|poema|canção|romance|cena|conto)|como se
+|stel je voor|doe alsof|rollenspel|schrijf(?: \w+){0,3}? (?:verhaal|gedicht|lied)|представь\w*|притвори\w*
+|напиши(?: \w+){0,3}? (?:рассказ|историю|стих\w*)|wyobraź|udawaj|napisz(?: \w+){0,3}? (?:opowiadanie|wiersz)
+|föreställ dig|låtsas|tenk deg|late som
 """,
     "想象|假装|扮演|角色扮演|写(?:一|个|首|篇|段)*(?:故事|诗|小说|歌|剧本)|故事里|小说里|梦里|梦见"
     "|想像して|ふりをし|ロールプレイ|(?:物語|小説|詩|歌|話)を書|物語の中|小説の中|夢の中|夢で|상상해|소설|역할극",

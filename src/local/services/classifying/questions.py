@@ -52,6 +52,7 @@ _ANYWHERE = (
     r"吗\W*$|呢\W*$|哪[里儿个些]|(?<!没)什么(?!都)|谁|几[个点岁]|多少|怎么|为什么|是不是|有没有|能不能|会不会|(?P<a>\w)不(?P=a)",
     r"[すたるいだん]か\W*$|か[なしら]+\W*$|どこ(?!も)|何(?![かも])|誰(?![かも])|いつ(?![かも])|なぜ|どうやって",
     r"\boù\b(?!\s+(?:je|j['’]|il|elle|on|nous|vous|ils|mes?|ma|mon|la|le|les|que)\b)",
+    r"っけ\W*$",
     r"까\W*$|나요\W*$|어디|무엇|누구|언제",
 )
 ASKS: Final = re.compile(rf"^{_FILLER}(?:{'|'.join(_BEGINNINGS)})|{'|'.join(_ANYWHERE)}", re.IGNORECASE)

@@ -33,7 +33,7 @@ BATCH = 32  # exchanges that are taken from the store together
 STORE_SECONDS = 0.5  # what the model has decided waits so long at most for more to be stored with it
 HOLD_SECONDS = 0.1  # a model that takes longer is seen at work
 AGENT = "MemoryAgent"  # whose changes of state these are
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
+FIRST_PAUSE, LONGEST_PAUSE, LONGEST_STORE_PAUSE = 1.0, 300.0, 5.0
 MAX_TOKENS = 1_000  # of a reply; a small model may not find the end by itself
 
 
@@ -137,14 +137,18 @@ class Classifier:
             try:
                 engrams = await self._engrams.unclassified(BATCH)
                 if not engrams:
+                    self.problem = ""
                     await self._work.wait()
                     await self._moment()
                     continue
                 await self._classify(engrams)
                 pauses.reset()
-            except (ModelError, StoreFailed) as error:
+            except ModelError as error:
                 self._note(error)
                 await asyncio.sleep(pauses.next())
+            except StoreFailed as error:  # a disk that was full has room again all at once
+                self._note(error)
+                await asyncio.sleep(min(pauses.next(), LONGEST_STORE_PAUSE))
 
     def _note(self, error: ModelError | StoreFailed) -> None:
         if str(error) != self.problem:

@@ -1,4 +1,4 @@
-"""100,000 engrams in a process of their own: how long a search and an ingest take, and what the process weighs.
+"""Up to 100,000 engrams in processes of their own: how long a search and an ingest take, and what the process weighs.
 
 The texts' vectors are made up, close together for texts with common words, because the model would take an hour for
 them. A question is embedded by the model all the same, so that its time is in the figure.
@@ -12,6 +12,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Coroutine, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,7 +27,7 @@ from local.services.embeddings.minilm import MiniLmEmbedder
 from local.services.engrams.engram import EngramDraft
 from local.services.engrams.service import EngramService
 
-ENGRAMS = 100_000
+ENGRAMS, SMALL = 100_000, (1_000, 20_000)
 SEARCHES = 500
 INGESTS = 200
 BATCH = 256
@@ -58,13 +59,14 @@ class MadeUpEmbedder(MiniLmEmbedder):
 
 
 async def run() -> list[Figure]:
-    """What the process measured."""
-    async with Peer(measure) as process:
-        while not isinstance(told := await process.hear(), dict):
-            pass  # it says that it lives
+    """What the processes measured."""
+    small = [await _told(engrams) for engrams in SMALL]
+    told = await _told(ENGRAMS)
     return [
-        Figure(f"memory: search among {told['engrams']:,}, p50", told["search p50"], "ms", limit=25),
-        Figure("memory:   p99", told["search p99"], "ms", limit=100),
+        *(Figure(f"memory: the process, RSS with {each['engrams']:,} engrams", each["rss"], "MB") for each in small),
+        *(Figure(f"memory: search among {each['engrams']:,}, p50", each["search p50"], "ms") for each in small),
+        Figure(f"memory: search among {told['engrams']:,}, p50", told["search p50"], "ms", limit=15),
+        Figure("memory:   p99", told["search p99"], "ms", limit=60),
         Figure("memory: ingest, p50, without the embedding", told["ingest p50"], "ms", limit=10),
         Figure("memory:   p99", told["ingest p99"], "ms"),
         Figure("memory: a deletion", told["deletion"], "ms"),
@@ -74,17 +76,24 @@ async def run() -> list[Figure]:
     ]
 
 
-def measure(pipe: Pipe) -> None:
+async def _told(engrams: int) -> dict[str, Any]:
+    async with Peer(measure, engrams) as process:
+        while not isinstance(told := await process.hear(), dict):
+            pass  # it says that it lives
+    return told
+
+
+def measure(pipe: Pipe, engrams: int) -> None:
     """The process's life."""
     pipe.send("started")
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        pipe.send(asyncio.run(_measure(Path(folder), pipe)))
+        pipe.send(asyncio.run(_measure(Path(folder), pipe, engrams)))
 
 
-async def _measure(directory: Path, pipe: Pipe) -> dict[str, float]:
+async def _measure(directory: Path, pipe: Pipe, engrams: int) -> dict[str, float]:
     exchanges, random = _many(), Random(2)
     async with EngramService(directory, MadeUpEmbedder()) as service:
-        await _fill(service, exchanges, pipe)
+        await _fill(service, islice(exchanges, engrams), pipe)
         questions = [question.text for question in random.choices(generate().questions, k=SEARCHES)]
         await _timed([service.search(USER, question) for question in questions[:50]], pipe)  # to warm up
         searches = await _timed([service.search(USER, question) for question in questions], pipe)
@@ -96,15 +105,14 @@ async def _measure(directory: Path, pipe: Pipe) -> dict[str, float]:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         files = await asyncio.to_thread(_size, directory)
     return {
-        "engrams": ENGRAMS, "search p50": _quantile(searches, 0.5), "search p99": _quantile(searches, 0.99),
+        "engrams": engrams, "search p50": _quantile(searches, 0.5), "search p99": _quantile(searches, 0.99),
         "ingest p50": _quantile(ingests, 0.5), "ingest p99": _quantile(ingests, 0.99), "deletion": deletion[0],
         "rss": weight / MB, "peak": peak / MB, "files": files / MB,
     }  # fmt: skip
 
 
 async def _fill(service: EngramService, exchanges: Iterator[EngramDraft], pipe: Pipe) -> None:
-    for _ in range(0, ENGRAMS, BATCH):
-        some = [exchange for _, exchange in zip(range(BATCH), exchanges, strict=False)]
+    while some := list(islice(exchanges, BATCH)):
         await asyncio.gather(*(service.ingest(exchange) for exchange in some))
         pipe.send("filling")
     await _settled(service, pipe)

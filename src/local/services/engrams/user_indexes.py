@@ -83,9 +83,8 @@ class UserIndexes:
     async def _loaded(self, user_id: str) -> VectorIndex:
         async with self._changing:
             if user_id not in self._open:
-                entries = await self._store.read(lambda db: vectors.of_user(db, user_id))
                 made = ExactIndex()
-                await asyncio.to_thread(made.add, entries)
+                await self._fill(made, user_id, ())
                 self._open[user_id] = made
             return self._open[user_id]
 

@@ -109,12 +109,6 @@ def put(db: sqlite3.Connection, texts: Sequence[Pending], vectors: Vectors) -> l
     return entries
 
 
-def of_user(db: sqlite3.Connection, user_id: str) -> list[VectorEntry]:
-    """All vectors of a user."""
-    sql = "SELECT key, vector FROM engrams JOIN vectors USING (number) WHERE user_id = ?"
-    return [VectorEntry(key, user_id, vector) for key, vector in db.execute(sql, (user_id,))]
-
-
 def page(db: sqlite3.Connection, user_id: str, after: int) -> tuple[list[VectorEntry], int]:
     """Some of a user's vectors behind a number, and the number of the last of them; none at the end."""
     sql = (

@@ -145,4 +145,5 @@ class Judgements:
 
     def _shown(self, kind: str) -> dict[str, Any] | None:
         message = self._latest.get(kind)
-        return None if message is None else message.model_dump(mode="json", exclude={"query_id", "respondent_id"})
+        known = {"query_id", "respondent_id", "session_id"}  # by whoever asks
+        return None if message is None else message.model_dump(mode="json", exclude=known)

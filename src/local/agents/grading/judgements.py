@@ -68,13 +68,14 @@ def critique(answer: ResponseGeneration, rubric: str, judge: str, end: Verdict |
 
 def left_out(answer: ResponseGeneration, reason: str) -> CritiqueResult:
     """That an answer is not graded, and why."""
-    common = {"query_id": answer.query_id, "respondent_id": answer.respondent_id}
-    return CritiqueResult(score=None, status="skipped", feedback=reason, **common)
+    of = {"query_id": answer.query_id, "respondent_id": answer.respondent_id, "session_id": answer.session_id}
+    return CritiqueResult(score=None, status="skipped", feedback=reason, **of)
 
 
 def not_compared(answer: ResponseGeneration, reason: str) -> PairwiseResult:
     """That an answer is not compared with its rival, and why."""
-    return PairwiseResult(query_id=answer.query_id, winner=None, status="skipped", feedback=reason)
+    of = {"query_id": answer.query_id, "session_id": answer.session_id}
+    return PairwiseResult(winner=None, status="skipped", feedback=reason, **of)
 
 
 def preference(

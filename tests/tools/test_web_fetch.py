@@ -22,7 +22,7 @@ class Reader:
         self.page = page
         self.asked: list[tuple[str, int]] = []
 
-    async def read(self, url: str, start: int = 0) -> Page:
+    async def read(self, url: str, start: int = 0, *, same_host: bool = False) -> Page:
         self.asked.append((url, start))
         if isinstance(self.page, ToolError):
             raise self.page

@@ -68,6 +68,7 @@ class EngramRecord(Data):
     recalled: tuple[str, ...] = ()
     intent: str | None = None
     entities: tuple[str, ...] = ()
+    tainted: bool = False  # words of strangers were before the model that answered
     cut: bool = False
 
 

@@ -33,6 +33,13 @@ class Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, populate_by_name=True)
 
 
+class ErrorInfo(Data):
+    """A failure as data: `kind` is a word for programs, `message` a sentence for people."""
+
+    kind: str
+    message: str
+
+
 class Message(Data):
     """What is said. `subject` is the routing key, or a family whose last word is in the field `family_key` names."""
 
@@ -89,6 +96,13 @@ class Message(Data):
 
 def _mentions_any(annotation: Any) -> bool:
     return annotation is Any or any(_mentions_any(part) for part in get_args(annotation))
+
+
+class RespondentMessage(Message):
+    """What is said of one query by, to or about one of those who answer it."""
+
+    query_id: str
+    respondent_id: str = MAIN_RESPONDENT
 
 
 def parse_object(data: bytes, what: str) -> dict[str, Any]:

@@ -6,17 +6,16 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from local.protocol.kept_text import KeptText
+from local.protocol.kept_text import KeptText as KeptText
 from local.protocol.message import MAIN_RESPONDENT, Data, Delivery
+from local.protocol.message import ErrorInfo as ErrorInfo
 from local.protocol.message import Message as Message
-from local.protocol.recall_score import RecallScore
-
-
-class ErrorInfo(Data):
-    """A failure as data: `kind` is a word for programs, `message` a sentence for people."""
-
-    kind: str
-    message: str
+from local.protocol.message import RespondentMessage as RespondentMessage
+from local.protocol.tool_messages import ToolCallRecord as ToolCallRecord
+from local.protocol.tool_messages import ToolRequest as ToolRequest
+from local.protocol.tool_messages import ToolResult as ToolResult
+from local.protocol.tool_messages import ToolSchema as ToolSchema
+from local.protocol.tool_messages import ToolSchemaRequest as ToolSchemaRequest
 
 
 class QueryReceived(Message):
@@ -30,13 +29,6 @@ class QueryReceived(Message):
     incognito: bool = False  # to leave nothing behind once its session has ended
     history: tuple[dict[str, Any], ...] | None = None
     session_id: str | None = None  # counts where the envelope names none
-
-
-class RespondentMessage(Message):
-    """What is said of one query by, to or about one of those who answer it."""
-
-    query_id: str
-    respondent_id: str = MAIN_RESPONDENT
 
 
 class QueryAccepted(RespondentMessage):
@@ -91,66 +83,6 @@ class GenerationWaiting(RespondentMessage):
     reason: str
 
 
-class ToolSchemaRequest(Message):
-    """Whoever needs to know which tools there are; every tool answers with its schema."""
-
-    subject = "tool.schema.request"
-
-
-class ToolSchema(Message):
-    """A tool, when it starts and when asked: what the model is told, and the manners of the tool."""
-
-    subject = "tool.schema"
-    tool: str
-    description: str
-    parameters: dict[str, Any]  # JSON Schema of the arguments
-    effect: Literal["none", "read", "write"] = "read"
-    repeatable: bool = True
-    timeout_seconds: float = 30.0
-    rubric: str = ""  # the one of critic.yaml that answers are graded by that used it
-
-
-class ToolRequest(RespondentMessage):
-    """The generator, when the model calls a tool. `call_id` is `query_id:step:index`, the same in every attempt."""
-
-    subject = "tool.request."
-    family_key = "tool"
-    is_request = True
-    call_id: str
-    tool: str
-    args: dict[str, Any]
-
-
-class ToolResult(RespondentMessage):
-    """A tool, when a call has settled: either `result` or `error`. `sources` are addresses the text came from."""
-
-    subject = "tool.result."
-    family_key = "tool"
-    call_id: str
-    tool: str
-    result: str | None = None
-    error: ErrorInfo | None = None
-    sources: tuple[str, ...] = ()
-    whole: KeptText | None = None  # of a result that was cut off
-    recalled: tuple[RecallScore, ...] = ()  # what a search of the memory has compared, told or not
-    duration_ms: float = 0.0
-
-
-class ToolCallRecord(Data):
-    """One tool call as it stands in the answer's record. `made_by` is the respondent that made it, if another one."""
-
-    call_id: str
-    tool: str
-    args: dict[str, Any]
-    result: str | None = None
-    error: ErrorInfo | None = None
-    sources: tuple[str, ...] = ()
-    whole: KeptText | None = None  # of a result that was cut off
-    recalled: tuple[RecallScore, ...] = ()  # what a search of the memory has compared, told or not
-    duration_ms: float = 0.0
-    made_by: str = ""
-
-
 class ContextGauge(Data):
     """How full a model's window is: tokens of the prompt, of the whole window, and by part, all estimated."""
 
@@ -185,6 +117,7 @@ class ResponseGeneration(RespondentMessage):
     in_history: bool = True  # false where a client brought the history itself: nobody is to remember the exchange
     usage: UsageInfo = UsageInfo()
     degraded: tuple[str, ...] = ()
+    tainted: bool = False  # text of strangers was in its steps or history
     error: ErrorInfo | None = None
     session_id: str | None = None
     generator_id: str = ""  # the name of the agent: `agent_id` in generator.yaml

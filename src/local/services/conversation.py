@@ -37,6 +37,7 @@ from local.services.turn_record import StoredTurn as StoredTurn
 from local.services.turn_record import TurnStatus as TurnStatus
 
 T = TypeVar("T")
+Also = Callable[[sqlite3.Connection], object] | None
 MAX_HISTORY_TURNS = 50
 
 
@@ -130,7 +131,7 @@ class ConversationService:
 
         def work(db: sqlite3.Connection) -> None:
             db.executemany("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?)", rows)
-            self._drop_results(db, query_id)
+            db.execute("DELETE FROM results WHERE query_id = ? AND respondent_id = ?", (query_id, self._respondent_id))
 
         await self._database.write_short(work)
 
@@ -155,18 +156,21 @@ class ConversationService:
         """The stored steps of a turn, in order."""
         return await self._database.run(lambda db: self._steps(db, query_id))
 
-    async def finish(self, query_id: str, status: TurnStatus, answer: str | None, subject: str, outcome: str) -> None:
-        """Store how a turn ended; `outcome` is the message to publish on `subject`. The steps have done their duty."""
+    async def finish(
+        self, query_id: str, status: TurnStatus, answer: str | None, subject: str, outcome: str, also: Also = None
+    ) -> None:
+        """Store how a turn ended, and `also`; `outcome` is the message to publish on `subject`. Its steps are over."""
 
         def work(db: sqlite3.Connection) -> None:
             db.execute(
                 "UPDATE turns SET status = ?, answer = ?, outcome_subject = ?, outcome = ?, finished_at = ?"
                 " WHERE query_id = ? AND respondent_id = ? AND status = 'open'",
-                (status, answer, subject, outcome, time.time(), query_id, self._respondent_id),
+                (status, answer, subject, outcome, time.time(), *(key := (query_id, self._respondent_id))),
             )
-            db.execute("DELETE FROM steps WHERE query_id = ? AND respondent_id = ?", (query_id, self._respondent_id))
-            self._drop_results(db, query_id)
-            db.execute("DELETE FROM cancels WHERE query_id = ? AND respondent_id = ?", (query_id, self._respondent_id))
+            if also is not None:
+                also(db)
+            for table in ("steps", "results", "cancels"):
+                db.execute(f"DELETE FROM {table} WHERE query_id = ? AND respondent_id = ?", key)
 
         await self._database.write_short(work)
 
@@ -288,9 +292,6 @@ class ConversationService:
     def _steps(self, db: sqlite3.Connection, query_id: str) -> list[str]:
         sql = "SELECT body FROM steps WHERE query_id = ? AND respondent_id = ? ORDER BY number"
         return [row["body"] for row in db.execute(sql, (query_id, self._respondent_id))]
-
-    def _drop_results(self, db: sqlite3.Connection, query_id: str) -> None:
-        db.execute("DELETE FROM results WHERE query_id = ? AND respondent_id = ?", (query_id, self._respondent_id))
 
     def _history(self, db: sqlite3.Connection, session_id: str, before: int) -> list[dict[str, Any]]:
         sql = f"SELECT query, answer {SAID} ORDER BY position DESC LIMIT ?"

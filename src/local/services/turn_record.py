@@ -88,6 +88,25 @@ MIGRATIONS = (
     CREATE INDEX turns_incognito ON turns (session_id) WHERE incognito;
     """,
     "ALTER TABLE turns ADD COLUMN refused TEXT;",
+    """
+    CREATE TABLE taints (
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        PRIMARY KEY (query_id, respondent_id)
+    ) WITHOUT ROWID;
+    CREATE INDEX taints_by_session ON taints (session_id, respondent_id);
+    CREATE TABLE written (
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        hash TEXT NOT NULL,
+        PRIMARY KEY (query_id, respondent_id, hash)
+    ) WITHOUT ROWID;
+    CREATE INDEX written_by_hash ON written (hash, respondent_id);
+    INSERT INTO taints SELECT query_id, respondent_id, session_id FROM turns
+        WHERE (json_valid(outcome) AND json_array_length(outcome, '$.tool_calls') > 0)
+            OR (json_valid(body) AND json_array_length(body, '$.attachments') > 0);
+    """,
 )
 
 END = 2**62  # a position behind all turns
@@ -99,10 +118,11 @@ SAID = (
 
 class Past(NamedTuple):
     """What was said before a turn: a stored summary of the first exchanges, if there is one, and those after them as
-    user and assistant messages, oldest first."""
+    user and assistant messages, oldest first. `tainted` says that words of strangers were before the model."""
 
     summary: str | None
     history: tuple[dict[str, Any], ...]
+    tainted: bool = False
 
 
 class TurnStatus(StrEnum):
@@ -243,10 +263,17 @@ def settled_past_of(db: sqlite3.Connection, respondent_id: str, session_id: str,
     return past_of(db, respondent_id, session_id, before)
 
 
+def is_tainted(db: sqlite3.Connection, session_id: str, respondent_id: str) -> bool:
+    """Whether a turn of that session has ended before whose model had words of strangers before it."""
+    sql = "SELECT 1 FROM taints WHERE session_id = ? AND respondent_id = ? LIMIT 1"
+    return db.execute(sql, (session_id, respondent_id)).fetchone() is not None
+
+
 def past_of(db: sqlite3.Connection, respondent_id: str, session_id: str, before: int) -> Past:
     """What was said in a session before that position."""
     key = (session_id, respondent_id)
     row = db.execute("SELECT through, body FROM summaries WHERE session_id = ? AND respondent_id = ?", key).fetchone()
     through, summary = (0, None) if row is None else row
     sql = f"SELECT query, answer {SAID} ORDER BY position LIMIT -1 OFFSET ?"
-    return Past(summary, tuple(messages_of(db.execute(sql, (*key, before, through)).fetchall())))
+    history = tuple(messages_of(db.execute(sql, (*key, before, through)).fetchall()))
+    return Past(summary, history, is_tainted(db, *key))

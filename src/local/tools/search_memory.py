@@ -48,6 +48,7 @@ _UNVERIFIED = {"web": "from the web", "tool": "from a tool"}
 class _Part:
     text: str
     engram_ids: tuple[str, ...]
+    tainted: bool = False
 
 
 def recollect(query: str, found: MemoryResult, facts: Iterable[FactRecord], now: datetime) -> ToolOutput:
@@ -57,7 +58,9 @@ def recollect(query: str, found: MemoryResult, facts: Iterable[FactRecord], now:
     `engram:<id>`.
     """
     parts = _facts_part(_relevant(query, facts), now)
-    parts += [_Part(_entry(number, hit, now), _engrams_of(hit)) for number, hit in enumerate(found.hits, start=1)]
+    parts += [
+        _Part(_entry(number, hit, now), _engrams_of(hit), hit.tainted) for number, hit in enumerate(found.hits, start=1)
+    ]
     kept = parts[: _fitting((part.text for part in parts), LONGEST - _ROOM_AROUND)]
     texts = [HEADING if parts else NOTHING, *(part.text for part in kept)]
     if left_out := len(parts) - len(kept):
@@ -65,7 +68,8 @@ def recollect(query: str, found: MemoryResult, facts: Iterable[FactRecord], now:
     texts += [f"Note: {_inline(note)}" for note in found.degraded[:MOST_NOTES]]
     ids = dict.fromkeys(engram_id for part in kept for engram_id in part.engram_ids)
     sources = tuple(f"{RECALLED}{engram_id}" for engram_id in ids)
-    return ToolOutput("\n\n".join(texts), sources, recalled=found.nearest or tuple(map(_score, found.hits)))
+    compared = found.nearest or tuple(map(_score, found.hits))
+    return ToolOutput("\n\n".join(texts), sources, recalled=compared, tainted=any(part.tainted for part in kept))
 
 
 def _score(hit: RecalledEngram) -> RecallScore:
@@ -184,6 +188,7 @@ class SearchMemoryTool(Tool):
     name = "search_memory"
     publishes = ("memory.request.search", "memory.request.facts")
     effect = "read"
+    trusted = True  # and says of each result whether it is somebody else's words
     timeout_seconds = (
         PRESENCE_SECONDS + 2 * MEMORY_SECONDS + 1.0
     )  # the memory is asked twice; running out of its time explains itself

@@ -46,7 +46,7 @@ MAX_RESULT_CHARS = 100_000
 MAX_ERROR_CHARS = 4000
 CANCELLED_KEPT = 1024
 _asked_by: ContextVar[Trace] = ContextVar("asked_by")  # of the call that this task runs
-_asked_for: ContextVar[str] = ContextVar("asked_for")
+_request: ContextVar[ToolRequest] = ContextVar("request")
 
 
 class ToolSettings(Settings):
@@ -73,6 +73,7 @@ class Tool(Participant):
     Config: ClassVar[type[Settings]] = ToolSettings
     effect: ClassVar[Literal["none", "read", "write"]] = "read"
     repeatable: ClassVar[bool] = True  # whether the same call may be made again in one turn
+    trusted: ClassVar[bool] = False  # whether its results hold no stranger's words, such as those of a page or a mail
     timeout_seconds: float = 30.0
     rubric: ClassVar[str] = ""  # the one of critic.yaml that answers are graded by which used it
     max_result_chars: int = MAX_RESULT_CHARS
@@ -140,6 +141,7 @@ class Tool(Participant):
             repeatable=self.repeatable,
             timeout_seconds=self.timeout_seconds,
             rubric=self.rubric,
+            trusted=self.trusted,
         )
 
     def asked_by(self) -> Trace:
@@ -151,7 +153,11 @@ class Tool(Participant):
 
     def asked_for(self) -> str:
         """For `run`: the id of the respondent that this call is for. Raises `LookupError` outside of a call."""
-        return _asked_for.get()
+        return _request.get().respondent_id
+
+    def stays_on_host(self) -> bool:
+        """For `run`: whether a redirect to another host is to be refused."""
+        return getattr(_request.get(None), "same_host", False)
 
     @classmethod
     def handlers(cls) -> Iterator[Handles]:
@@ -181,7 +187,7 @@ class Tool(Participant):
         leaves what has effects to that, and says nothing."""
         started = time.monotonic()
         _asked_by.set(envelope.trace())
-        _asked_for.set(request.respondent_id)
+        _request.set(request)
         try:
             arguments = self._valid_arguments(request)
             if self.effect == "write":

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Self
 
 from pydantic import Field
 
 from local.config import Settings
 from local.runtime.participant import Resources
+from local.services.pages.article import Link
 from local.services.pages.page_reader import Page, PageReader
 from local.tools.tool import Tool, ToolOutput
+
+LINKS_CHARS, LINK_TEXT_CHARS = 2000, 80
 
 
 class WebFetchConfig(Settings):
@@ -51,8 +55,8 @@ class WebFetchTool(Tool):
         start: Annotated[int, Field(ge=0, description="The character to begin at; 0 is the beginning")] = 0,
     ) -> ToolOutput:
         """The page's address, title and text, or the part of it that begins at `start`."""
-        page = await self._reader.read(url, start)
-        return ToolOutput(_render(page), (page.url,))
+        page = await self._reader.read(url, start, same_host=self.stays_on_host())
+        return ToolOutput(_render(page), (page.url,), links=tuple(link.url for link in page.links))
 
 
 def _render(page: Page) -> str:
@@ -63,4 +67,16 @@ def _render(page: Page) -> str:
             f"\n\n[Characters {page.start} to {page.end} of {page.total_chars}."
             f" To read on, call web_fetch with start={page.next_start}.]"
         )
-    return f"URL: {page.url}\n{title}Extracted text:\n{page.text}{more}"
+    links = _listed(page.links) if page.start == 0 else ""
+    return f"URL: {page.url}\n{title}Extracted text:\n{page.text}{more}{links}"
+
+
+def _listed(links: Sequence[Link]) -> str:
+    """The first links of a page, as many as have room, so that the model can follow them."""
+    lines, room = list[str](), LINKS_CHARS
+    for link in links:
+        line = f"- {link.text[:LINK_TEXT_CHARS]}: {link.url}"
+        room -= len(line) + 1
+        if room >= 0:
+            lines.append(line)
+    return "\n\nLinks on the page:\n" + "\n".join(lines) if lines else ""

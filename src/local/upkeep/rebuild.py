@@ -30,6 +30,7 @@ from local.services.conversation import Asked, ConversationService, TurnStatus
 from local.services.engrams.service import EngramService
 from local.services.ratings import RatingStore
 from local.services.running_reward import RunningReward
+from local.services.taint_record import end_of
 from local.services.turn_record import refusal_of
 from local.upkeep.missing import STORES
 from local.upkeep.recorded import Recorded, recorded
@@ -96,6 +97,9 @@ def _put_turn(db: sqlite3.Connection, turn: _Turn) -> None:
          end.encode().decode(), turn.asked_at, turn.ended_at, asked.incognito,
          refusal_of(db, end.respondent_id, asked)),
     )  # fmt: skip
+    if isinstance(end, ResponseGeneration):
+        texts = () if end.in_history else (end.answer,)
+        end_of(end.query_id, end.respondent_id, tainted=end.tainted or bool(end.tool_calls), written=texts)(db)
 
 
 def _status(end: ResponseGeneration | QueryFailed) -> TurnStatus:

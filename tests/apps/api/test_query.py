@@ -32,7 +32,10 @@ async def test_a_whole_answer_has_everything_that_led_to_it(client: httpx.AsyncC
                 "result": "4",
                 "error": None,
                 "sources": [],
+                "links": [],
+                "tainted": False,
                 "whole": None,
+                "recalled": [],
                 "duration_ms": 0.0,
             }
         ],

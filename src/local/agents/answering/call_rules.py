@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from local.agents.answering.steps import ModelStep, PlannedCall, Step, ToolStep, signature
+from local.agents.answering.taint.taint_policy import REFUSALS, TaintPolicy
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
 MAX_CALLS_AT_ONCE = 16
 SAME_CALL_REFUSED = 3
 SAME_CALL_ENDS_LOOP = 4
-NOT_MADE = frozenset({"too_many_calls", "unknown_tool", "repeated_call"})  # kinds of what is refused here
+NOT_MADE = frozenset({"too_many_calls", "unknown_tool", "repeated_call"}) | REFUSALS  # kinds of what is refused here
 NOT_FOR_A_SECOND = "is not run for the second respondent, because it changes something; go on without its result"
 _TOLD = "arguments; answer with what its results say, or ask for something else"
 
@@ -35,6 +36,12 @@ def settle_here(
     if alternates([*rounds(steps), frozenset({call.signature})]):
         return refused(call, "repeated_call", f"the same two calls are made in turn, with the same {_TOLD}")
     return _recorded(call, steps)
+
+
+def settle_tainted(call: PlannedCall, schema: ToolSchema, policy: TaintPolicy) -> ToolCallRecord | None:
+    """The record of a call that is not made because words of strangers are before the model, or None."""
+    refusal = policy.refusal(call.tool, call.args, schema.effect)
+    return None if refusal is None else refused(call, refusal.kind, refusal.message)
 
 
 def rounds(steps: Sequence[Step]) -> list[frozenset[str]]:

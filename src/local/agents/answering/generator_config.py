@@ -6,6 +6,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from local.config import BackendName, Settings
 from local.config_fault import suggestion
+from local.services.pages.web_url import netloc, parse_authority
 
 DEFAULT_PROMPT = "default"
 
@@ -28,9 +29,19 @@ class GeneratorConfig(Settings):
     max_concurrent_turns: int = Field(128, ge=1)
     max_waiting_turns: int = Field(16, ge=0)
     incognito_minutes: float = Field(30, gt=0)
+    always_readable: tuple[str, ...] = ()
+    may_write: tuple[str, ...] = ()
     system_prompt: str = "You are LoCAL2, an assistant that runs on its user's own machine."
     prompts: dict[str, str] = Field({})
     prompt: str = DEFAULT_PROMPT
+
+    @field_validator("always_readable")
+    @classmethod
+    def _are_hosts(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            return tuple(netloc(*parse_authority(entry)) for entry in entries)
+        except ValueError as error:
+            raise ValueError(f'{error}; expected "host" or "host:port"') from None
 
     @field_validator("prompt")
     @classmethod

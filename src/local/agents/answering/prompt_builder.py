@@ -14,7 +14,7 @@ from datetime import date
 from local.agents.answering.context.excerpt import excerpt
 from local.agents.answering.context.prompt_parts import Attached, Summary
 from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.answering.turn import Question
+from local.agents.answering.question import Question
 from local.bus.bus import Bus
 from local.errors import AttachmentMissing, LocalError, ModelError
 from local.models.chat import ChatModel, Json
@@ -68,6 +68,7 @@ class PromptBuilder:
         model can see."""
         attached = await self._files.read(asked.attachments, asked.query)
         facts = await self._facts.current(user_id) if asked.history is None else ()
+        summary = Summary() if past.summary is None else Summary.from_json(past.summary)
         return Question(
             query_id=asked.query_id,
             respondent_id=self._respondent_id,
@@ -75,11 +76,13 @@ class PromptBuilder:
             prelude=self._prelude(past.history, today, facts),
             think=self._settings.think,
             max_tool_iterations=self._settings.max_tool_iterations,
-            summary=Summary() if past.summary is None else Summary.from_json(past.summary),
+            summary=summary,
             attached=attached,
             prompt=self._settings.prompt,
             incognito=asked.incognito,
             in_history=asked.history is None,
+            tainted=past.tainted or summary.tainted or bool(asked.attachments),
+            private=(*facts, *filter(None, [attached.text])),
         )
 
     def model_for(self, question: Question) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -17,18 +16,19 @@ from local.agents.answering.context.prompt_fitter import PromptFitter
 from local.agents.answering.generator_config import DEFAULT_PROMPT, GeneratorConfig
 from local.agents.answering.outcomes import Outcomes, trace_of
 from local.agents.answering.prompt_builder import SHARE, AttachedFiles, KnownFacts, PromptBuilder, ask_memory
+from local.agents.answering.respondent_policy import RespondentPolicy as RespondentPolicy
 from local.agents.answering.speculations import Speculations
 from local.agents.answering.steps import parse_step
 from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.answering.turn import Turn
-from local.agents.answering.turn_context import Priority, TurnContext
+from local.agents.answering.turn_context import TurnContext
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_queue import TurnQueue
 from local.agents.answering.turn_runner import TurnRunner
+from local.agents.answering.turn_taint import TurnTaint
 from local.agents.answering.waiting_line import WaitingLine
 from local.agents.answering.warm_up import WarmUp
 from local.agents.leases import Leases
-from local.config_models import Routing
 from local.errors import ConfigError
 from local.models.backends import connect
 from local.models.chat import ChatModel, ModelInfo
@@ -49,30 +49,12 @@ from local.runtime.presence import SILENT_SECONDS
 from local.services.attachments.store import AttachmentStore
 from local.services.conversation import Asked, ConversationService, Past, StoredTurn
 from local.services.running_reward import RunningReward
+from local.services.taint_record import EarlierRecord, TaintRecord
+from local.services.turn_record import END
 
 log = logging.getLogger(__name__)
 
 YOUNG_SECONDS = 3.0  # of a process, in which its first turns wait for the tools that there were before it
-
-
-@dataclass(frozen=True, slots=True)
-class RespondentPolicy:
-    """In what one respondent differs from another: its id, the file of its record in the data directory, where its
-    turns stand in the line for their model, whether that is loaded at the start, and whether the model that was
-    configured is its own, so that none takes its place when it is not there."""
-
-    respondent_id: str
-    record: str
-    priority: Callable[[Leases, str], Priority]
-    loads_model: bool = True
-    has_own_model: bool = False
-
-    def model(self, config: GeneratorConfig, resources: Resources, routing: Routing) -> str:
-        """The name of the model that answers. Raises `ConfigError` if there is none."""
-        if not self.has_own_model or config.model == resources.chat_model:
-            return routing.first("chat", config.model)
-        routing.locate(config.model)
-        return config.model
 
 
 class Respondent(Participant):
@@ -111,6 +93,7 @@ class Respondent(Participant):
         self._side_effects: dict[str, SideEffectPolicy] = {}  # of turns that may not make every call, by query_id
         self._rewards = RunningReward(conversation, self.policy.respondent_id)
         self._speculations = Speculations(conversation, self._runner)
+        self._taints = TaintRecord(conversation, self.policy.respondent_id)
         self._news = asyncio.Event()  # a tool has come, or a query was cancelled
         self._outcomes: Outcomes
         self._turns: TurnQueue
@@ -240,7 +223,8 @@ class Respondent(Participant):
     ) -> TurnRunner:
         asked = QueryReceived.decode(query.body.encode())
         is_ours = asked.history is None
-        past = past if asked.history is None else Past(None, tuple(asked.history))
+        if asked.history is not None:
+            past = Past(None, tuple(asked.history), await self._taints.is_history_tainted(asked.history))
         question = await self._prompts.question(asked, past, date.today(), query.user_id)
         turn = Turn(question, [parse_step(step) for step in steps], self._side_effects.get(query.query_id))
         output = TurnOutput(
@@ -248,7 +232,13 @@ class Respondent(Participant):
             query.query_id, self.policy.respondent_id, attempt,
         )  # fmt: skip
         context = self._context(self._prompts.model_for(question))
-        return TurnRunner(turn, context, output, query.session_id if is_ours else None)
+        taint = TurnTaint(turn, self._settings, partial(self._earlier, query, asked), self._attachments)
+        return TurnRunner(turn, context, output, query.session_id if is_ours else None, taint)
+
+    async def _earlier(self, query: Asked | StoredTurn, asked: QueryReceived) -> EarlierRecord:
+        if asked.history is not None:
+            return await self._taints.turns_of_history(asked.history)
+        return await self._taints.turns_of(query.session_id, getattr(query, "position", END))
 
     def _may_compute(self, asked: Asked) -> bool:
         """Whether a query's turn can be computed ahead with what is known now."""

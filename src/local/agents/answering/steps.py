@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -35,6 +35,10 @@ class PlannedCall(Data):
         """Equal for calls that ask for the same."""
         return signature(self.tool, self.args)
 
+    def with_args(self, args: Mapping[str, Any]) -> PlannedCall:
+        """The same call, made with these."""
+        return self if args == self.args else self.model_copy(update={"args": dict(args)})
+
 
 class ModelStep(Data):
     """One message of the model."""
@@ -47,6 +51,7 @@ class ModelStep(Data):
     usage: UsageInfo = UsageInfo()
     degraded: tuple[str, ...] = ()
     cut_off: bool = False
+    tainted: bool = False  # words of strangers were before the model when it said this
 
     @property
     def is_empty(self) -> bool:
@@ -73,6 +78,11 @@ class ToolStep(Data):
     kind: Literal["tools"] = "tools"
     records: tuple[ToolCallRecord, ...]
 
+    @property
+    def tainted(self) -> bool:
+        """Whether words of strangers came with it."""
+        return any(record.tainted for record in self.records)
+
     def as_messages(self) -> list[Json]:
         """One tool message for each call, errors included."""
         return [
@@ -86,6 +96,7 @@ class NudgeStep(Data):
 
     kind: Literal["nudge"] = "nudge"
     text: str
+    tainted: ClassVar[bool] = False
 
     def as_messages(self) -> list[Json]:
         """A user's message."""

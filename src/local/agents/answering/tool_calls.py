@@ -8,10 +8,12 @@ from collections.abc import Mapping
 
 from local import failpoints
 from local.agents.answering.steps import PlannedCall, parse_record
+from local.agents.answering.taint.taint_policy import TaintPolicy
 from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
+from local.agents.answering.turn_taint import TurnTaint
 from local.errors import LocalError, MalformedFrame, RequestTimeout, ToolGone
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult, ToolSchema
 
@@ -26,8 +28,9 @@ def request_id(call_id: str, respondent_id: str) -> str:
 class ToolCalls:
     """Makes what the model's last message calls. `results` are those that have come, by call_id."""
 
-    def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput) -> None:
-        self._turn, self._context, self._output = turn, context, output
+    def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput, taint: TurnTaint) -> None:
+        self._turn, self._context, self._output, self._taint = turn, context, output, taint
+        self._policy: TaintPolicy | None = None  # of the calls under way, if the turn is tainted
         self._query_id, self._respondent_id = turn.question.query_id, turn.question.respondent_id
         self.results: dict[str, ToolCallRecord] = {}
         self._kept: dict[str, ToolCallRecord] = {}  # by an earlier process
@@ -43,7 +46,8 @@ class ToolCalls:
     async def make(self, offered: Mapping[str, ToolSchema]) -> Next:
         """Make the calls, of tools as they were offered to the model; returns when all have ended."""
         turn, self._offered = self._turn, offered
-        calls, self.results = turn.calls_to_make(offered, self._kept)
+        self._policy = await self._taint.policy() if turn.tainted else None
+        calls, self.results = turn.calls_to_make(offered, self._kept, self._policy)
         self._unsent = {call.call_id for call in calls}
         self._unsettled = set(self._unsent)
         async with asyncio.TaskGroup() as group:
@@ -72,8 +76,9 @@ class ToolCalls:
             error = ErrorInfo(kind=failure.kind, message=f"{call.tool} {message}")
             duration_ms = round((context.clock() - started) * 1000, 3)
             return record.model_copy(update={"error": error, "duration_ms": duration_ms})
-        fields = ("result", "error", "sources", "whole", "recalled", "duration_ms")
-        record = record.model_copy(update={name: getattr(settled, name) for name in fields})
+        fields = ("result", "error", "sources", "links", "whole", "recalled", "duration_ms")
+        tainted = settled.tainted or not self._offered[call.tool].trusted
+        record = record.model_copy(update={name: getattr(settled, name) for name in fields} | {"tainted": tainted})
         if self._unsettled:  # the last one is stored with the step
             self._output.keep_result(call.call_id, record.model_dump_json())
         return record
@@ -85,6 +90,7 @@ class ToolCalls:
             call_id=call.call_id,
             tool=call.tool,
             args=call.args,
+            same_host=self._policy is not None and self._policy.stays_on_host(call.tool, call.args),
         )
         try:
             if why := self._context.tools.trouble(call.tool, self._context.clock()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import Literal
@@ -16,10 +16,13 @@ from local.agents.answering.call_rules import (
     cut_off,
     rounds,
     settle_here,
+    settle_tainted,
     under_id,
 )
-from local.agents.answering.context.prompt_parts import Attached, Parts, Summary
+from local.agents.answering.context.prompt_parts import Parts
+from local.agents.answering.question import Question as Question
 from local.agents.answering.steps import ModelStep, NudgeStep, PlannedCall, Spoken, Step, ToolStep
+from local.agents.answering.taint.taint_policy import TaintPolicy
 from local.agents.answering.turn_table import TABLE, TurnAction, TurnState
 from local.models.chat import Delta, Json, ToolCall
 from local.protocol.messages import ContextGauge, ErrorInfo, ResponseGeneration, ToolCallRecord, ToolSchema, UsageInfo
@@ -30,24 +33,6 @@ ANSWER_NOW = "Answer the question now, in plain text, with what you have. No mor
 SAY_SOMETHING = "Your last message was empty. Answer the question in plain text."
 
 Status = Literal["answered", "cancelled", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a turn starts from. `prelude` is what the model gets before the query: system prompt and history, but for
-    the exchanges that are in the `summary`."""
-
-    query_id: str
-    respondent_id: str
-    query: str
-    prelude: tuple[Json, ...]
-    think: bool
-    max_tool_iterations: int
-    summary: Summary = Summary()  # noqa: RUF009 - frozen
-    attached: Attached = Attached()  # noqa: RUF009 - frozen
-    prompt: str = "default"  # the name of its instructions
-    incognito: bool = False
-    in_history: bool = True
 
 
 class Next(Enum):
@@ -99,6 +84,11 @@ class Turn:
         last = self.steps[-1] if self.steps else None
         return self._after_model(last) if isinstance(last, ModelStep) else Next.CALL_MODEL
 
+    @property
+    def tainted(self) -> bool:
+        """Whether words of strangers are before the model: from here on it may want what they want."""
+        return self.question.tainted or any(step.tainted for step in self.steps)
+
     # What the model is asked
 
     def parts(self, tools: Sequence[Json]) -> Parts:
@@ -106,7 +96,7 @@ class Turn:
         steps = [message for step in self.steps for message in step.as_messages()]
         if self._rounds() and not self.offers_tools:
             steps.append({"role": "user", "content": ANSWER_NOW})
-        return replace(self._beginning, tools=tuple(tools), steps=tuple(steps))
+        return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
 
     def summarised(self, parts: Parts) -> None:
         """From now on these parts' summary stands for the exchanges that they are without."""
@@ -147,6 +137,7 @@ class Turn:
             ),
             degraded=tuple(spoken.notes),
             cut_off=spoken.is_cut_off,
+            tainted=self.tainted,
         )
         self.steps.append(step)
         return self._after_model(step)
@@ -160,10 +151,13 @@ class Turn:
     # What the tools do
 
     def calls_to_make(
-        self, offered: Mapping[str, ToolSchema], kept: Mapping[str, ToolCallRecord] = MappingProxyType({})
+        self,
+        offered: Mapping[str, ToolSchema],
+        kept: Mapping[str, ToolCallRecord] = MappingProxyType({}),
+        policy: TaintPolicy | None = None,
     ) -> tuple[list[PlannedCall], dict[str, ToolCallRecord]]:
         """The calls of the last message that a tool has to answer, and those already settled, by call_id. `kept` are
-        results that an earlier process got of them."""
+        results that an earlier process got of them; `policy` is that of a tainted turn."""
         self._machine.advance(TurnAction.DISPATCH_TOOL)
         calls = self._last_calls()
         settled = {call.call_id: kept[call.call_id] for call in calls if call.call_id in kept}
@@ -175,10 +169,12 @@ class Turn:
             record = settle_here(call, index, offered, self.steps)
             if record is None and self._side_effects is not None:
                 record = self._side_effects.settle(call, offered[call.tool])
+            if record is None and policy is not None:
+                record = settle_tainted(call, offered[call.tool], policy)
             if record is not None:
                 settled[call.call_id] = record
             elif offered[call.tool].repeatable or call.signature not in made:
-                open_calls.append(call)
+                open_calls.append(call if policy is None else call.with_args(policy.as_given(call.tool, call.args)))
                 made.add(call.signature)
         return open_calls, settled
 
@@ -239,6 +235,7 @@ class Turn:
             in_history=self.question.in_history,
             usage=_total([step.usage for step in steps], self._gauge),
             degraded=tuple(dict.fromkeys(notes)),
+            tainted=self.tainted,
             error=self._error,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from local import failpoints
@@ -27,6 +27,7 @@ from local.protocol.messages import (
 )
 from local.runtime.machine import TransitionLog
 from local.services.conversation import ConversationService, TurnStatus
+from local.services.taint_record import end_of
 
 MOST_HELD = 256 * 1024  # characters of what is said
 
@@ -180,11 +181,17 @@ class TurnOutput:
         """The response with the session that it belongs to, and the name of the agent that gives it."""
         return response.model_copy(update={"session_id": self._trace.session_id, "generator_id": self._agent_id})
 
-    async def store_end(self, response: ResponseGeneration) -> None:
-        """Have the end of the turn on record."""
+    async def store_end(self, response: ResponseGeneration, written: Sequence[str] = ()) -> None:
+        """Have the end of the turn on record. `written` are further texts as which a client may have the answer."""
         await self.released()
         status, body = TurnStatus(response.status), response.encode().decode()
-        await self._conversation.finish(self._query_id, status, response.answer, response.routing_key, body)
+        ending = (self._query_id, status, response.answer, response.routing_key, body)
+        if response.tainted or not response.in_history:
+            texts = () if response.in_history else (response.answer, *written)
+            also = end_of(self._query_id, self._respondent_id, tainted=response.tainted, written=texts)
+            await self._conversation.finish(*ending, also)
+        else:
+            await self._conversation.finish(*ending)
         failpoints.reach("turn.end_stored")
 
     # Asking and answering

@@ -11,14 +11,17 @@ from functools import cached_property, partial
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
 from local.agents.answering.context.prompt_parts import Parts
+from local.agents.answering.steps import ModelStep
+from local.agents.answering.taint.delta_filter import DeltaFilter
 from local.agents.answering.tool_calls import ToolCalls
 from local.agents.answering.tool_registry import as_function
 from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
+from local.agents.answering.turn_taint import TurnTaint
 from local.errors import LocalError, ModelError, StoreFailed, StoreFenced
-from local.models.chat import AwayDelta, Done, Json, RestartDelta
+from local.models.chat import AwayDelta, ContentDelta, Done, Json, RestartDelta, ThinkingDelta
 from local.models.text_calls import find_text_call
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
 
@@ -31,8 +34,16 @@ class TurnRunner:
     """Runs one turn to its end. `cancel()` ends it early with what was said so far; cancelling the task leaves it to be
     continued by the next process. `start()` computes ahead of `run()`, in memory alone."""
 
-    def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput, session_id: str | None) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        context: TurnContext,
+        output: TurnOutput,
+        session_id: str | None,
+        taint: TurnTaint | None = None,
+    ) -> None:
         """`session_id` is the session whose summaries are kept, if there is one."""
+        self._taint = taint or TurnTaint(turn)
         self._turn, self._context, self._output, self._session_id = turn, context, output, session_id
         self._last_prompt: tuple[Plan, Parts] | None = None
         self._stored = len(turn.steps)
@@ -49,7 +60,7 @@ class TurnRunner:
 
     @cached_property
     def _calls(self) -> ToolCalls:
-        return ToolCalls(self._turn, self._context, self._output)
+        return ToolCalls(self._turn, self._context, self._output, self._taint)
 
     def start(self) -> None:
         """Begin to compute. Nothing leaves before `run`."""
@@ -83,7 +94,7 @@ class TurnRunner:
         response = self._output.signed(self._turn.response())
         if self._context.answers_as is not None:
             response = response.model_copy(update={"model": self._context.answers_as})
-        await self._output.store_end(response)
+        await self._output.store_end(response, _as_heard(self._turn))
         return response
 
     async def _error(self) -> BaseException | None:
@@ -170,22 +181,40 @@ class TurnRunner:
         stream = context.model.chat(
             context.model_name, planned.messages, tools=planned.tools, think=turn.thinks, options=options
         )
+        links = await self._links_of_message() if turn.tainted else None
         async with aclosing(stream):
             async for delta in stream:
                 if isinstance(delta, RestartDelta):
                     self._output.begin_again(await self._output.next_attempt())
-                turn.hear(delta)
-                self._output.hear(delta)
+                for heard in (delta,) if links is None else links.hear(delta):
+                    turn.hear(heard)
+                    self._output.hear(heard)
                 await self._output.room()
                 if isinstance(delta, AwayDelta):
                     context.on_away(delta.note)
                 elif isinstance(delta, Done):
                     context.prompts.window.counted(planned, delta.usage.prompt_tokens)
 
+    async def _links_of_message(self) -> DeltaFilter:
+        """What a tainted message is heard through. Whoever follows puts the messages of a turn together: the end of one
+        and the beginning of the next must not make a link."""
+        said = [step for step in self._turn.steps if isinstance(step, ModelStep)]
+        if any(step.thinking for step in said):
+            self._output.hear(ThinkingDelta("\n\n"))
+        if any(step.content for step in said):
+            self._output.hear(ContentDelta("\n\n"))
+        return await self._taint.link_filter()
+
     async def _store_steps(self) -> None:
         new = [step.model_dump_json() for step in self._turn.steps[self._stored :]]
         await self._output.store_steps(self._stored, new)
         self._stored += len(new)
+
+
+def _as_heard(turn: Turn) -> tuple[str, ...]:
+    """All that its messages have said, as who hears them puts them together."""
+    said = [*(step.content for step in turn.steps if isinstance(step, ModelStep)), turn.content]
+    return "".join(said), "\n\n".join(said)
 
 
 def _explained(error: BaseException) -> ErrorInfo:

@@ -20,7 +20,10 @@ _FACT = re.compile(r"^- (?P<slot>.+?): (?P<values>“.+)$", re.M)
 _URL = re.compile(r"https?://[^\s<>\"'\])]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"”’)]*\s+(?=[\"“‘(]?[A-Z0-9À-Þ])")
 # Lines that tools put around the text itself.
-_HEADER = re.compile(r"^(?:(?:title|url|source|today's date|extracted text):|\[characters \d)", re.I)
+_HEADER = re.compile(
+    r"^(?:(?:title|url|source|today's date|extracted text|links on the page):|\[characters \d|- .*: https?://\S+$)",
+    re.I,
+)
 _TRAILING = ".,;:!?"
 
 

@@ -109,6 +109,7 @@ def control_routes(stand_in: StandIn) -> list[Route]:
     return [
         Route("/stand_in/script", partial(_script, stand_in), methods=["POST", "DELETE"]),
         Route("/stand_in/fault", partial(_fault, stand_in), methods=["POST", "DELETE"]),
+        Route("/stand_in/obedience", partial(_obedience, stand_in), methods=["POST", "DELETE"]),
         Route("/stand_in/log", partial(_log, stand_in), methods=["GET", "DELETE"]),
     ]
 
@@ -138,6 +139,12 @@ async def _fault(stand_in: StandIn, request: Request) -> Response:
         return JSONResponse({"error": f"fault: {'.'.join(map(str, first['loc']))}: {first['msg']}"}, 400)
     stand_in.faults.add(added)
     return JSONResponse(added.model_dump(mode="json"))
+
+
+async def _obedience(stand_in: StandIn, request: Request) -> Response:
+    """Obey whatever is read, or no longer."""
+    stand_in.is_obedient = request.method == "POST"
+    return Response(status_code=_NO_CONTENT)
 
 
 async def _log(stand_in: StandIn, request: Request) -> Response:

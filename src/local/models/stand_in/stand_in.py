@@ -17,6 +17,7 @@ from local.models.stand_in.chunked_reply import ChunkedReply, deliver
 from local.models.stand_in.conversation import AssistantMessage, Conversation, Task, read, task_of
 from local.models.stand_in.faults import FaultInjector, InjectedFault, twist
 from local.models.stand_in.library import Library, Model
+from local.models.stand_in.obedience import obey
 from local.models.stand_in.ollama_request import OllamaRefusal, OllamaRequest
 from local.models.stand_in.request_log import RequestLog, RequestRecord
 from local.models.stand_in.script import Script, load
@@ -53,6 +54,7 @@ class StandIn:
         self.settings = settings
         self.library = Library(settings.models)
         self.scripts: dict[str, Script] = {}
+        self.is_obedient = False  # to whatever it reads
         self.faults = FaultInjector()
         self.log = RequestLog(settings.log_size)
         self.under_way: set[asyncio.Task[None]] = set()
@@ -95,7 +97,8 @@ class StandIn:
         task = task_of(request.format, conversation.question)
         delivery = self._scripted(conversation, task, request, record)
         if delivery is None:
-            delivery = self._deliver(_reply(task, request, conversation))
+            ordered = obey(prompt.messages, conversation.tools) if self.is_obedient and task is Task.TALK else None
+            delivery = self._deliver(ordered or _reply(task, request, conversation))
         delivery = twist(delivery, faults, conversation)
         if "thinking" not in model.capabilities or request.think is False:
             delivery = delivery.without_thinking()

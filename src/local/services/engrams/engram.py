@@ -31,7 +31,8 @@ class Ingested(StrEnum):
 @dataclass(frozen=True, slots=True)
 class EngramDraft:
     """What is to be remembered. `asked_at` is in seconds since 1970, `recalled` the engrams that the answer rests on:
-    what they got from the web or a tool, this one has from there, too."""
+    what they got from the web or a tool, this one has from there, too. `tainted` says that words of strangers were
+    before the model that answered."""
 
     query_id: str
     session_id: str
@@ -43,6 +44,7 @@ class EngramDraft:
     respondent_id: str = USERS_RESPONDENT
     incognito: bool = False
     recalled: tuple[str, ...] = ()
+    tainted: bool = False
 
     @property
     def engram_id(self) -> str:
@@ -57,7 +59,7 @@ class Engram:
     `score` is the critic's, 1 to 5; `sentiment` the user's latest rating, -1, 1, or None; `winner` the
     respondent whose answer won when the two were compared, or "tie". `superseded_by` is the engram that
     tells what has become of all the facts stated in this one. `recalled` are the engrams that the answer rests on.
-    `intent` and `entities` are what a model made of the query, later.
+    `intent` and `entities` are what a model made of the query, later. `tainted` is as in the draft.
     """
 
     engram_id: str
@@ -77,6 +79,7 @@ class Engram:
     recalled: tuple[str, ...] = ()
     intent: str | None = None
     entities: tuple[str, ...] = ()
+    tainted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ def ingest(db: sqlite3.Connection, exchange: EngramDraft) -> Ingested:
     query, answer = masked(exchange.query), masked(exchange.answer)
     row = db.execute(
         "INSERT INTO engrams (engram_id, query_id, respondent_id, session_id, user_id, query, answer, origin, asked_at,"
-        " language, searchable, recalled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " language, searchable, recalled, tainted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT DO NOTHING RETURNING *",
         (exchange.engram_id, exchange.query_id, exchange.respondent_id, exchange.session_id, exchange.user_id, query,
          answer, _origin(db, exchange), exchange.asked_at, language_of(f"{query}\n{answer}"),
-         exchange.respondent_id == USERS_RESPONDENT, json.dumps(exchange.recalled)),
+         exchange.respondent_id == USERS_RESPONDENT, json.dumps(exchange.recalled), exchange.tainted),
     ).fetchall()  # fmt: skip
     if not row:
         return Ingested.KNOWN

@@ -118,6 +118,11 @@ MIGRATIONS = (
     ALTER TABLE vector_index DROP COLUMN deletions;
     ALTER TABLE vector_index DROP COLUMN deletions_built;
     """,
+    """
+    ALTER TABLE engrams ADD COLUMN tainted INTEGER NOT NULL DEFAULT 0;
+    UPDATE engrams SET tainted = 1
+        WHERE session_id IN (SELECT session_id FROM engrams WHERE origin IN ('web', 'tool'));
+    """,
 )
 
 
@@ -129,6 +134,7 @@ def stored_engram(row: sqlite3.Row) -> Engram:
         origin=Origin(row["origin"]), asked_at=row["asked_at"], pinned=bool(row["pinned"]), score=row["score"],
         sentiment=row["sentiment"], winner=row["winner"], superseded_by=row["superseded_by"],
         recalled=_listed(row["recalled"]), intent=row["intent"], entities=_listed(row["entities"]),
+        tainted=bool(row["tainted"]),
     )  # fmt: skip
 
 

@@ -48,6 +48,11 @@ def too_large(max_bytes: int) -> ToolError:
     return ToolError(f"the page is larger than the {max_bytes:,} bytes that are read of one page", kind="too_large")
 
 
+def elsewhere(target: str, url: str) -> FetchRefused:
+    """The error for an address that leads to another host where it must not."""
+    return FetchRefused(target, f"{url} redirects there, and that host is not on the list always_readable")
+
+
 def _inflate(inflater: zlib._Decompress, chunk: bytes, room: int) -> bytes:
     """At most `room` bytes, which is what makes a bomb harmless; what follows the end of the stream is ignored."""
     try:
@@ -109,11 +114,11 @@ class Fetcher:
         self._resolve = resolve
         self._tls: ssl.SSLContext | None = None
 
-    async def fetch(self, url: str) -> Document:
-        """Follow an address to its document, all in all within `timeout_seconds`."""
+    async def fetch(self, url: str, *, same_host: bool = False) -> Document:
+        """Follow an address to its document within `timeout_seconds` in all; with `same_host`, to no other host."""
         try:
             async with asyncio.timeout(self._timeout_seconds), self._client() as client:
-                return await self._follow(client, self._guard.check_url(url))
+                return await self._follow(client, self._guard.check_url(url), same_host=same_host)
         except TimeoutError:
             message = f"{url} did not answer completely within {self._timeout_seconds:g} s"
             raise ToolError(message, kind="timeout") from None
@@ -134,12 +139,14 @@ class Fetcher:
         ) as client:
             yield client
 
-    async def _follow(self, client: httpx.AsyncClient, url: WebUrl) -> Document:
+    async def _follow(self, client: httpx.AsyncClient, url: WebUrl, *, same_host: bool) -> Document:
         visited = {url}
         while True:
             step = await self._get(client, url)
             if isinstance(step, Document):
                 return step
+            if same_host and step.host != url.host:
+                raise elsewhere(str(step), str(url))
             url = step
             if url in visited:
                 raise ToolError(f"{url} redirects in a circle", kind="redirect")

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from local.errors import ToolError
 from local.services.pages.address_guard import AddressGuard
 from local.services.pages.article import Article, Link, read_article
-from local.services.pages.fetcher import Fetcher, Resolver, resolve_host
+from local.services.pages.fetcher import Fetcher, Resolver, elsewhere, resolve_host
+from local.services.pages.web_url import parse_web_url
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|(?=\n)")
 _WORD_END = re.compile(r"(?=\s)")
@@ -134,17 +135,20 @@ class PageReader:
         self._clock = clock
         self._cache = PageCache()
 
-    async def read(self, url: str, start: int = 0) -> Page:
-        """The part of a page that begins at character `start`.
+    async def read(self, url: str, start: int = 0, *, same_host: bool = False) -> Page:
+        """The part of a page that begins at character `start`; with `same_host`, of no page on another host.
 
         `ToolError`, besides the fetcher's kinds: no_text for a page without any, bad_start for a start beyond its end.
         """
-        requested = str(self._guard.check_url(url))
-        page = self._cache.get(requested, self._clock()) or await self._load(requested)
+        checked = self._guard.check_url(url)
+        requested = str(checked)
+        page = self._cache.get(requested, self._clock()) or await self._load(requested, same_host=same_host)
+        if same_host and parse_web_url(page.url).host != checked.host:
+            raise elsewhere(page.url, requested)
         return self._part(page.url, page.article, start)
 
-    async def _load(self, url: str) -> CachedPage:
-        document = await self._fetcher.fetch(url)
+    async def _load(self, url: str, *, same_host: bool) -> CachedPage:
+        document = await self._fetcher.fetch(url, same_host=same_host)
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 article = await asyncio.to_thread(read_article, document)

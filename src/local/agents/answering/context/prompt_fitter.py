@@ -62,6 +62,7 @@ class ContextWindow:
             return None
         try:
             summary = planned.job.result(await summarise(planned.job))
+            summary = replace(summary, tainted=summary.tainted or parts.tainted)
         except ModelError as error:
             log.warning("older turns could not be summarised: %s", error)
             return None

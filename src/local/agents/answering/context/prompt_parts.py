@@ -33,6 +33,7 @@ class Summary:
     through: int = 0
     facts: tuple[str, ...] = ()
     story: str = ""
+    tainted: bool = False  # there may be words of strangers in it
 
     def __bool__(self) -> bool:
         return bool(self.facts or self.story)
@@ -46,7 +47,8 @@ class Summary:
         """A stored summary. Raises `StoreDamaged` if it is none."""
         try:
             value = json.loads(text)
-            return cls(int(value["through"]), tuple(map(str, value["facts"])), str(value["story"]))
+            facts, tainted = tuple(map(str, value["facts"])), bool(value.get("tainted"))
+            return cls(int(value["through"]), facts, str(value["story"]), tainted)
         except (ValueError, TypeError, KeyError) as error:
             raise StoreDamaged(f"a stored summary cannot be read: {error!r}") from None
 
@@ -55,7 +57,7 @@ class Summary:
         go when there are far too many."""
         new = {_bare(fact): _clipped(" ".join(fact.split())) for fact in list(facts)[:MAX_NEW_FACTS]}
         old = (fact for fact in self.facts if _bare(fact) not in new)
-        return Summary(through, (*old, *new.values())[-MAX_FACTS:], story)
+        return Summary(through, (*old, *new.values())[-MAX_FACTS:], story, self.tainted)
 
     def told(self, question: str, characters: int, left_out: int = 0) -> tuple[Json, ...]:
         """The summary for the model, in so many characters: an exchange, because what the web said may be in it, and
@@ -145,6 +147,7 @@ class Parts:
     steps: tuple[Json, ...] = ()
     summary: Summary = field(default_factory=Summary)
     query: str = ""
+    tainted: bool = False
 
     @classmethod
     def beginning(cls, prelude: Sequence[Json], query: str, summary: Summary, attached: Attached | None = None) -> Self:

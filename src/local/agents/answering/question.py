@@ -1,0 +1,28 @@
+"""What a turn starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from local.agents.answering.context.prompt_parts import Attached, Summary
+from local.models.chat import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a turn starts from. `prelude` is what the model gets before the query: system prompt and history, but for
+    the exchanges that are in the `summary`."""
+
+    query_id: str
+    respondent_id: str
+    query: str
+    prelude: tuple[Json, ...]
+    think: bool
+    max_tool_iterations: int
+    summary: Summary = Summary()  # noqa: RUF009 - frozen
+    attached: Attached = Attached()  # noqa: RUF009 - frozen
+    prompt: str = "default"  # the name of its instructions
+    incognito: bool = False
+    in_history: bool = True
+    tainted: bool = False  # by what was said before, or by a file
+    private: tuple[str, ...] = ()  # what the prompt has of the user's that they have not said in this conversation

@@ -1,0 +1,32 @@
+"""In what one respondent differs from another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from local.agents.answering.generator_config import GeneratorConfig
+from local.agents.answering.turn_context import Priority
+from local.agents.leases import Leases
+from local.config_models import Routing
+from local.runtime.participant import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class RespondentPolicy:
+    """In what one respondent differs from another: its id, the file of its record in the data directory, where its
+    turns stand in the line for their model, whether that is loaded at the start, and whether the model that was
+    configured is its own, so that none takes its place when it is not there."""
+
+    respondent_id: str
+    record: str
+    priority: Callable[[Leases, str], Priority]
+    loads_model: bool = True
+    has_own_model: bool = False
+
+    def model(self, config: GeneratorConfig, resources: Resources, routing: Routing) -> str:
+        """The name of the model that answers. Raises `ConfigError` if there is none."""
+        if not self.has_own_model or config.model == resources.chat_model:
+            return routing.first("chat", config.model)
+        routing.locate(config.model)
+        return config.model

@@ -1,0 +1,1 @@
+"""What a model may do once words of strangers are before it: the rule outside the model. No I/O."""

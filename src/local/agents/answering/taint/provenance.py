@@ -1,0 +1,89 @@
+"""Where what a model may want to use comes from: what the user has said, what searches and pages have given, and what
+is private."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from pydantic_core import from_json
+
+from local.agents.answering.taint.address_book import AddressBook, addresses_in, parsed, spoken_addresses_in
+from local.protocol.messages import ToolCallRecord
+from local.services.judging.neutral import MARGIN
+
+MOST_IN_TEXT = 200  # addresses of one result's text
+FETCH, SEARCH, RECALL = "web_fetch", "web_search", "search_memory"
+_SAID = re.compile(r" \(said [^)]*\)")  # when that was is nobody's secret
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """`spoken` are the user's own words in this conversation, `private` texts of theirs that are not of it. `hits` are
+    the addresses that the user or a search has given, `links` those that stand on pages. A host that is
+    `always_readable` is one where strangers can neither publish nor read who has asked for what."""
+
+    spoken: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
+    hits: AddressBook = field(default_factory=AddressBook)
+    links: AddressBook = field(default_factory=AddressBook)
+    always_readable: Collection[str] = ()
+
+    @classmethod
+    def of(
+        cls,
+        spoken: Sequence[str],
+        private: Iterable[str],
+        calls: Iterable[ToolCallRecord],
+        always_readable: Collection[str] = (),
+    ) -> Provenance:
+        """From what was said and called in a conversation up to now."""
+        calls = list(calls)
+        recalled = (told(call.result) for call in calls if call.tool == RECALL and call.result)
+        hits = AddressBook(address for text in spoken for address in spoken_addresses_in(text))
+        links = AddressBook()
+        for call in calls:
+            _note(call, hits, links)
+        return cls(tuple(spoken), (*private, *recalled), hits, links, always_readable)
+
+    def address(self, address: str) -> str | None:
+        """An address as it may be shown: as somebody has given it, or on a host that is always readable."""
+        given = self.hits.given(address) or self.links.given(address)
+        return given or (address if "#" not in address and self.is_always_readable(address) else None)
+
+    def is_always_readable(self, address: str) -> bool:
+        """Whether asking for that tells nobody anything."""
+        url = parsed(address)
+        return url is not None and url.netloc in self.always_readable and "?" not in url.target
+
+
+def _note(call: ToolCallRecord, hits: AddressBook, links: AddressBook) -> None:
+    if call.tool not in (FETCH, SEARCH) or call.result is None:
+        return
+    for address in call.sources:
+        hits.add(address)
+    for address in (*call.links, *islice(addresses_in(call.result), MOST_IN_TEXT)):
+        links.add(address)
+
+
+def told(recollection: str) -> str:
+    """What of the text of search_memory is the user's: quotations, and the values of facts."""
+    lines = (_SAID.sub("", line) for line in recollection.splitlines() if line.startswith((MARGIN, "- ")))
+    return "\n".join(line.removeprefix(MARGIN) for line in lines)
+
+
+def calls_in(outcomes: Iterable[str]) -> list[ToolCallRecord]:
+    """The calls that matter here in the stored ends of turns, which are JSON."""
+    return [
+        ToolCallRecord.model_validate(call)
+        for outcome in outcomes
+        for call in _calls(from_json(outcome))
+        if call.get("tool") in (FETCH, SEARCH, RECALL)
+    ]
+
+
+def _calls(outcome: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(outcome.get("tool_calls") or ())

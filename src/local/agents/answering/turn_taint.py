@@ -1,0 +1,82 @@
+"""What taint means for one turn: looked up when it is first needed, which in most turns is never."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from local.agents.answering.generator_config import GeneratorConfig
+from local.agents.answering.steps import ToolStep
+from local.agents.answering.taint.delta_filter import DeltaFilter
+from local.agents.answering.taint.link_policy import LinkPolicy, loose_words_in
+from local.agents.answering.taint.provenance import FETCH, Provenance, calls_in
+from local.agents.answering.taint.taint_policy import REFUSALS, TaintPolicy
+from local.agents.answering.turn import Turn
+from local.errors import AttachmentMissing
+from local.protocol.messages import ToolCallRecord
+from local.services.attachments.store import AttachmentStore
+from local.services.taint_record import EarlierRecord
+
+
+async def nothing_earlier() -> EarlierRecord:
+    """A turn before which nothing was said."""
+    return EarlierRecord()
+
+
+@dataclass(slots=True)
+class TurnTaint:
+    """`earlier` finds what was said before; what its steps bring is added each time."""
+
+    turn: Turn
+    settings: GeneratorConfig = field(default_factory=GeneratorConfig)
+    earlier: Callable[[], Awaitable[EarlierRecord]] = nothing_earlier
+    files: AttachmentStore | None = None
+    _before: tuple[EarlierRecord, list[ToolCallRecord], list[str]] | None = None
+
+    async def policy(self) -> TaintPolicy:
+        """What decides about the calls of the model's last message."""
+        opened = [
+            str(record.args.get("url", ""))
+            for record in self._records()
+            if record.tool == FETCH and not (record.error is not None and record.error.kind in REFUSALS)
+        ]
+        public = str(self.turn.question.prelude[0].get("content", "")) if self.turn.question.prelude else ""
+        return TaintPolicy(await self.provenance(), opened, self.settings.may_write, public.rpartition("\n")[2])
+
+    async def provenance(self) -> Provenance:
+        """What is known by now of where things come from."""
+        if self._before is None:
+            earlier = await self.earlier()
+            texts = await asyncio.to_thread(self._texts, earlier.attachments)
+            self._before = earlier, calls_in(earlier.outcomes), texts
+        earlier, calls, texts = self._before
+        question = self.turn.question
+        said = [str(each.get("content") or "") for each in question.prelude if each.get("role") == "user"]
+        return Provenance.of(
+            tuple(dict.fromkeys((*earlier.queries, *said, question.query))),
+            (*question.private, *texts),
+            [*calls, *self._records()],
+            self.settings.always_readable,
+        )
+
+    async def link_filter(self) -> DeltaFilter:
+        """What takes out of the next message the links that nobody has given."""
+        question = self.turn.question
+        texts = [str(each.get("content") or "") for each in question.prelude if each.get("role") != "system"]
+        results = [record.result for record in self._records() if record.result is not None]
+        known = (*texts, question.query, *question.private, question.summary.story, *question.summary.facts, *results)
+        return DeltaFilter(LinkPolicy(await self.provenance(), loose_words_in(known)))
+
+    def _records(self) -> list[ToolCallRecord]:
+        return [record for step in self.turn.steps if isinstance(step, ToolStep) for record in step.records]
+
+    def _texts(self, attachments: Sequence[str]) -> list[str]:
+        """What stands in files of earlier questions, as far as they are still there."""
+        found = []
+        for attachment_id in attachments if self.files is not None else ():
+            try:
+                found.append(self.files.get(attachment_id).text)  # type: ignore[union-attr]
+            except AttachmentMissing:
+                continue
+        return found

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from local.errors import ConfigError, FetchRefused, ToolError
-from local.services.pages.article import Article, is_tame, read_article, strip_markup
+from local.services.pages.article import Article, read_article
 from local.services.pages.fetcher import Document
+from local.services.pages.markup import is_tame, parse_markup, strip_markup
 from local.services.pages.media_type import MediaType
 from local.services.pages.page_reader import CachedPage, PageCache, PageReader
 
@@ -171,8 +172,13 @@ async def test_a_page_that_takes_too_long_to_extract_is_an_error(monkeypatch):
         "<p>needle</p>" + "</i>" * 1_000_000 + "<table><tr><b>" * 100,
         "<?xml version='1.0' encoding='utf-8'?><html xmlns='http://www.w3.org/1999/xhtml'><p>needle</p></html>",
         "needle\ud800&#xD800;\x01".encode("utf-8", "surrogatepass"),
+        "<html><body>needle<table><tr>" + "<td>a" * 50_000,
+        "<style>" + "a{" * 500_000 + "</style>needle",
+        "<style>" + "/*" * 500_000 + "</style>needle",
+        "<div style='color:#fff;opacity:0'>" * 200 + "<b style='color:#fff'>x</b>" * 4000 + "</div>" * 200 + "needle",
+        "<script type='application/ld+json'>" + "[" * 500_000 + "</script>needle",
     ],
-    ids=range(13),
+    ids=range(18),
 )
 @pytest.mark.timeout(30)
 def test_wild_markup_is_read_in_moderate_time(html):
@@ -195,11 +201,28 @@ def test_what_readers_say_under_a_page_is_not_its_text():
     assert "First!" not in text
 
 
-def test_what_trafilatura_leaves_is_read_by_beautiful_soup(monkeypatch):
+def test_what_trafilatura_leaves_is_read_block_by_block(monkeypatch):
     monkeypatch.setattr("trafilatura.extract", lambda *_, **__: None)
     text = article(_PAGE).text
     assert text.startswith("Bees") and "number 99" in text
     assert "not for readers" not in text and "Home" not in text
+
+
+def test_a_page_is_parsed_once(monkeypatch):
+    parsed = []
+    monkeypatch.setattr(
+        "local.services.pages.article.parse_markup", lambda html: parsed.append(1) or parse_markup(html)
+    )
+    monkeypatch.setattr("lxml.html.fromstring", None)
+    monkeypatch.setattr("trafilatura.utils.fromstring", None)
+    found = article(_PAGE)
+    assert parsed == [1]
+    assert found.title == "All about bees" and len(found.links) == 2 and "number 99" in found.text
+
+
+def test_links_that_nobody_sees_are_none():
+    html = _PAGE.replace("<article>", "<p style='font-size:0'><a href='/trap'>Trap</a></p><article>")
+    assert [link.text for link in article(html).links] == ["Home", "honey"]
 
 
 def test_a_heading_stands_in_for_a_missing_title():

@@ -20,7 +20,7 @@ from local.errors import ConfigError, LocalError
 
 # What each process or the set-up imports, by import name.
 PACKAGES = (
-    "anyio", "bs4", "charset_normalizer", "chromadb", "fastapi", "h11", "httpx", "idna", "lxml", "lxml_html_clean",
+    "anyio", "charset_normalizer", "chromadb", "fastapi", "h11", "httpx", "idna", "lxml", "lxml_html_clean",
     "markdown_it", "numpy", "ollama", "platformdirs", "prompt_toolkit", "psutil", "pydantic", "pydantic_core", "pypdf",
     "rich", "setproctitle", "starlette", "threadpoolctl", "tokenizers", "trafilatura", "typer", "uvicorn", "yaml",
     "zmq",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 from dataclasses import dataclass
 
 from local.errors import ToolError
@@ -74,6 +75,11 @@ _SUPERSETS = {
     **{"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874"},
     **{"gb2312": "gb18030", "gbk": "gb18030", "shift-jis": "cp932", "euc-kr": "cp949"},
 }
+# What detection takes for the Latin letters of one language it often means another; these it knows.
+_LAST = "cp1252"
+_TAG = re.compile(rb"<[^<>]{0,1000}>")
+_EASTERN = frozenset({("cp1250", "Czech"), ("cp1250", "Slovak"), ("cp1254", "Turkish")})
+_SIGN_IN_WORD = re.compile("[a-z][\u00b3\u00b9\u00bf\u00bc\u00be\u00a3\u00af\u00ba\ufffd][a-z]")
 # Python calls these encodings too; no page is written in them and some take quadratic time.
 _NOT_FOR_PAGES = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape", "utf-7"})
 
@@ -117,10 +123,24 @@ def _fits(text: str) -> bool:
 
 
 def _detected(body: bytes) -> str:
+    """What else it may be, and windows-1252 where that is no more than a guess, as browsers have it."""
     if body.isascii():
         return "utf-8"
     import charset_normalizer  # with trafilatura; few pages need it
 
-    best = charset_normalizer.from_bytes(body[:_SAMPLE]).best()
+    best = charset_normalizer.from_bytes(_TAG.sub(b" ", body[:_SAMPLE])).best()
     # Wide encodings without a byte order mark are its guess for short noise; a text would show NULs and was refused.
-    return best.encoding if best and not best.encoding.startswith(("utf_16", "utf_32")) else "cp1252"
+    if best is None or best.encoding.startswith(("utf_16", "utf_32")):
+        return _LAST
+    return _LAST if _is_latin(best.encoding) and not _is_sure(best.encoding, best.language, body) else best.encoding
+
+
+def _is_latin(encoding: str) -> bool:
+    """Whether it is one of the many charsets whose upper half is Latin letters, which detection mixes up."""
+    letters = [letter for letter in bytes(range(0xC0, 0x100)).decode(encoding, "ignore") if letter.isalpha()]
+    return len(letters) > 32 and all(unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
+
+
+def _is_sure(encoding: str, language: str, body: bytes) -> bool:
+    """Whether a language of the east is really meant: its letters are signs inside words in windows-1252."""
+    return (encoding, language) in _EASTERN or _SIGN_IN_WORD.search(body[:_SAMPLE].decode(_LAST, "replace")) is not None

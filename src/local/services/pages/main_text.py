@@ -1,0 +1,130 @@
+"""The text that a page is there for: what trafilatura finds, or where that is not it, the page's blocks."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from local.services.pages.markup import strip_markup
+from local.services.pages.page_blocks import PageBlock, joined, page_blocks
+
+if TYPE_CHECKING:
+    from lxml.html import HtmlElement  # type: ignore[import-untyped]  # has no type stubs of its own
+
+_SHORT = 500  # characters below which trafilatura takes everything there is, menus and all
+_THREAD = 300  # characters beside the comments of a page that is there for them, at most
+_MAX_JSON = 2_000_000
+_SAID = re.compile(r"[.!?:,;。！？]|\d|^- | \| |\n")
+_WORDS = re.compile(r"\w+")
+
+
+def main_text(tree: HtmlElement) -> str:
+    """The main text, "" if there is none; the tree is changed."""
+    stated = _stated_body(tree)
+    _keep_captions(tree)
+    _mark_layout(tree)
+    text = _found_by_trafilatura(tree)
+    if not _is_nearly_all(text, tree):
+        blocks = page_blocks(tree)
+        text = _second_try(blocks, text) if _is_poor(text, blocks) else text
+    return stated if len(stated) > 2 * len(text) else text
+
+
+def _is_nearly_all(text: str, tree: HtmlElement) -> bool:
+    """Whether a text is most of a page with few links: there is nothing to look for then."""
+    seen = sum(len(piece.strip()) for piece in tree.xpath("./body//text()[not(parent::script or parent::style)]"))
+    links = sum(len(anchor.text_content()) for anchor in tree.iter("a"))
+    return len(text) >= _SHORT and 2 * len(text) > seen and 8 * links < seen
+
+
+def _found_by_trafilatura(tree: HtmlElement) -> str:
+    import trafilatura
+
+    # What it complains about it also does not return, and then the blocks have their turn.
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
+    if tree.xpath("boolean(//tr[*[1001]])"):
+        return ""  # its time grows with the square of a row's cells
+    try:
+        return (trafilatura.extract(tree, include_comments=False) or "").strip()
+    except Exception:  # noqa: BLE001 - a page can trip any of its parsers; what it cannot read the blocks have
+        return ""
+
+
+def _is_poor(text: str, blocks: Sequence[PageBlock]) -> bool:
+    """Whether a text is short, is mostly links or lacks most of what there is to read."""
+    if len(text) < _SHORT:
+        return True
+    links = {_key(block.text) for block in blocks if block.is_link}
+    lines = [line for line in text.split("\n") if line.strip()]
+    if 2 * sum(len(line) for line in lines if _key(line) in links) > len(text):
+        return True
+    there = _key(text)
+    prose = [block for block in blocks if block.is_prose and not block.commented]
+    missed = sum(len(block.text) for block in prose if _key(block.text)[:50] not in there)
+    return 2 * missed > sum(len(block.text) for block in prose)
+
+
+def _second_try(blocks: Sequence[PageBlock], first: str) -> str:
+    content = [block for block in blocks if not block.commented]
+    said = [block for block in blocks if block.commented]
+    if len(joined(content)) < _THREAD and len(joined(said)) > len(joined(content)):
+        content = list(blocks)
+    read = [block for block in content if not block.is_link]
+    return joined(read if any(map(_says_something, read)) else content) or first
+
+
+def _says_something(block: PageBlock) -> bool:
+    """Whether it is more than the heading of an index."""
+    return block.is_prose or _SAID.search(block.text) is not None
+
+
+def _key(text: str) -> str:
+    """A text's words alone, to find it again however it is set."""
+    return " ".join(_WORDS.findall(text))
+
+
+def _mark_layout(tree: HtmlElement) -> None:
+    """Tell tables that set the page from those that say something, as pages of the nineties do not."""
+    for table in tree.xpath("//td[table or h1 or h2 or p[2] or div/p[2]]/ancestor::table[1]"):
+        table.set("role", "presentation")
+
+
+def _keep_captions(tree: HtmlElement) -> None:
+    """Make paragraphs of the captions of pictures and tables, which trafilatura throws away with the pictures."""
+    for caption in tree.xpath(".//figcaption|.//table/caption|.//*[contains(@class, 'wp-caption-text')]"):
+        parent = caption.getparent()
+        caption.tag = "p"
+        caption.attrib.clear()
+        if parent.tag == "figure" or "caption" in (parent.get("class") or ""):
+            parent.tag = "div"
+            parent.attrib.clear()
+        elif parent.tag == "table" and parent.getparent() is not None:
+            parent.addprevious(caption)
+
+
+def _stated_body(tree: HtmlElement) -> str:
+    """The longest `articleBody` that the page states in JSON-LD."""
+    bodies = (body for script in tree.xpath(".//script[@type='application/ld+json']") for body in _bodies(script.text))
+    return max(map(_plain, bodies), key=len, default="")
+
+
+def _bodies(source: str | None) -> Iterator[str]:
+    try:
+        # Line ends inside of strings are a common mistake.
+        yield from _article_bodies(json.loads((source or "")[:_MAX_JSON], strict=False))
+    except (ValueError, RecursionError):
+        return
+
+
+def _article_bodies(value: Any) -> Iterator[str]:
+    if isinstance(value, dict) and isinstance(body := value.get("articleBody"), str):
+        yield body
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _article_bodies(inner)
+
+
+def _plain(body: str) -> str:
+    return strip_markup(body) if "<" in body else body

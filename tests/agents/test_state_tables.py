@@ -59,7 +59,7 @@ TABLES = {
         GradingState,
         GradingAction,
         {
-            "IDLE": "GRADE -> GRADING, COMPARE -> COMPARING",
+            "IDLE": "GRADE -> GRADING, COMPARE -> COMPARING, SKIP -> PUBLISHING",
             "GRADING": JUDGED,
             "COMPARING": JUDGED,
             "PUBLISHING": "PUBLISHED -> IDLE",

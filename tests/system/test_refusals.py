@@ -65,7 +65,10 @@ def test_a_bus_port_that_is_taken(refused, tmp_path: Path) -> None:
     [
         (["--bogus"], "No such option: --bogus"),
         (["--temperature-b", "-1"], "Invalid value for '--temperature-b': Input should be greater than or equal to 0"),
-        (["--backend", "nope"], "backend: expected 'auto', 'ollama', 'openai', 'llama_server' or 'stand_in', found"),
+        (
+            ["--backend", "nope"],
+            "backend: expected 'auto', 'ollama', 'openai', 'google_genai', 'llama_server' or 'stand_in', found",
+        ),
     ],
 )
 def test_a_bad_flag(refused, tmp_path: Path, flags: list[str], complaint: str) -> None:
@@ -101,7 +104,8 @@ def test_a_bus_that_cannot_be_had_ends_the_start_without_a_traceback(command, tm
     _, said = process.communicate(timeout=30)
     assert process.returncode == 2
     assert f"cannot bind the bus to {elsewhere}" in said
-    last = said.splitlines()[-1]
-    assert f"proxy could not be started: exit status 1: cannot bind the bus to {elsewhere}" in last
-    assert last.endswith("; its own log lines above say why")
+    errors = [line for line in said.splitlines() if " error " in line]
+    assert said.splitlines()[: len(errors)] == errors  # warnings come after them
+    assert f"proxy could not be started: exit status 1: cannot bind the bus to {elsewhere}" in errors[-1]
+    assert errors[-1].endswith("; its own log lines above say why")
     assert "Traceback" not in said

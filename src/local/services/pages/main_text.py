@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _SHORT = 500  # characters below which trafilatura takes everything there is, menus and all
 _THREAD = 300  # characters beside the comments of a page that is there for them, at most
 _MAX_JSON = 2_000_000
-_SAID = re.compile(r"[.!?:,;。！？]|\d|^- | \| |\n")
 _WORDS = re.compile(r"\w+")
 
 
@@ -57,14 +56,18 @@ def _is_poor(text: str, blocks: Sequence[PageBlock]) -> bool:
     """Whether a text is short, is mostly links or lacks most of what there is to read."""
     if len(text) < _SHORT:
         return True
-    links = {_key(block.text) for block in blocks if block.is_link}
-    lines = [line for line in text.split("\n") if line.strip()]
-    if 2 * sum(len(line) for line in lines if _key(line) in links) > len(text):
+    if 2 * _link_characters(text, blocks) > len(text):
         return True
     there = _key(text)
     prose = [block for block in blocks if block.is_prose and not block.commented]
     missed = sum(len(block.text) for block in prose if _key(block.text)[:50] not in there)
     return 2 * missed > sum(len(block.text) for block in prose)
+
+
+def _link_characters(text: str, blocks: Sequence[PageBlock]) -> int:
+    """How much of a text are lines that are links in the page."""
+    links = {_key(block.text) for block in blocks if block.is_link}
+    return sum(len(line) for line in text.split("\n") if _key(line) and _key(line) in links)
 
 
 def _second_try(blocks: Sequence[PageBlock], first: str) -> str:
@@ -73,12 +76,12 @@ def _second_try(blocks: Sequence[PageBlock], first: str) -> str:
     if len(joined(content)) < _THREAD and len(joined(said)) > len(joined(content)):
         content = list(blocks)
     read = [block for block in content if not block.is_link]
-    return joined(read if any(map(_says_something, read)) else content) or first
+    return joined(content if _is_index(read, content) else read) or first
 
 
-def _says_something(block: PageBlock) -> bool:
-    """Whether it is more than the heading of an index."""
-    return block.is_prose or _SAID.search(block.text) is not None
+def _is_index(read: Sequence[PageBlock], content: Sequence[PageBlock]) -> bool:
+    """Whether a page is there for its links: beside them it says next to nothing."""
+    return not any(block.is_prose for block in read) and 5 * len(joined(read)) < len(joined(content))
 
 
 def _key(text: str) -> str:

@@ -31,6 +31,7 @@ _BLOCKS = frozenset(
     | {"figcaption", "figure", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "html", "li", "main", "ol"}
     | {"p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul"}
 )
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _IN_CELLS = "|".join(f".//{tag}" for tag in ("table", "ul", "ol", "h1", "h2", "h3", "h4", "pre", "p[2]", "div[2]"))
 _SPACES = re.compile(r"\s+")
 
@@ -113,6 +114,8 @@ class _Walk:
             if child.tag == "li":
                 self._pieces.append("- ")
             self._counted(child)
+            if child.tag in _HEADINGS:
+                self._linked = 0  # many link to themselves
 
     def _row(self, row: HtmlElement) -> None:
         cells = [_SPACES.sub(" ", cell.text_content()).strip() for cell in row]

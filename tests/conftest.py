@@ -328,12 +328,19 @@ class SmallDisk:
     @contextmanager
     def read_only(self) -> Iterator[None]:
         """Whoever opens a file there meanwhile cannot write to it; files that are open do not notice."""
-        subprocess.run(["mount", "--bind", self.folder, self.folder], check=True)
-        subprocess.run(["mount", "-o", "remount,bind,ro", self.folder], check=True)
+        aside = self.folder.with_name(f"{self.folder.name}.read-only")
+        aside.mkdir(exist_ok=True)
+        for command in (
+            ["--bind", self.folder, aside],
+            ["-o", "remount,bind,ro", aside],  # where nobody has opened a file to write to it
+            ["--bind", aside, self.folder],
+        ):
+            subprocess.run(["mount", *command], check=True)
         try:
             yield
         finally:
-            subprocess.run(["umount", "--lazy", self.folder], check=True)
+            for path in (self.folder, aside):
+                subprocess.run(["umount", "--lazy", path], check=True)
 
 
 @pytest.fixture

@@ -86,9 +86,9 @@ class Live:
         """What /health says of one participant; nothing if it does not know it."""
         return next((known for known in self.health()["participants"] if known["name"] == name), {})
 
-    def wait_until(self, holds: Callable[[], bool]) -> None:
+    def wait_until(self, holds: Callable[[], bool], seconds: float = SECONDS) -> None:
         """Look now, and at every heartbeat on the bus, until it holds; the API may be started again meanwhile."""
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + seconds
         while time.monotonic() < end:
             with suppress(httpx.TransportError):
                 if holds():

@@ -1,0 +1,102 @@
+"""A whole system on a small disk of its own: full at the start, full while processes die, read-only for a while."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from local.apps.temporary_system import TemporarySystem
+
+KILLED = ("generator", "journal", "web_search")
+KILLS_IN_A_ROW = 6
+SECONDS = 90.0
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def _said(system: TemporarySystem, *words: str) -> bool:
+    return any(all(word in line for word in words) for line in list(system.log))
+
+
+def _when(holds: Callable[[], bool], action: Callable[[], object]) -> threading.Thread:
+    """Do something beside the test as soon as something holds."""
+
+    def wait() -> None:
+        end = time.monotonic() + SECONDS
+        while not holds() and time.monotonic() < end:
+            time.sleep(0.05)
+        action()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+@pytest.fixture
+def live(start: Callable[[Path], TemporarySystem], watching: Any, config_dir: Path, small_disk: Any) -> Iterator[Any]:
+    """Started while its disk is full; room is made when somebody has said that it waits for that."""
+    data = small_disk.folder / "data"
+    data.mkdir(mode=0o700)
+    (data / "api_token").write_text("local2-of-an-earlier-start\n")
+    small_disk.fill(room=256 * 1024)  # what everybody may say has been written down by an earlier start, too
+    system = start(data)
+    making_room = _when(lambda: _said(system, "the disk is full"), small_disk.free)
+    with system:
+        making_room.join()
+        assert _said(system, "the disk is full")
+        live = watching(system, config_dir)
+        with live.http:
+            yield live
+
+
+def _is_well(live: Any) -> bool:
+    """Everybody works; the memory, which has a problem of its own for longer, looks again after a while."""
+    return all(each["state"] == "ready" for each in live.health()["participants"])
+
+
+def _post(live: Any, query_id: str) -> httpx.Response:
+    body = {"query": "What is 2+2?", "query_id": query_id, "wait": False}
+    return httpx.post(f"{live.system.api_url}/query", json=body, timeout=SECONDS, trust_env=False)
+
+
+def test_whatever_happens_on_a_small_disk_everybody_comes_back_and_what_was_accepted_is_answered(
+    live: Any, small_disk: Any
+) -> None:
+    live.wait_until(lambda: _is_well(live), SECONDS)
+    assert live.ask("What is 2+2?", query_id="first")["answer"] == "2+2 = 4"
+    accepted = _killed_while_it_is_full(live, small_disk)
+    _killed_while_it_is_read_only(live, small_disk)
+    _killed_faster_than_it_starts(live)
+    for query_id in ("first", *accepted, "last"):
+        assert live.ask("What is 2+2?", query_id=query_id)["answer"] == "2+2 = 4"
+    assert not _said(live.system, "Traceback")
+
+
+def _killed_while_it_is_full(live: Any, small_disk: Any) -> list[str]:
+    small_disk.fill()
+    for name in KILLED:
+        live.kill(name)
+    accepted = [query_id for query_id in ("full1", "full2") if _post(live, query_id).status_code == 202]
+    small_disk.free()
+    live.wait_until(lambda: _is_well(live), SECONDS)
+    return accepted
+
+
+def _killed_while_it_is_read_only(live: Any, small_disk: Any) -> None:
+    with small_disk.read_only():
+        live.kill("generator")
+        live.wait_until(lambda: _said(live.system, "opening waits", "conversation.db", "read-only"), SECONDS)
+    live.wait_until(lambda: _is_well(live), SECONDS)
+
+
+def _killed_faster_than_it_starts(live: Any) -> None:
+    for _ in range(KILLS_IN_A_ROW):
+        live.kill("web_fetch")  # with no earlier deaths: whoever is given up again and again waits up to 30 s
+    assert _said(live.system, "web_fetch is given up", "tried again")
+    live.wait_until(lambda: _is_well(live), SECONDS)

@@ -50,9 +50,7 @@ def run(
     ] = False,
     model_b: Annotated[str | None, typer.Option(help="Its model, if it is another one; implies it.")] = None,
     temperature_b: Annotated[float | None, typer.Option(help="Its temperature; implies it.", min=0.0)] = None,
-    backend: Annotated[
-        str | None, typer.Option(help="auto, ollama, openai, google_genai, llama_server or stand_in.")
-    ] = None,
+    backend: Annotated[str | None, typer.Option(help="auto, ollama, openai, google_genai, llama_server …")] = None,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
     log_level: LogLevel = "info",

@@ -41,6 +41,8 @@ async def test_the_same_id_joins_the_query_while_it_runs_and_after_it(stage: Sta
     assert asker.ask("really?", query_id="q") is first
     await stage.generator.answers(await stage.generator.hears())
     await outcome(first)
+    while not stage.generator.heard.empty():  # a busy machine may have had it said again until then
+        await stage.generator.hears()
     assert asker.ask("really?", query_id="q") is first
     assert stage.generator.heard.empty()
 

@@ -22,6 +22,7 @@ class StampTool(Tool):
 
     name = "stamp"
     effect = "write"
+    trusted = True  # it says what it was told: its results taint no session, in which it could not be called again
     Config = StampSettings
 
     def __init__(self, config: StampSettings) -> None:

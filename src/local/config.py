@@ -67,7 +67,7 @@ class ParticipantEntry(Settings):
 
     @property
     def is_built_in(self) -> bool:
-        """Whether it is one of ours."""
+        """Whether the participant is one of our own."""
         return self.target in short_names().values()
 
     @property

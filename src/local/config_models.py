@@ -63,7 +63,7 @@ class Chains(Settings):
     embed: tuple[str, ...] = ()
 
     def chains(self) -> tuple[tuple[str, ...], ...]:
-        """Those that are not empty."""
+        """The chains of models that are not empty."""
         return tuple(chain for role in get_args(Role) if (chain := getattr(self, role)))
 
     def at(self, provider: str) -> tuple[str, ...]:

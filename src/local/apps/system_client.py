@@ -17,6 +17,7 @@ from local.errors import NoAnswer
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 600.0
 TOO_MANY = "too_many_queries"
+RETRY_SECONDS = 1.0  # where a refusal does not say after how long to ask again
 SILENT_SECONDS = 40.0  # a stream has a comment every 15
 
 Json = dict[str, Any]
@@ -64,7 +65,7 @@ class SystemClient:
             try:
                 return self.request("POST", "/query", body)
             except NoAnswer as error:
-                pause = error.retry_after or 0.0
+                pause = error.retry_after or RETRY_SECONDS
                 if error.kind != TOO_MANY or time.monotonic() + pause > end:
                     raise
                 time.sleep(pause)

@@ -53,7 +53,7 @@ class Keyring:
         return CurveKeys(public, secret, public)
 
     def of(self, name: str) -> CurveKeys:
-        """Those of a participant or a client. Raises `BadKeys`."""
+        """The keys of a participant or a client. Raises `BadKeys`."""
         path = self._folder / f"{quote(name, safe='')}{SUFFIX}"
         if path.name == SERVER_FILE:
             raise BadKeys(f"{name!r} is the proxy's own name; take another one")

@@ -66,7 +66,7 @@ class Presence:
         return self._clock() - self._heard_at <= SILENT_SECONDS
 
     async def lives_within(self, seconds: float) -> bool:
-        """Whether it lives, waiting so long for a sign of it."""
+        """Whether the participant lives, waiting so long for a sign of it."""
         try:
             async with asyncio.timeout(seconds):
                 while not self.lives:

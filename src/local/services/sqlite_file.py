@@ -95,7 +95,7 @@ class OpeningLog:
         self._told_at = -math.inf
 
     def tell(self, failure: StoreFailed) -> None:
-        """It is in the way, still or again."""
+        """A failure is in the way, still or again."""
         if time.monotonic() - self._told_at >= SAY_SECONDS:
             log.warning("opening waits: %s", failure)
             self._told_at = time.monotonic()

@@ -36,7 +36,7 @@ class EarlierRecord:
 
 
 def turns_of_session(db: sqlite3.Connection, session_id: str, respondent_id: str, before: int) -> EarlierRecord:
-    """Those of a session before that position."""
+    """What the turns of a session before that position say of its taint."""
     where = "FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND refused IS NULL"
     key = (session_id, respondent_id, before)
     queries = db.execute(f"SELECT query {where} ORDER BY position DESC LIMIT ?", (*key, MOST_WORDS)).fetchall()
@@ -95,7 +95,7 @@ class TaintRecord:
         self._conversation, self._respondent_id = conversation, respondent_id
 
     async def turns_of(self, session_id: str, before: int = END) -> EarlierRecord:
-        """Those of a session before that position."""
+        """What the turns of a session before that position say of its taint."""
         own = self._respondent_id
         return await self._conversation.write(lambda db: turns_of_session(db, session_id, own, before))
 

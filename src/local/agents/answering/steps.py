@@ -36,7 +36,7 @@ class PlannedCall(Data):
         return signature(self.tool, self.args)
 
     def with_args(self, args: Mapping[str, Any]) -> PlannedCall:
-        """The same call, made with these."""
+        """The call with other arguments."""
         return self if args == self.args else self.model_copy(update={"args": dict(args)})
 
 

@@ -81,11 +81,12 @@ class Chat:
             body["attachments"] = [file["id"] for file in self.options.attachments]
         if self.options.incognito:
             body["incognito"] = True
-        keeper = _Keeper(self._renderer())
+        progress = QueryProgress()
         with self._typing_kept():
-            ask(self.system.find_again, body, keeper, self.say)
+            ask(self.system.find_again, body, self._renderer(), self.say, progress=progress)
         self.options.attachments = []
-        self.last = keeper.answer or self.last
+        if progress.end is not None and progress.end.name == "response":
+            self.last = progress.end.data
 
     def resume(self, session_id: str) -> None:
         """Go on with a conversation: its questions can be brought back with the arrow keys."""
@@ -138,20 +139,6 @@ class Chat:
         finally:
             self.typed += _pending(number)
             termios.tcsetattr(number, termios.TCSADRAIN, before)
-
-
-class _Keeper:
-    """Passes everything on to a renderer and keeps the answer."""
-
-    def __init__(self, inner: Renderer) -> None:
-        self._inner = inner
-        self.answer: Json | None = None
-        self.receive, self.tick, self.close = self._receive, inner.tick, inner.close
-
-    def _receive(self, event, progress: QueryProgress) -> None:  # type: ignore[no-untyped-def]
-        if event.name == "response":
-            self.answer = event.data
-        self._inner.receive(event, progress)
 
 
 def _pending(number: int) -> str:

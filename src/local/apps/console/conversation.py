@@ -55,12 +55,12 @@ class Interrupts:
 
 def ask(
     find: Callable[[], SystemClient], body: Json, renderer: Renderer, say: Callable[[str], object],
-    seconds: float | None = None,
+    seconds: float | None = None, progress: QueryProgress | None = None,
 ) -> ExitStatus:  # fmt: skip
     """See one query through. Its failures are sentences for `say`. The first Ctrl-C has the answer stopped, as the end
-    of `seconds` does; the second leaves it alone."""
+    of `seconds` does; the second leaves it alone. `progress` has what came of it."""
     query = FollowedQuery(find, body) if seconds is None else FollowedQuery(find, body, min(seconds, 30.0))
-    progress, interrupts = QueryProgress(), Interrupts()
+    progress, interrupts = progress or QueryProgress(), Interrupts()
     try:
         with interrupts.counted():
             _follow(query, renderer, progress, interrupts, seconds)

@@ -74,7 +74,7 @@ class ConsumerChanges:
         return bool(self.deaths or self.dead_letters or self.again or self.served_by)
 
     def followed_by(self, later: ConsumerChanges) -> ConsumerChanges:
-        """These changes and then the later ones."""
+        """Both changes as one, the later ones last."""
         given_up = {number: reason for number, reason in self.dead_letters.items() if number not in later.again}
         return ConsumerChanges(
             self.settled | later.settled,

@@ -54,5 +54,5 @@ class Header(NamedTuple):
 
     @property
     def lane(self) -> str:
-        """What it is in order with: its session; without one, nothing."""
+        """The key of entries that are given in order: the session, or the entry's own id without one."""
         return self.session_id or self.envelope_id

@@ -120,7 +120,7 @@ class Sentence:
 
     @cached_property
     def is_question(self) -> bool:
-        """Whether it asks, with or without a question mark."""
+        """Whether the sentence asks, with or without a question mark."""
         return ASKS.search(self.plain.strip()) is not None
 
     def speaker(self, at: int, length: int = 1) -> Speaker:

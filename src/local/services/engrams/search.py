@@ -102,7 +102,7 @@ def _numbers_in(db: sqlite3.Connection, user_id: str, period: NamedTime) -> list
 
 
 def _best(coverages: Coverages, numbers: Iterable[int]) -> list[int]:
-    """Those with most of the words; of equals, the latest."""
+    """The numbers of the engrams with most of the words; of equals, the latest."""
     return nlargest(CANDIDATES, numbers, key=lambda number: (*coverages.get(number, (0.0, 0.0)), number))
 
 

@@ -45,5 +45,5 @@ def marked(text: str, mark: re.Pattern[str], form: re.Pattern[str]) -> Reading[s
 
 
 def score(found: Reading[str] | None) -> Reading[int] | None:
-    """The same with the score as a number."""
+    """A reading with the score as a number."""
     return Reading(int(found.value), found.feedback, found.at) if found else None

@@ -52,7 +52,7 @@ class PageBlock:
 
     @property
     def is_prose(self) -> bool:
-        """Whether it is a text of its own."""
+        """Whether the block is a text of its own."""
         return len(self.text) >= PROSE and self.linked * 2 < len(self.text)
 
 

@@ -149,7 +149,8 @@ async def _treated(system: ChaosSystem, cell: Cell, freeze_seconds: float) -> As
             case Treatment.THAW:
                 await asyncio.sleep(freeze_seconds)
             case Treatment.REPLACE:
-                await stack.enter_async_context(system.replacement(REPLACEMENTS[cell.process]))
+                frozen_ids = [process.pid for process in frozen]
+                await stack.enter_async_context(system.replacement(REPLACEMENTS[cell.process], frozen_ids))
             case Treatment.PROXY:
                 system.victims()[PROXY].kill()
         for process in frozen:

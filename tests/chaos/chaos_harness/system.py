@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -132,9 +133,10 @@ class ChaosSystem:
         token.unlink(missing_ok=True)
 
     @asynccontextmanager
-    async def replacement(self, target: str) -> AsyncIterator[None]:
+    async def replacement(self, target: str, frozen: Collection[int]) -> AsyncIterator[None]:
         """A second process of the same participant, by hand, while the first says nothing. It serves when this is
-        entered, or waits for the first one, which was frozen in the middle of a commit."""
+        entered, or waits for the first one, which was frozen in the middle of a commit; where all is slow, the
+        supervisor has put another one in the place of the `frozen`, process ids, before."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "local.apps.participant", target),
             *("--data-dir", self._system.data_dir, "--config-dir", self._config),
@@ -148,7 +150,9 @@ class ChaosSystem:
                 if b" serves " in line or b" opening waits: " in line:
                     break
             else:
-                raise AssertionError(f"the replacement has ended instead of serving: {said.decode()}")
+                served_by = re.search(rb"is served already \(process (\d+)\)", said)
+                if served_by is None or int(served_by[1]) in frozen:
+                    raise AssertionError(f"the replacement has ended instead of serving: {said.decode()}")
             yield
         finally:
             with suppress(ProcessLookupError):

@@ -24,6 +24,7 @@ from local.protocol.envelope import FIELD_LIMIT, MARK, is_packed
 from local.protocol.message import parse_object
 
 NAME_LENGTH = 64
+SKIPPED_AT_ONCE = 1_000_000  # characters
 
 
 class BlobStore:
@@ -53,6 +54,17 @@ class BlobStore:
         if hashlib.sha256(data).hexdigest() != name:
             raise MalformedFrame(f"blob {name} is damaged")
         return data
+
+    def text(self, name: str, start: int, length: int) -> str:
+        """So many characters of a text from the character `start` on, however long the text is: as much of it is held
+        as is read at once. Raises `MalformedFrame` if there is no such blob."""
+        try:
+            with self._path(name).open(encoding="utf-8", errors="replace", newline="") as file:
+                while start > 0 and (skipped := file.read(min(start, SKIPPED_AT_ONCE))):
+                    start -= len(skipped)
+                return file.read(length)
+        except (OSError, ValueError):
+            raise MalformedFrame(f"blob {name[:80]} is not in the store") from None
 
     def find(self, name: str) -> Path | None:
         """The file of a blob, if there is one."""

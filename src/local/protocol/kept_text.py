@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 KeptText = dict[str, str | int]
-"""Where the whole of a text lies that was cut off: `$blob` is the name of the blob, `size` its bytes in UTF-8, and
-`characters` how many they are."""
+"""Where the whole of a text lies that was cut off: `$blob` is the name of the blob, `size` its bytes in UTF-8,
+`characters` how many they are, and `shown` how many of them stand in the result."""

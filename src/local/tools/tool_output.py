@@ -53,14 +53,15 @@ class ToolOutput:
     async def limited(self, keep: Keep | None, max_chars: int) -> ToolOutput:
         """The first `max_chars` characters of a text that has more; `keep` takes the whole."""
         note = f"\n\n[Cut off here: these are {max_chars} of {len(self.text)} characters. Ask for less, or for a part.]"
-        return replace(self, text=self.text[:max_chars] + note, whole=await self._kept(keep))
+        return replace(self, text=self.text[:max_chars] + note, whole=await self._kept(keep, max_chars))
 
-    async def _kept(self, keep: Keep | None) -> KeptText | None:
+    async def _kept(self, keep: Keep | None, shown: int) -> KeptText | None:
         """Where the whole text lies; None if there is no room for it."""
         try:
             data = await asyncio.to_thread(self.text.encode, "utf-8", "replace")
             if keep is None or len(data) > MAX_KEPT_BYTES:
                 return None
-            return {"$blob": await asyncio.to_thread(keep, data), "size": len(data), "characters": len(self.text)}
+            name = await asyncio.to_thread(keep, data)
+            return {"$blob": name, "size": len(data), "characters": len(self.text), "shown": shown}
         except BlobNotStored:
             return None

@@ -6,6 +6,7 @@ import asyncio
 
 from agent_stage.door import SECONDS
 
+from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub, MemoryTransport
 from local.journal.client.journal_client import JournalClient
@@ -37,12 +38,17 @@ class Record(ConversationService):
 class Served:
     """A participant that is being served."""
 
-    def __init__(self, participant: Participant, hub: MemoryHub, sender: str, record: Record | None = None) -> None:
-        self._wire, self._record = Wire(hub), record
-        self.participant, self.bus = (
-            participant,
-            Bus(sender, self._wire, durability=JournalClient() if participant.journaled else None),
-        )
+    def __init__(
+        self,
+        participant: Participant,
+        hub: MemoryHub,
+        sender: str,
+        record: Record | None = None,
+        blobs: BlobStore | None = None,
+    ) -> None:
+        self._wire, self._record, self.participant = Wire(hub), record, participant
+        durability = JournalClient() if participant.journaled else None
+        self.bus = Bus(sender, self._wire, blobs=blobs, durability=durability)
         self._stop = asyncio.Event()
         self._ready = asyncio.Event()
         self._task = asyncio.create_task(ParticipantRunner(participant, self.bus).run(self._stop, self._ready.set))

@@ -13,6 +13,7 @@ from agent_stage.served import Record, Served
 from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.generator import CONSUMER, GeneratorAgent
 from local.agents.generator_b import SecondRespondent
+from local.bus.blobs import BlobStore
 from local.bus.memory import MemoryHub
 from local.journal.server.journal import Journal, JournalConfig
 from local.journal.store.store import JournalStore
@@ -30,13 +31,14 @@ class Stage:
         self.hub, self.door, self.database = hub, door, database
         self.model, self.model_b = ScriptedModel(), ScriptedModel()
         self.loses_live_queries = False  # then turns begin with what the journal delivers
+        self.blobs: BlobStore | None = None  # of whoever is served from then on
         self._served: list[Served] = []
         self._journal: Served
         self._generator: Served
         self._deadly, self._passes = "", 0
 
     async def serve(self, participant: Participant, sender: str = "") -> Served:
-        return await self._ready(Served(participant, self.hub, sender or participant.name))
+        return await self._ready(Served(participant, self.hub, sender or participant.name, blobs=self.blobs))
 
     async def generator(self, **settings: Any) -> Served:
         """A generator on the stage's one file, ready."""
@@ -45,7 +47,7 @@ class Stage:
         agent = GeneratorAgent(config, self.model, record)
         if self.loses_live_queries:
             agent.compute = _nothing  # type: ignore[method-assign]
-        self._generator = Served(agent, self.hub, "generator", record)
+        self._generator = Served(agent, self.hub, "generator", record, self.blobs)
         return await self._ready(self._generator)
 
     async def second_respondent(self, **settings: Any) -> Served:
@@ -54,7 +56,7 @@ class Stage:
         policy = SecondRespondent.policy
         record = Record(self.database.with_name(policy.record), policy.respondent_id)
         agent = SecondRespondent(config, self.model_b, record)
-        return await self._ready(Served(agent, self.hub, agent.name, record))
+        return await self._ready(Served(agent, self.hub, agent.name, record, self.blobs))
 
     async def doomed_generator(self, failpoint: str, passes: int = 1) -> Served:
         """One that is killed when it gets to that point for that many times."""

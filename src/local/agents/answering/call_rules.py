@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from local.agents.answering.steps import ModelStep, PlannedCall, Step, ToolStep, signature
+from local.agents.answering.steps import READ_RESULT, ModelStep, PlannedCall, Step, ToolStep, signature
 from local.agents.answering.taint.taint_policy import REFUSALS, TaintPolicy
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
@@ -100,7 +100,8 @@ class SideEffectPolicy:
     def __init__(self, made: Iterable[ToolCallRecord] = ()) -> None:
         self._made: dict[str, ToolCallRecord] = {}
         for record in made:
-            if record.error is None or record.error.kind not in NOT_MADE:
+            was_made = record.error is None or record.error.kind not in NOT_MADE
+            if was_made and record.tool != READ_RESULT:  # by its call_id it means another call here
                 key = signature(record.tool, record.args)
                 if key not in self._made or self._made[key].result is None:
                     self._made[key] = record

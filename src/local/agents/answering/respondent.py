@@ -268,6 +268,7 @@ class Respondent(Participant):
             priority=self.policy.priority(self._leases, model_name),
             tool_timeout_seconds=settings.tool_timeout_seconds,
             max_answer_tokens=settings.max_answer_tokens,
+            blobs=self.bus.blobs,
             on_away=self._warm_up.away,
         )
 

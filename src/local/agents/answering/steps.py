@@ -11,9 +11,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from local.errors import StoreDamaged
 from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, RestartDelta, ThinkingDelta, ToolCall, Usage
+from local.protocol.kept_text import KeptText
 from local.protocol.message import Data
 from local.protocol.messages import ToolCallRecord, UsageInfo
 
+READ_RESULT = "read_result"  # the tool that a turn is itself
 CUT_OFF = "the model reached its limit of tokens and was cut off (max_answer_tokens in generator.yaml)"
 _LIMIT_REACHED = ("length", "max_tokens")
 
@@ -111,7 +113,19 @@ def told(record: ToolCallRecord) -> str:
     """What the model reads of a settled call."""
     if record.error is not None:
         return f"Error ({record.error.kind}): {record.error.message}"
+    if record.whole is not None:
+        return f"{_cut_note(record.call_id, record.whole)}\n\n{record.result}"
     return record.result or "(the tool returned an empty text)"
+
+
+def short_id(call_id: str) -> str:
+    """A call's id within its turn, which a model can copy: step and index."""
+    return ":".join(call_id.rsplit(":", 2)[-2:])
+
+
+def _cut_note(call_id: str, whole: KeptText) -> str:
+    begins = f"with call_id={short_id(call_id)} and start={whole.get('shown', 0)}"
+    return f"[Cut off: it has {whole['characters']} characters. To read on, call {READ_RESULT} {begins}.]"
 
 
 def parse_step(text: str) -> Step:

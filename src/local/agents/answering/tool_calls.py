@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Mapping
+from functools import partial
 
 from local import failpoints
-from local.agents.answering.steps import PlannedCall, parse_record
+from local.agents.answering.context.token_budget import ROUND_SHARE
+from local.agents.answering.result_reader import ResultReader
+from local.agents.answering.steps import READ_RESULT, PlannedCall, parse_record
 from local.agents.answering.taint.taint_policy import TaintPolicy
 from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
@@ -93,6 +96,8 @@ class ToolCalls:
             same_host=self._policy is not None and self._policy.stays_on_host(call.tool, call.args),
         )
         try:
+            if call.tool == READ_RESULT:
+                return await self._read_on(call, request)
             if why := self._context.tools.trouble(call.tool, self._context.clock()):
                 raise ToolGone(why)
             result = await self._answer(call, request, seconds)
@@ -102,6 +107,16 @@ class ToolCalls:
             fault = f"the answer to call {call.call_id} is a result of call {result.call_id}"
             self._output.reject(fault, result)
             raise MalformedFrame(fault)
+        return result
+
+    async def _read_on(self, call: PlannedCall, request: ToolRequest) -> ToolResult:
+        """A part of a result that was cut off earlier in this turn."""
+        self._left(call)
+        prompts = self._context.prompts
+        room = partial(prompts.characters, share=ROUND_SHARE / 2)
+        cut = [record for record in self._turn.records if record.whole is not None]
+        result = await ResultReader(cut, self._context.blobs, room).answer(request)
+        await self._output.tell_call(request, result)
         return result
 
     async def _answer(self, call: PlannedCall, request: ToolRequest, seconds: float) -> ToolResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from local.agents.answering.steps import READ_RESULT
 from local.agents.answering.tool_outages import ToolOutages
 from local.models.chat import Json
 from local.protocol.messages import ToolSchema
@@ -34,7 +35,7 @@ class ToolRegistry:
     def __init__(self) -> None:
         self._offers: dict[str, Offer] = {}
         self._refused: dict[str, str] = {}  # sender -> the tool that it may not offer
-        self._oversized: set[str] = set()  # senders of tools that no model could be told of
+        self._faulty: set[str] = set()  # senders of tools that no model is told of
         self.outages = ToolOutages()
         self._before: Collection[str] = ()
         self.settled_at = 0.0
@@ -49,11 +50,10 @@ class ToolRegistry:
 
     def announce(self, schema: ToolSchema, sender: str, instance: str, now: float) -> str | None:
         """A tool says what it is. Returns why it is refused, or None."""
-        size = len(schema.encode())
-        if size > MAX_SCHEMA_BYTES:
-            self._oversized.add(sender)
-            return f"tool {schema.tool} of {sender} is refused: its schema has {size} bytes, at most {MAX_SCHEMA_BYTES}"
-        self._oversized.discard(sender)
+        if why := _fault(schema):
+            self._faulty.add(sender)
+            return f"tool {schema.tool} of {sender} is refused: {why}"
+        self._faulty.discard(sender)
         owner = self._offers.get(schema.tool)
         if owner is not None and owner.sender != sender and self._is_alive(owner, now):
             self._refused[sender] = schema.tool
@@ -69,7 +69,7 @@ class ToolRegistry:
         for name in known:
             self._offers[name] = replace(self._offers[name], processes={**self._offers[name].processes, instance: now})
         rival = self._offers.get(self._refused.get(sender, ""))
-        is_refused = sender in self._oversized or (rival is not None and self._is_alive(rival, now))
+        is_refused = sender in self._faulty or (rival is not None and self._is_alive(rival, now))
         return bool(known) or is_refused
 
     def left(self, sender: str, instance: str, now: float) -> None:
@@ -100,6 +100,14 @@ class ToolRegistry:
 
     def _is_alive(self, offer: Offer, now: float) -> bool:
         return now - max(offer.processes.values()) < SILENT_SECONDS
+
+
+def _fault(schema: ToolSchema) -> str | None:
+    """Why no model is told of a tool, whoever offers it; None if it may be."""
+    if schema.tool == READ_RESULT:
+        return "every turn has one of that name"
+    size = len(schema.encode())
+    return f"its schema has {size} bytes, at most {MAX_SCHEMA_BYTES}" if size > MAX_SCHEMA_BYTES else None
 
 
 def as_function(schema: ToolSchema) -> Json:

@@ -103,6 +103,11 @@ class Turn:
         self._beginning = parts
 
     @property
+    def records(self) -> tuple[ToolCallRecord, ...]:
+        """How its calls have ended, in order."""
+        return tuple(record for step in self.steps if isinstance(step, ToolStep) for record in step.records)
+
+    @property
     def offers_tools(self) -> bool:
         """Whether the model may still call tools."""
         return self._rounds() < self.question.max_tool_iterations and not (self.steps and self._is_in_a_loop())
@@ -228,7 +233,7 @@ class Turn:
             answer=self.content or (said[-1].content if said else ""),
             cut_off=bool(said and not self.content and said[-1].cut_off),
             thinking="\n\n".join(text for text in thoughts if text),
-            tool_calls=tuple(record for step in self.steps if isinstance(step, ToolStep) for record in step.records),
+            tool_calls=self.records,
             model=next((step.model for step in reversed(steps) if step.model), ""),
             prompt=self.question.prompt,
             incognito=self.question.incognito,

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from local.agents.answering.context.prompt_fitter import PromptFitter
 from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.leases import Leases
+from local.bus.blobs import BlobStore
 from local.models.chat import ChatModel
 
 T = TypeVar("T")
@@ -77,4 +78,5 @@ class TurnContext:
     answers_as: str | None = None
     priority: Priority = field(default_factory=lambda: UsersTurn(Leases(), ""))
     clock: Callable[[], float] = field(default=time.monotonic)
+    blobs: BlobStore | None = None
     on_away: Callable[[str], object] = field(default=lambda _: None)

@@ -11,6 +11,7 @@ from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import compacted
 from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.outcomes import publish_outcome
+from local.agents.answering.steps import READ_RESULT
 from local.agents.answering.turn_table import TurnState
 from local.bus.bus import Bus
 from local.models.chat import AwayDelta, ContentDelta, Delta, ThinkingDelta
@@ -45,6 +46,7 @@ class TurnOutput:
 
     publishes = (
         TransitionLog, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted, ToolRequest,
+        ToolResult.subject + READ_RESULT,
     )  # fmt: skip
 
     def __init__(
@@ -204,6 +206,12 @@ class TurnOutput:
         return await self._bus.request(
             request, ToolResult, seconds, self._trace, envelope_id=envelope_id, on_sent=on_sent
         )
+
+    async def tell_call(self, request: ToolRequest, result: ToolResult) -> None:
+        """A call that the turn has answered by itself: everybody hears of it as of any other."""
+        await self.released()
+        self._post(request)
+        self._post(result)
 
     def reject(self, fault: str, result: ToolResult) -> None:
         """A tool has answered something else."""

@@ -11,7 +11,8 @@ from functools import cached_property, partial
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
 from local.agents.answering.context.prompt_parts import Parts
-from local.agents.answering.steps import ModelStep
+from local.agents.answering.result_reader import SCHEMA
+from local.agents.answering.steps import READ_RESULT, ModelStep
 from local.agents.answering.taint.delta_filter import DeltaFilter
 from local.agents.answering.tool_calls import ToolCalls
 from local.agents.answering.tool_registry import as_function
@@ -135,7 +136,8 @@ class TurnRunner:
                 await self._store_steps()
 
     def _tools_now(self) -> dict[str, ToolSchema]:
-        return self._context.tools.offered(self._context.clock())
+        offered = self._context.tools.offered(self._context.clock())
+        return {**offered, READ_RESULT: SCHEMA} if any(record.whole for record in self._turn.records) else offered
 
     async def _call_model(self) -> Next:
         turn = self._turn

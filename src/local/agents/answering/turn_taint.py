@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.answering.steps import ToolStep
 from local.agents.answering.taint.delta_filter import DeltaFilter
 from local.agents.answering.taint.link_policy import LinkPolicy, loose_words_in
 from local.agents.answering.taint.provenance import FETCH, Provenance, calls_in
@@ -38,7 +37,7 @@ class TurnTaint:
         """What decides about the calls of the model's last message."""
         opened = [
             str(record.args.get("url", ""))
-            for record in self._records()
+            for record in self.turn.records
             if record.tool == FETCH and not (record.error is not None and record.error.kind in REFUSALS)
         ]
         public = str(self.turn.question.prelude[0].get("content", "")) if self.turn.question.prelude else ""
@@ -56,7 +55,7 @@ class TurnTaint:
         return Provenance.of(
             tuple(dict.fromkeys((*earlier.queries, *said, question.query))),
             (*question.private, *texts),
-            [*calls, *self._records()],
+            [*calls, *self.turn.records],
             self.settings.always_readable,
         )
 
@@ -64,12 +63,9 @@ class TurnTaint:
         """What takes out of the next message the links that nobody has given."""
         question = self.turn.question
         texts = [str(each.get("content") or "") for each in question.prelude if each.get("role") != "system"]
-        results = [record.result for record in self._records() if record.result is not None]
+        results = [record.result for record in self.turn.records if record.result is not None]
         known = (*texts, question.query, *question.private, question.summary.story, *question.summary.facts, *results)
         return DeltaFilter(LinkPolicy(await self.provenance(), loose_words_in(known)))
-
-    def _records(self) -> list[ToolCallRecord]:
-        return [record for step in self.turn.steps if isinstance(step, ToolStep) for record in step.records]
 
     def _texts(self, attachments: Sequence[str]) -> list[str]:
         """What stands in files of earlier questions, as far as they are still there."""

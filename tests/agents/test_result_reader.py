@@ -1,0 +1,163 @@
+"""A result that was cut off can be read on in by the model, within the turn that brought it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.agents.answering.result_reader import PART_CHARS
+from local.agents.answering.steps import READ_RESULT
+from local.bus.blobs import BlobStore
+from local.errors import MalformedFrame
+from local.models.chat import ToolCall
+from local.protocol.messages import BusDead, ResponseGeneration, ToolCallRecord, ToolRequest, ToolResult
+from local.runtime.participant import Settingless
+from local.tools.tool import Tool, ToolOutput
+
+LONG = "".join(f"line {number} ä\n" for number in range(5000))
+SHOWN = 1000
+
+
+class Library(Tool):
+    """Tell all there is."""
+
+    name = "library"
+    max_result_chars = SHOWN
+    trusted = True
+
+    def __init__(self, *, tainted: bool = False) -> None:
+        super().__init__(Settingless())
+        self._tainted = tainted
+
+    async def run(self) -> ToolOutput:
+        return ToolOutput(LONG, ("engram:e1",), links=("https://a.example/",), tainted=self._tainted)
+
+
+@pytest.fixture
+async def library(stage: Any, tmp_path: Path) -> Any:
+    """A stage with a generator and a tool whose results are cut off."""
+    stage.blobs = BlobStore(tmp_path / "blobs")
+    await stage.generator()
+    await stage.tool(Library())
+    return stage
+
+
+async def read(stage: Any, *calls: dict[str, Any], query_id: str = "q1") -> list[ToolCallRecord]:
+    """A turn in which the model has the library tell all, and reads on so often; how the calls ended."""
+    stage.model.will_say(ToolCall("library", {}))
+    for args in calls:
+        stage.model.will_say(ToolCall(READ_RESULT, args))
+    stage.model.will_say("Done.")
+    await stage.door.ask("Read!", query_id)
+    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=query_id)
+    return list(response.tool_calls)
+
+
+async def test_the_model_reads_on_where_the_text_was_cut_off_to_its_end(library: Any) -> None:
+    starts = range(SHOWN, len(LONG), PART_CHARS)
+    first, *parts = await read(library, *({"call_id": "0:0", "start": start} for start in starts[:3]))
+    offered = [asked.tools for asked in library.model.asked]
+    assert offered == [["library"], *[["library", READ_RESULT]] * 4]  # where nothing is cut off it is in nobody's way
+    told = next(message for message in library.model.asked[1].messages if message["role"] == "tool")["content"]
+    note = f"it has {len(LONG)} characters. To read on, call read_result with call_id=0:0 and start={SHOWN}."
+    assert note in told.splitlines()[0]
+    texts = [part.result.rpartition("\n\n")[0] for part in parts]
+    assert first.result.startswith(LONG[:SHOWN])
+    assert "".join(texts) == LONG[SHOWN : SHOWN + 3 * PART_CHARS]
+    assert f"[Characters 1000 to 9000 of {len(LONG)}. To read on, call read_result with start=9000.]" in parts[0].result
+
+
+async def test_the_last_part_says_so_and_the_latest_result_is_meant_if_none_is_named(library: Any) -> None:
+    end = len(LONG)
+    _, part = await read(library, {"start": end - 5})
+    assert part.result == f"{LONG[-5:]}\n\n[Characters {end - 5} to {end} of {end}.]"
+
+
+async def test_everybody_hears_of_such_a_call_as_of_any_other(library: Any) -> None:
+    _, part = await read(library, {"call_id": "q1:0:0", "start": "2000"})  # the whole id, and as models write numbers
+    [request] = library.door.of(ToolRequest, tool=READ_RESULT)
+    [result] = library.door.of(ToolResult, tool=READ_RESULT)
+    assert (request.call_id, result.call_id, result.result) == (part.call_id, part.call_id, part.result)
+    assert (part.sources, part.links) == (("engram:e1",), ("https://a.example/",))  # forgotten with what it is of
+
+
+@pytest.mark.parametrize("tainted", [True, False])
+async def test_a_part_is_as_tainted_as_what_it_is_of(stage: Any, tmp_path: Path, tainted: bool) -> None:
+    stage.blobs = BlobStore(tmp_path / "blobs")
+    await stage.generator()
+    await stage.tool(Library(tainted=tainted))
+    records = await read(stage, {"start": 2000})
+    assert [record.tainted for record in records] == [tainted, tainted]
+
+
+@pytest.mark.parametrize(
+    ("args", "kind", "why"),
+    [
+        ({"call_id": "9:9", "start": 0}, "unknown_call", "of these: 0:0"),
+        ({"start": len(LONG)}, "bad_arguments", f"the result has {len(LONG)} characters"),
+        ({"start": -1}, "bad_arguments", "start: Input should be greater than or equal to 0"),
+        ({}, "bad_arguments", "start: Field required"),
+        ({"start": 0, "file": "/etc/passwd"}, "bad_arguments", "file: Extra inputs are not permitted"),
+    ],
+)
+async def test_what_cannot_be_read_is_explained(library: Any, args: dict[str, Any], kind: str, why: str) -> None:
+    _, record = await read(library, args)
+    assert record.error is not None
+    assert (record.error.kind, why in record.error.message) == (kind, True)
+
+
+async def test_no_other_turn_can_read_it(library: Any) -> None:
+    await read(library)
+    library.model.will_say(ToolCall(READ_RESULT, {"call_id": "q1:0:0", "start": 0}))
+    library.model.will_say("Done.")
+    await library.door.ask("And now?", "q2")
+    [record] = (await library.door.hears(ResponseGeneration, query_id="q2")).tool_calls
+    assert (record.result, record.error.kind) == (None, "unknown_tool")
+
+
+async def test_what_was_removed_meanwhile_is_said_to_be_gone(library: Any) -> None:
+    [first] = await read(library)
+    library.blobs.remove(str(first.whole["$blob"]))
+    library.blobs.put = lambda data: first.whole["$blob"]  # as if it were there until the call had ended
+    _, record = await read(library, {"start": 0}, query_id="q2")
+    assert (record.result, record.error.kind) == (None, "not_kept")
+
+
+async def test_a_generator_that_was_killed_while_it_read_on_goes_on_reading(stage: Any, tmp_path: Path) -> None:
+    stage.blobs = BlobStore(tmp_path / "blobs")
+    doomed = await stage.doomed_generator("turn.results_in", passes=2)
+    await stage.tool(Library(tainted=True))
+    stage.model.will_say(ToolCall("library", {}))
+    stage.model.will_say(ToolCall(READ_RESULT, {"start": 3000}))
+    stage.model.will_say("Done.")
+    await stage.door.ask("Read!", "q1")
+    await doomed.dead()
+    await stage.generator()
+    _, part = (await stage.door.hears(ResponseGeneration, query_id="q1")).tool_calls
+    assert (part.tainted, part.result.startswith(LONG[3000:3100])) == (True, True)
+
+
+async def test_nobody_else_can_offer_a_tool_of_that_name(library: Any) -> None:
+    class Impostor(Library):
+        """Tell something else."""
+
+        name = READ_RESULT
+
+    await library.tool(Impostor())
+    letter = await library.door.hears(BusDead)
+    assert letter.error.message == "tool read_result of read_result is refused: every turn has one of that name"
+    assert len(await read(library)) == 1
+    assert library.model.asked[0].tools == ["library"]
+
+
+def test_a_part_of_a_blob_is_read_without_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("local.bus.blobs.SKIPPED_AT_ONCE", 7)
+    blobs = BlobStore(tmp_path)
+    text = "ä\r\n€𝄞x" * 20
+    name = blobs.put(text.encode())
+    for start in (0, 1, 13, len(text) - 1, len(text), len(text) + 50):
+        assert blobs.text(name, start, 9) == text[start : start + 9]
+    with pytest.raises(MalformedFrame, match="not in the store"):
+        blobs.text("0" * 64, 0, 1)

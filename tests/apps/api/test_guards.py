@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from local.apps.api.errors import RequestRefused
-from local.apps.api.guard_middleware import GuardPolicy, hosts_of
+from local.apps.api.guard_middleware import GuardPolicy, hosts_of, proxied_hosts_of
 from local.apps.listener import require_token
 from local.errors import ConfigError
 
@@ -79,6 +79,39 @@ def test_pages_of_others_may_not(origin: str) -> None:
 def test_cross_site_requests_without_an_origin_are_refused() -> None:
     assert refusal(OURS, HOST | {"sec-fetch-site": "cross-site"}) == "forbidden"
     assert refusal(OURS, HOST | {"sec-fetch-site": "none"}) is None
+
+
+LINK = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+
+
+def test_other_sites_may_link_to_the_page_and_to_nothing_else() -> None:
+    assert refusal(OURS, HOST | LINK, path="/") is None
+    for path in ("/query", "/app/0/main.js", "/sessions/s1", "//"):
+        assert refusal(OURS, HOST | LINK, path=path) == "forbidden"
+
+
+@pytest.mark.parametrize(
+    "otherwise", [{"sec-fetch-dest": "iframe"}, {"sec-fetch-mode": "no-cors"}, {"origin": "https://evil.example"}]
+)
+def test_they_may_not_frame_fetch_or_post_to_it(otherwise: dict[str, str]) -> None:
+    assert refusal(OURS, HOST | LINK | otherwise, path="/") == "forbidden"
+    assert refusal(OURS, HOST | LINK, "POST", "/") == "forbidden"
+
+
+def test_a_proxy_that_speaks_tls_may_show_the_page_under_the_names_that_are_allowed() -> None:
+    names = ["MyBox.local", "chat.example.org:8443"]
+    policy = GuardPolicy(hosts_of("127.0.0.1", 8765, names), proxied_hosts=proxied_hosts_of(names))
+    for host in ("mybox.local", "chat.example.org:8443"):
+        for passed_on in ({"host": host}, HOST):
+            assert refusal(policy, passed_on | {"origin": f"https://{host}"}) is None
+        assert refusal(OURS, HOST | {"origin": f"https://{host}"}) == "forbidden"
+    for origin in (
+        "http://mybox.local",
+        "https://mybox.local:8443",
+        "https://chat.example.org",
+        "https://localhost:8765",
+    ):
+        assert refusal(policy, HOST | {"origin": origin}) == "forbidden", origin
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,10 @@ class Row(NamedTuple):
 
 
 ROUTES = {
-    "GET /": Row(Access.USERS, "/", told=200),
+    "GET /": Row(Access.ANYBODY, "/", told=200),
+    "GET /favicon.ico": Row(Access.ANYBODY, "/favicon.ico", told=200),
+    "GET /manifest.webmanifest": Row(Access.ANYBODY, "/manifest.webmanifest", told=200),
+    "GET /app/{digest}/{path:path}": Row(Access.ANYBODY, "/app/0/main.js"),
     "GET /openapi.json": Row(Access.USERS, "/openapi.json", told=200),
     "GET /health": Row(Access.ANYBODY, "/health", told={"status": "starting"}),
     "GET /participants": Row(Access.OWNER, "/participants", told=403),
@@ -146,7 +149,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def routes_of(folder: Path) -> dict[str, Access]:
-    context = SimpleNamespace(session=None, participants=None, users=None, version="0")
+    context = SimpleNamespace(session=None, participants=None, users=None, version="0", page=None)
     guarded = create_app(cast(ApiContext, context), GuardPolicy(frozenset()), Principals(lambda: None, Users(folder)))
     assert isinstance(guarded, GuardMiddleware)
     app: Any = guarded._app
@@ -216,6 +219,8 @@ async def test_a_stranger_gets_the_status_and_no_more(system: System) -> None:
             response = await door.ask(route, row, {})
             if route == "GET /health":
                 assert response.json().keys() == {"status"}
+            elif row.access is Access.ANYBODY:  # the page, which has nobody's data
+                assert response.status_code == row.told, route
             else:
                 assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer"), route
                 assert "local2 user add" in response.json()["error"]["message"]
@@ -434,6 +439,8 @@ async def test_another_unix_user_of_this_machine_is_a_stranger_on_every_route_wi
         told, as_bob, token, as_owner = json.loads(await asyncio.to_thread(pipe.read))
     await asyncio.to_thread(os.waitpid, child, 0)
     assert told.pop("GET /health") == [503, '{"status":"starting"}']
+    for route in [route for route in told if ROUTES[route].access is Access.ANYBODY]:
+        assert told.pop(route)[0] == ROUTES[route].told, route
     assert {status for status, _ in told.values()} == {401}
     assert token == "PermissionError"
     assert as_owner[0] == 200

@@ -56,6 +56,12 @@ def enforce(routes: Sequence[BaseRoute]) -> None:
             route.app = _only_for(access, route.app)
 
 
+def open_to_anybody(routes: Sequence[BaseRoute]) -> Callable[[str], bool]:
+    """Tells of a path whether somebody of whom nothing is known may ask for it."""
+    reached = [route.path_regex for route in routes if isinstance(route, Route) and access_of(route) is Access.ANYBODY]
+    return lambda path: any(each.match(path) for each in reached)
+
+
 def _only_for(access: Access, app: ASGIApp) -> ASGIApp:
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         _check(access, scope["principal"])

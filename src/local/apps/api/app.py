@@ -6,15 +6,26 @@ from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from local.apps.api.access import Access, enforce, open_to
+from local.apps.api.access import Access, enforce, open_to, open_to_anybody
 from local.apps.api.context import ApiContext
 from local.apps.api.errors import handle_errors
 from local.apps.api.guard_middleware import GuardMiddleware, GuardPolicy
 from local.apps.api.json_body import JsonResponse
 from local.apps.api.principals import Principals
-from local.apps.api.routes import attachments, bus_events, feedback, health, memory, openai, query, sessions, users
+from local.apps.api.routes import (
+    attachments,
+    bus_events,
+    feedback,
+    health,
+    memory,
+    openai,
+    page,
+    query,
+    sessions,
+    users,
+)
 
-NOUNS = (query, health, attachments, sessions, bus_events, openai, memory, feedback, users)
+NOUNS = (query, health, attachments, sessions, bus_events, openai, memory, feedback, users, page)
 
 
 def create_app(context: ApiContext, policy: GuardPolicy, principals: Principals) -> ASGIApp:
@@ -30,17 +41,5 @@ def create_app(context: ApiContext, policy: GuardPolicy, principals: Principals)
         """All of it, for programs."""
         return JsonResponse(app.openapi())
 
-    @app.get("/")
-    @open_to(Access.USERS)
-    async def index() -> Response:
-        """What there is."""
-        return JsonResponse({"name": "LoCAL2", "version": context.version, "routes": _listing(app)})
-
     enforce(app.routes)
-    return GuardMiddleware(app, policy, principals)
-
-
-def _listing(app: FastAPI) -> list[str]:
-    return sorted(
-        f"{method.upper()} {path}" for path, operations in app.openapi()["paths"].items() for method in operations
-    )
+    return GuardMiddleware(app, policy, principals, open_to_anybody(app.routes))

@@ -11,6 +11,7 @@ from pydantic import StringConstraints
 
 from local.agents.attachments import Attachments
 from local.apps.api.bus_stream import BusStreams
+from local.apps.api.page_folder import PageFolder
 from local.apps.api.participant_table import ParticipantTable
 from local.apps.memories import Memories
 from local.apps.session import LoCALSession
@@ -43,3 +44,4 @@ class ApiContext:
     trail_seconds: float
     keep_alive_seconds: float
     clock: Callable[[], float]
+    page: PageFolder

@@ -100,7 +100,7 @@ def handle_errors(app: FastAPI) -> None:
         if error.status_code == 405:
             refusal = RequestRefused("method_not_allowed", f"{asked}: this route does not take {request.method}")
         else:
-            refusal = RequestRefused("not_found", f"there is no route {asked}; GET / lists them")
+            refusal = RequestRefused("not_found", f"there is no route {asked}; GET /openapi.json describes them")
         return error_response(request.url.path, refusal, error.headers)
 
     @app.exception_handler(RequestValidationError)

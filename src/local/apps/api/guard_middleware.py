@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,11 +17,12 @@ from local.errors.base import without_passwords
 
 log = logging.getLogger(__name__)
 
-OPEN_PATH = "/health"
+PAGE_PATH = "/"  # to which pages of other sites may link
 UPLOAD_PATH = "/attachments"  # its bodies are files of any type
 MEGABYTE = 1024 * 1024
 MAX_BODY = MEGABYTE
 HTTP_PORT = 80
+_PORT = re.compile(r":\d+$")
 BODY_SECONDS = 30.0
 # What is read and thrown away before a refusal, so that a client that is still sending gets to see it.
 MAX_DISCARDED = 8 * 1024 * 1024
@@ -30,16 +32,22 @@ DISCARD_SECONDS = 2.0
 def hosts_of(address: str, port: int, more: Iterable[str] = ()) -> frozenset[str]:
     """Every `Host` that names this server: loopback names, the address it is bound to, and `more` names, with port."""
     bound = f"[{address}]" if ":" in address else address
-    names = {"localhost", "127.0.0.1", "[::1]", bound, *(name.lower() for name in more)}
+    names = {"localhost", "127.0.0.1", "[::1]", bound, *(name.lower() for name in more if not _PORT.search(name))}
     return frozenset(f"{name}:{port}" for name in names) | (frozenset(names) if port == HTTP_PORT else frozenset())
+
+
+def proxied_hosts_of(names: Iterable[str]) -> frozenset[str]:
+    """What this server is called behind a proxy that speaks TLS for it: without a port, or with the one in a name."""
+    return frozenset(name.lower() for name in names)
 
 
 @dataclass(frozen=True, slots=True)
 class GuardPolicy:
-    """What is let in. The list of hosts is what a rebound DNS name does not pass. `max_upload` is in bytes."""
+    """What is let in. The lists of hosts are what a rebound DNS name does not pass. `max_upload` is in bytes."""
 
     hosts: frozenset[str]
     max_upload: int = MAX_BODY
+    proxied_hosts: frozenset[str] = frozenset()
 
     def max_body(self, path: str) -> int:
         """The most bytes that a body may hold."""
@@ -48,26 +56,30 @@ class GuardPolicy:
     def check(self, method: str, path: str, headers: Mapping[str, str]) -> None:
         """Raises `RequestRefused`. Header names are in lower case."""
         self._check_host(headers.get("host", "").lower())
-        self._check_site(headers)
+        self._check_site(headers, may_be_linked=method == "GET" and path == PAGE_PATH)
         if "transfer-encoding" in headers and "content-length" in headers:
             raise RequestRefused("malformed", "send either Content-Length or Transfer-Encoding, not both")
         if method != "GET" and path != UPLOAD_PATH and _has_body(headers):
             _check_media_type(headers.get("content-type", ""))
 
     def _check_host(self, host: str) -> None:
-        if host not in self.hosts:
-            known = ", ".join(sorted(self.hosts))
+        if host not in self.hosts and host not in self.proxied_hosts:
+            known = ", ".join(sorted(self.hosts | self.proxied_hosts))
             named = host.rpartition("@")[2][:200]
             raise RequestRefused("forbidden", f"Host {named!r} is not this server; it answers to {known}")
 
-    def _check_site(self, headers: Mapping[str, str]) -> None:
+    def _check_site(self, headers: Mapping[str, str], *, may_be_linked: bool) -> None:
         origin = headers.get("origin")
-        if origin is not None and origin.lower() not in {f"http://{host}" for host in self.hosts}:
+        if origin is not None and not self._is_ours(origin.lower()):
             raise RequestRefused(
                 "forbidden", f"pages of {without_passwords(origin)[:200]!r} may not talk to this server"
             )
-        if headers.get("sec-fetch-site") == "cross-site":
+        if headers.get("sec-fetch-site") == "cross-site" and not (may_be_linked and _follows_link(headers)):
             raise RequestRefused("forbidden", "pages of other sites may not talk to this server")
+
+    def _is_ours(self, origin: str) -> bool:
+        scheme, _, host = origin.partition("://")
+        return host in {"http": self.hosts, "https": self.proxied_hosts}.get(scheme, ())
 
 
 class ClientLeft(Exception):
@@ -76,11 +88,13 @@ class ClientLeft(Exception):
 
 class GuardMiddleware:
     """ASGI: hands `app` the requests that `policy` lets in of those whom `principals` know, with their bodies read, and
-    lets no exception out. Who asks is `principal` in the scope: None, of whom nothing is known, at `OPEN_PATH` alone.
+    lets no exception out. Who asks is `principal` in the scope: None, of whom nothing is known, where `is_open(path)`.
     """
 
-    def __init__(self, app: ASGIApp, policy: GuardPolicy, principals: Principals) -> None:
-        self._app, self._policy, self._principals = app, policy, principals
+    def __init__(
+        self, app: ASGIApp, policy: GuardPolicy, principals: Principals, is_open: Callable[[str], bool]
+    ) -> None:
+        self._app, self._policy, self._principals, self._is_open = app, policy, principals, is_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -120,7 +134,7 @@ class GuardMiddleware:
         try:
             return await self._principals.of(headers, scope.get("state", {}).get("peer"))
         except RequestRefused:
-            if scope["path"] != OPEN_PATH:
+            if not self._is_open(scope["path"]):
                 raise
             return None
 
@@ -166,6 +180,11 @@ def _too_large(max_bytes: int) -> RequestRefused:
 def _headers_of(refusal: RequestRefused) -> Mapping[str, str]:
     challenge = {"www-authenticate": "Bearer"} if refusal.kind == "unauthorized" else {}
     return {"connection": "close", **challenge}
+
+
+def _follows_link(headers: Mapping[str, str]) -> bool:
+    """Whether somebody goes to a page of ours, which comes into a window of its own and can be read by nobody else."""
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 def _has_body(headers: Mapping[str, str]) -> bool:

@@ -16,7 +16,8 @@ from local.agents.attachments import Attachments
 from local.apps.api.app import create_app
 from local.apps.api.bus_stream import BusStreams
 from local.apps.api.context import ApiContext
-from local.apps.api.guard_middleware import MEGABYTE, GuardPolicy, hosts_of
+from local.apps.api.guard_middleware import MEGABYTE, GuardPolicy, hosts_of, proxied_hosts_of
+from local.apps.api.page_folder import PageFolder
 from local.apps.api.participant_table import MODEL_OWNER, ParticipantTable
 from local.apps.api.principals import Principals
 from local.apps.api.server import serving
@@ -69,7 +70,8 @@ class ApiParticipant(Participant):
         self._attachments = Attachments(data_dir, config.max_attachment_mb * MEGABYTE)
         self._blobs = BlobStore(data_dir / "blobs")
         max_upload = self._attachments.max_bytes
-        self._policy = GuardPolicy(hosts_of(address, port, config.allowed_hosts), max_upload)
+        names = config.allowed_hosts
+        self._policy = GuardPolicy(hosts_of(address, port, names), max_upload, proxied_hosts_of(names))
         self._users = Users(data_dir)
         self._principals = Principals(
             lambda: config.api_token or owner_token(data_dir), self._users, must_know=config.api_token is not None
@@ -112,6 +114,7 @@ class ApiParticipant(Participant):
                 trail_seconds=self._settings.trail_seconds,
                 keep_alive_seconds=self._settings.keep_alive_seconds,
                 clock=time.monotonic,
+                page=PageFolder(),
             )
 
             def before_stop() -> None:

@@ -12,13 +12,14 @@ SOURCE = Path(__file__).parent.parent / "src" / "local"
 MAX_FILE_LINES = 300
 MAX_FUNCTION_LINES = 40
 
-SHARED = {"errors", "config", "environment", "failpoints", "backoff"}
+SHARED = {"errors", "config", "environment", "failpoints", "backoff", "tick"}
 ARROWS: dict[str, set[str]] = {
     "errors": {"errors"},
     "config": {"errors", "config", "environment"},
     "environment": {"errors"},
     "failpoints": SHARED,
     "backoff": {"backoff"},
+    "tick": {"tick"},
     "protocol": {"protocol"} | SHARED,
     "bus": {"bus", "protocol"} | SHARED,
     "journal.client": {"journal.client", "bus", "protocol"} | SHARED,

@@ -57,12 +57,16 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             if path == "/api/chat":
                 await _chat(json.loads(body), writer)
             else:
-                answer = json.dumps(_take_log() if path == "/log" else ANSWERS.get(path, MISSING)).encode()
-                status = b"200 OK" if path in ANSWERS or path == "/log" else b"404 Not Found"
-                writer.write(b"HTTP/1.1 %b\r\nContent-Type: application/json\r\n" % status)
-                writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(answer), answer))
+                known = path in ANSWERS or path == "/log"
+                _answer(200 if known else 404, _take_log() if path == "/log" else ANSWERS.get(path, MISSING), writer)
     except (asyncio.IncompleteReadError, ConnectionError):
         writer.close()
+
+
+def _answer(status: int, said: Json, writer: asyncio.StreamWriter) -> None:
+    answer = json.dumps(said).encode()
+    writer.write(b"HTTP/1.1 %d -\r\nContent-Type: application/json\r\n" % status)
+    writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(answer), answer))
 
 
 def _take_log() -> Json:
@@ -73,8 +77,11 @@ def _take_log() -> Json:
 
 async def _chat(asked: Json, writer: asyncio.StreamWriter) -> None:
     messages = asked["messages"]
+    if not asked.get("stream", True):  # a model is to be loaded
+        _answer(200, {"model": MODEL, "message": {"role": "assistant", "content": ""}, "done": True}, writer)
+        return
     query = next((message["content"] for message in reversed(messages) if message["role"] == "user"), "")
-    if not query or "format" in asked or "[RESULT]" in query:  # a model is to be loaded, or an observer asks
+    if not query or "format" in asked or "[RESULT]" in query:  # an observer asks
         said = json.dumps(smallest(asked["format"])) if "format" in asked else "It is right. [RESULT] 4"
         writer.write(HEAD + _chunk(said) + _chunk("", done=True) + END)
         return

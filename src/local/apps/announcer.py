@@ -12,6 +12,7 @@ from local.errors import BusNotReady
 from local.protocol.messages import ChildStatus, ParticipantStatus
 from local.runtime.presence import BEAT_SECONDS
 from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
+from local.tick import until_next_tick
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +40,12 @@ class Announcer:
         """Tell until cancelled. The supervisor works without a bus, too: until the proxy is there, nothing is told."""
         await self._connect()
         self._bus.on_newcomer.append(self._wake.set)
+        loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()
             self._bus.post(_status(supervisor, self._bus, self._details))
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), BEAT_SECONDS)
+                await asyncio.wait_for(self._wake.wait(), until_next_tick(loop.time(), BEAT_SECONDS))
 
     async def _connect(self) -> None:
         while True:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from local.apps.data_dir_lock import DataDirLock
 from local.errors import AlreadyRunning, LocalError
+from local.tick import until_next_tick
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ class DataDirWatch:
     async def run(self) -> None:
         """Look until cancelled."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(until_next_tick(asyncio.get_running_loop().time(), LOOK_SECONDS))
             if self._lock.is_lost():
                 await self._take_again()
             elif self._problem:

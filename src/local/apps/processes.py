@@ -29,7 +29,7 @@ async def _run_proxy(lifeline: Lifeline, address: BusAddress) -> None:
             proxy.statistics()
             lifeline.beat()
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), lifeline.interval)
+                await asyncio.wait_for(stop.wait(), lifeline.until_next_beat())
 
 
 def run_stand_in(lifeline: Lifeline, settings: StandInSettings, listener: socket.socket) -> None:

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from setproctitle import setproctitle
 
 from local.errors import ConfigError, LocalError
 from local.runtime.logs import configure_logging, one_line
+from local.tick import until_next_tick
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +29,7 @@ READY, BEAT, TERMINATED = b"r", b"b", b"t"  # what a child says
 TROUBLE = b"e"  # a line of text follows
 MOST_TROUBLE = 500  # characters of it
 STOP = b"s"  # what it is told
-BEATS_PER_HANG = 3
+BEATS_PER_HANG = 2.5
 EXIT_FAILED, EXIT_CONFIG = 1, 2
 
 
@@ -76,6 +78,10 @@ class Lifeline:
         if self._is_ready:
             self._say(BEAT)
 
+    def until_next_beat(self) -> float:
+        """How many seconds to wait now before `beat`: all children beat together."""
+        return until_next_tick(time.monotonic(), self.interval)
+
     def complain(self, trouble: str) -> None:
         """Tell the supervisor what keeps this child from becoming ready; without effect after `ready`."""
         if not self._is_ready:
@@ -89,7 +95,7 @@ class Lifeline:
         """Beat until cancelled, from the loop whose health the beat stands for."""
         while True:
             self.beat()
-            await asyncio.sleep(self.interval)
+            await asyncio.sleep(self.until_next_beat())
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[asyncio.Event]:

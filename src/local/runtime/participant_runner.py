@@ -32,6 +32,7 @@ from local.runtime.participant import Kind, Participant
 from local.runtime.presence import LOOK_SECONDS, StatusBeat
 from local.runtime.recent_replies import RecentReplies
 from local.runtime.subscription import DurableSubscriptions, LiveSubscription, Subscription
+from local.tick import until_next_tick
 
 log = logging.getLogger(__name__)
 
@@ -244,7 +245,7 @@ class ParticipantRunner:
                     await self._bus.publish(gap)
             except LocalError as error:
                 log.warning("a gap could not be reported: %s", error)
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(until_next_tick(asyncio.get_running_loop().time(), LOOK_SECONDS))
 
     def _status(self) -> ParticipantStatus:
         expired = sum(subscription.inbox.expired for subscription in self._subscriptions)

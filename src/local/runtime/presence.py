@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 from local.protocol.messages import ParticipantStatus
+from local.tick import tick_number
 
 LOOK_SECONDS = 1.0  # what is new about a participant is told within it
 BEAT_SECONDS = 5.0  # what is not new is told as often as this
@@ -22,24 +23,25 @@ OF_THE_BEATS = {"published", "received", "handled"}  # counters that every beat 
 
 class StatusBeat:
     """When a participant says how it is: with the next look if anything but the beats themselves has changed, or if
-    somebody has come who does not know it yet; else every five seconds."""
+    somebody has come who does not know it yet; else every five seconds, when all others do."""
 
     def __init__(self) -> None:
         self._told: object = None
-        self._told_at = -math.inf
+        self._told_in = -1
 
     def renew(self) -> None:
         """Somebody may not have heard it."""
-        self._told_at = -math.inf
+        self._told = None
 
     def is_due(self, status: ParticipantStatus, now: float) -> bool:
         """Whether to tell this at `now`, in seconds of one monotonic clock."""
         counters = {name: count for name, count in status.counters.items() if name not in OF_THE_BEATS}
         last_seq = {subject: seq for subject, seq in status.last_seq.items() if subject != status.subject}
         what = (status.state, status.inflight, counters, status.details, last_seq)
-        if what == self._told and now - self._told_at < BEAT_SECONDS:
+        beat = tick_number(now, BEAT_SECONDS)
+        if what == self._told and beat == self._told_in:
             return False
-        self._told, self._told_at = what, now
+        self._told, self._told_in = what, beat
         return True
 
 

@@ -11,6 +11,7 @@ from local.errors import ConfigError, StartFailed, StartInterrupted, UnknownPart
 from local.runtime.child import ChildSpec, Lifeline
 from local.runtime.child_monitor import ChildMonitor, ChildPhase, ChildState, Watchdog
 from local.runtime.template import Template, prepare_template
+from local.tick import until_next_tick
 
 __all__ = ["ChildPhase", "ChildSpec", "ChildState", "Lifeline", "Supervisor", "prepare_template"]
 
@@ -130,7 +131,7 @@ class Supervisor:
 
     async def _watch(self, watchdog: Watchdog, tick: float) -> None:
         while True:
-            await asyncio.sleep(tick)
+            await asyncio.sleep(until_next_tick(asyncio.get_running_loop().time(), tick))
             # What the children said meanwhile has been heard: asyncio serves readers before timers.
             for name in watchdog.overdue(asyncio.get_running_loop().time()):
                 self._monitors[name].overdue()

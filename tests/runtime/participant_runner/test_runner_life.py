@@ -63,7 +63,7 @@ async def test_the_status_says_who_it_is_what_it_does_and_what_it_sent(life: Any
 
 async def test_the_beat_goes_on(begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner_module, "LOOK_SECONDS", 0.001)
-    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.0)
+    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.001)
     life = await begin()
     await witness.hears("participant.status", 3)
     await life.end()

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from local.apps.api.http_connection import ConnectionLimit, HttpConnection
 from local.apps.listener import BACKLOG
+from local.tick import until_next_tick
 
 TICK_SECONDS = 1.0
 STOP_SECONDS = 1
@@ -41,7 +42,7 @@ class _Server(uvicorn.Server):
         while not await self.on_tick(0):  # which renews the Date header
             self._look_at_connections()
             with suppress(TimeoutError):
-                async with asyncio.timeout(TICK_SECONDS):
+                async with asyncio.timeout(until_next_tick(asyncio.get_running_loop().time(), TICK_SECONDS)):
                     await self._stopping.wait()
 
     def _look_at_connections(self) -> None:

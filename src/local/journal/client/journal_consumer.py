@@ -20,11 +20,12 @@ from local.protocol.journal_messages import (
     JournalFenced,
     JournalWorking,
 )
+from local.tick import until_next_tick
 
 log = logging.getLogger(__name__)
 
 WORKING_SECONDS = 0.25
-ATTACH_SECONDS = 2.5
+ATTACH_SECONDS = 2.0
 KEPT_DONE = 4096
 MAX_REASON = 2000  # characters
 
@@ -58,7 +59,7 @@ class JournalConsumers:
         """Say which consumers this process serves, if it does serve any."""
         if self._serving:
             self.carrier.post(JournalAttach(consumers=tuple(consumer.claim for consumer in self._serving)))
-            self._attach_in(ATTACH_SECONDS)
+            self._attach_in(until_next_tick(self.clock().time(), ATTACH_SECONDS))
 
     def holds_something(self) -> None:
         """A consumer was given a message: if it is still held in a while, that is said."""

@@ -16,6 +16,7 @@ import pytest
 from local.apps.cli import main
 from local.apps.prompt import show
 from local.apps.run_directory import Facts, NotRunning, RunDirectory
+from local.errors import NoAnswer
 
 GENERATOR = """
 system_prompt: Be brief.
@@ -35,15 +36,16 @@ def settings(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def running(data_dir: Path, session_id: str) -> Iterator[None]:
-    """A system with one session."""
+def running(data_dir: Path, *session_ids: str) -> Iterator[None]:
+    """A system with these sessions."""
 
     class Api(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            known = self.path == f"/sessions/{session_id}"
+            listed = {"sessions": [{"session_id": each} for each in session_ids]}
+            answers = {"/sessions": listed, **{f"/sessions/{each}": {"messages": SAID} for each in session_ids}}
             error = {"error": {"kind": "not_found", "message": "there is no such session"}}
-            body = json.dumps({"messages": SAID} if known else error).encode()
-            self.send_response(200 if known else 404)
+            body = json.dumps(answers.get(self.path, error)).encode()
+            self.send_response(200 if self.path in answers else 404)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -99,6 +101,16 @@ def test_a_session_is_shown_as_the_running_generator_tells_it(settings: Path, tm
         assert shown.startswith("--- system\nWhat the running one is told.\n\n--- user\nHi")
         assert show("terse", "s1", settings, tmp_path).startswith("--- system\nOne word.")
         assert show("terse", "s1", settings, tmp_path).endswith("--- user\nHi\n\n--- assistant\nHello.")
+
+
+def test_the_beginning_of_a_sessions_id_is_enough_if_it_is_that_of_one(settings: Path, tmp_path: Path) -> None:
+    with running(tmp_path, "4f2a77", "4f2b", "4f2"):
+        for session_id in ("4f2a", "4f2"):  # the latter is one itself
+            assert "--- user\nHi" in show(None, session_id, settings, tmp_path)
+        with pytest.raises(NoAnswer, match="3 sessions begin with '4f': 4f2a77, 4f2b, 4f2; give more of it"):
+            show(None, "4f", settings, tmp_path)
+        with pytest.raises(NoAnswer, match="there is no such session"):
+            show(None, "5", settings, tmp_path)
 
 
 def test_a_session_without_a_system_says_what_to_do(settings: Path, tmp_path: Path) -> None:

@@ -26,6 +26,28 @@ async def run():
 asyncio.run(run())
 """
 
+FAILING = """
+import asyncio, sys
+from contextlib import suppress
+from local.errors import StartFailed
+from local.runtime.logs import configure_logging, hold_warnings
+from local.runtime.supervisor import ChildSpec, Supervisor
+sys.path.insert(0, sys.argv[1])
+configure_logging("supervisor", "info")
+hold_warnings()
+
+async def run():
+    warning, *others = [ChildSpec(name, "tool", "supervised:" + name) for name in sys.argv[2:]]
+    with suppress(StartFailed):
+        async with Supervisor([warning, others]) as supervisor:
+            supervisor.show_warnings()
+            print("started", file=sys.stderr, flush=True)
+            await supervisor.restart("warn")
+            sys.stdin.read()
+
+asyncio.run(run())
+"""
+
 
 def wait_gone(processes: list[psutil.Process]) -> None:
     """Wait until none of them runs; one whose adoptive parent does not collect its dead stays on as a zombie."""
@@ -75,3 +97,23 @@ def test_children_share_what_the_template_has_imported(program: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
 
     assert "error tell_whether_wave_is_there - True" in ended.stderr
+
+
+def test_the_error_that_ends_a_start_comes_before_every_warning(tmp_path: Path) -> None:
+    """Also before that of a child that was ready long before."""
+    command = [sys.executable, "-c", FAILING, str(TARGETS), "warn", "exit_at_once", "misconfigured"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+
+    levels = [line.split(" ")[1] for line in ended.stderr.splitlines()]
+    assert levels == sorted(levels)  # "error" before "warning"
+    assert {"error", "warning"} == set(levels)
+    assert ended.stderr.count("warning warn - the well is low") == 1
+
+
+def test_once_a_start_has_not_failed_warnings_are_shown_as_they_come() -> None:
+    command = [sys.executable, "-c", FAILING, str(TARGETS), "warn"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as supervisor:
+        assert supervisor.stderr is not None
+        said = [supervisor.stderr.readline() for _ in range(3)]  # while it runs: it ends with its input
+        assert sum("warning warn - the well is low" in line for line in said) == 2
+        supervisor.communicate(timeout=PATIENCE)

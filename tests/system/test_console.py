@@ -48,10 +48,10 @@ def test_json_is_one_event_a_line_and_the_last_is_the_answer(data: tuple[str, st
 
 
 def test_a_conversation_is_continued_and_a_query_asked_again_is_the_same_one(data: tuple[str, str], live: Any) -> None:
-    run("ask", "What is 1+1?", "--session", "console-1", *data)
+    run("ask", "What is 1+1?", "--session", "to-be-continued", *data)
     run("ask", "What is 2+2?", "--continue", "--query-id", "console-q", *data)
-    run("ask", "What is 2+2?", "--resume", "console-1", "--query-id", "console-q", *data)
-    turns = live.http.get("/sessions/console-1").json()["turns"]
+    run("ask", "What is 2+2?", "--resume", "to-be-cont", "--query-id", "console-q", *data)
+    turns = live.http.get("/sessions/to-be-continued").json()["turns"]
     assert [turn["query"] for turn in turns] == ["What is 1+1?", "What is 2+2?"]
 
 

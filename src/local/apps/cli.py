@@ -157,7 +157,9 @@ def prompt_callback() -> None:
 @prompt_app.command("show")
 def show_prompt(
     prompt: Annotated[str | None, typer.Option(metavar="NAME", help="A variant of generator.yaml.")] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="With this session of a running system.")] = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="With this session of a running system; its beginning will do.")
+    ] = None,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
 ) -> None:

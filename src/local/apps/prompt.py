@@ -65,7 +65,7 @@ def _messages(session_id: str, data_dir: Path | None) -> list[Json]:
     if facts.api_url is None:
         raise ConfigError("the system that runs has no HTTP interface to ask for a session; start it with --api")
     with SystemClient(facts.api_url, owner_token(directory)) as client:
-        messages: list[Json] = client.session(session_id)["messages"]
+        messages: list[Json] = client.session(client.whole_id(session_id))["messages"]
         return messages
 
 

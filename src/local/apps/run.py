@@ -38,7 +38,7 @@ from local.errors import LocalError, StartFailed, StartInterrupted
 from local.models.servers.spec import ServerSpec
 from local.models.stand_in.stand_in import StandInSettings
 from local.runtime.declaring import what_everybody_says
-from local.runtime.logs import logged_to_file, release_warnings
+from local.runtime.logs import logged_to_file
 from local.runtime.participant import Resources
 from local.runtime.supervisor import ChildSpec, ChildState, Supervisor
 from local.upkeep.missing import missing
@@ -50,7 +50,6 @@ API = "local.apps.api.participant:ApiParticipant"
 JOURNAL = "local.journal.server.journal:Journal"
 PARTICIPANT, SUPERVISOR = "participant", "supervisor"
 EXIT_CONFIG = 2
-HELD_SECONDS = 3.0  # warnings wait so long for an error that would keep the system from starting
 SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, and says why
 MISCONFIGURED = f"exit status {EXIT_CONFIG}"
 
@@ -148,7 +147,6 @@ def _listen(system: SystemConfig) -> socket.socket:
 
 async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLock, notice: str) -> int:
     stop = asyncio.Event()
-    asyncio.get_running_loop().call_later(HELD_SECONDS, release_warnings)
     async with open_bus(SUPERVISOR, plan.bus, plan.data_dir) as bus, asyncio.TaskGroup() as tasks:
         announcer = Announcer(bus, notice)
         supervisor = Supervisor(
@@ -160,7 +158,7 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLoc
             async with supervisor:
                 if any(_is_misconfigured(child, plan) for child in supervisor.children):  # it has said what is wrong
                     return EXIT_CONFIG
-                release_warnings()
+                supervisor.show_warnings()
                 introducing = tasks.create_task(
                     introduce(directory, _facts(plan), partial(_greet, plan)), name="introduction"
                 )
@@ -170,8 +168,7 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLoc
                 await stop.wait()
                 watching.cancel()
                 introducing.cancel()
-        except StartFailed as error:  # caught here, because it would leave the task group as an exception group
-            log.error("%s", error)
+        except StartFailed:  # caught here, because it would leave the task group as an exception group
             return EXIT_CONFIG
         except StartInterrupted as end:
             print(end, file=sys.stderr)  # noqa: T201

@@ -15,6 +15,7 @@ from local.environment import environment
 from local.errors import NoAnswer
 
 CONNECT_SECONDS = 10.0
+LISTED = 10  # of the ids that may be meant
 ANSWER_SECONDS = 600.0
 TOO_MANY = "too_many_queries"
 RETRY_SECONDS = 1.0  # where a refusal does not say after how long to ask again
@@ -87,6 +88,16 @@ class SystemClient:
         """What GET /sessions lists, the latest first."""
         sessions: list[Json] = self.request("GET", "/sessions")["sessions"]
         return sessions
+
+    def whole_id(self, beginning: str) -> str:
+        """The id of the one session that begins so, or what was given if none does. Raises `NoAnswer` if several do."""
+        found = [str(each["session_id"]) for each in self.sessions() if each["session_id"].startswith(beginning)]
+        if beginning in found or not found:
+            return beginning
+        if len(found) > 1:
+            text = f"{len(found)} sessions begin with {beginning!a}: {', '.join(found[:LISTED])}; give more of it"
+            raise NoAnswer("ambiguous", text)
+        return found[0]
 
     def attach(self, name: str, content: bytes) -> Json:
         """Send a file; gives what is known of it, its id among it."""

@@ -20,7 +20,7 @@ from typing import Any
 from setproctitle import setproctitle
 
 from local.errors import ConfigError, LocalError
-from local.runtime.logs import configure_logging, one_line
+from local.runtime.logs import configure_logging, hold_warnings, one_line, release_warnings
 from local.tick import until_next_tick
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 READY, BEAT, TERMINATED = b"r", b"b", b"t"  # what a child says
 TROUBLE = b"e"  # a line of text follows
 MOST_TROUBLE = 500  # characters of it
-STOP = b"s"  # what it is told
+STOP, SHOW_WARNINGS = b"s", b"w"  # what it is told
 BEATS_PER_HANG = 2.5
 EXIT_FAILED, EXIT_CONFIG = 1, 2
 
@@ -127,12 +127,15 @@ class Lifeline:
             loop.remove_signal_handler(signal.SIGTERM)
 
     def obey_supervisor(self) -> None:
-        """Send this process SIGTERM when the supervisor asks it to stop; end it on the spot when the supervisor has
-        gone. Blocks: for a thread of its own."""
+        """Send this process SIGTERM when the supervisor asks it to stop, show the warnings that were held when it says
+        so; end the process on the spot when the supervisor has gone. Blocks: for a thread of its own."""
         with suppress(OSError):
-            while self._sock.recv(1) == STOP:
-                self._is_to_stop = True
-                os.kill(os.getpid(), signal.SIGTERM)
+            while told := self._sock.recv(1):
+                if told == SHOW_WARNINGS:
+                    release_warnings()
+                else:
+                    self._is_to_stop = True
+                    os.kill(os.getpid(), signal.SIGTERM)
         os._exit(EXIT_FAILED)
 
     def _say(self, word: bytes) -> None:
@@ -148,11 +151,14 @@ def main(spec: ChildSpec, sock: socket.socket, hang_seconds: float) -> None:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     configure_logging(spec.name, spec.log_level, spec.log_file)
+    hold_warnings()  # until the supervisor knows whether the start has failed
     os.register_at_fork(after_in_child=sock.close)  # a grandchild must not keep up the look of a living child
     lifeline = Lifeline(sock, hang_seconds)
     logging.getLogger().addHandler(_Complaints(lifeline))
     threading.Thread(target=lifeline.obey_supervisor, name="lifeline", daemon=True).start()
-    sys.exit(_exit_status(spec, lifeline))
+    status = _exit_status(spec, lifeline)
+    release_warnings()
+    sys.exit(status)
 
 
 class _Complaints(logging.Handler):

@@ -118,7 +118,7 @@ class ChildMonitor:
         self._now = asyncio.get_running_loop().time
         self.state = ChildState(spec.name, spec.kind, None, ChildPhase.STOPPED, 0, "", self._now())
         self._task: asyncio.Task[None] | None = None
-        self._is_stopping = False
+        self._is_stopping = self._holds_no_warnings = False
         self._woken = asyncio.Event()  # from a pause
         self._policy = RestartPolicy()
         self._child: ChildProcess | None = None
@@ -146,6 +146,12 @@ class ChildMonitor:
         self._policy.reset()
         self._set(ChildPhase.STARTING, restarts=0, retry_at=None)
         self._woken.set()
+
+    def show_warnings(self) -> None:
+        """From now on its warnings are shown at once."""
+        self._holds_no_warnings = True
+        if self._child is not None:
+            self._child.show_warnings()
 
     def wind_down(self) -> None:
         """Take a death from now on for a part of the end."""
@@ -220,6 +226,8 @@ class ChildMonitor:
             )
         except Exception as error:  # noqa: BLE001 - whatever keeps a child from starting counts as its death
             return _Death(f"cannot start a process: {error}")
+        if self._holds_no_warnings:
+            child.show_warnings()
         self._watchdog.watch(self.spec.name, self.spec.ready_seconds, self._now())
         self._set(self.state.state, pid=child.pid)
         if self._is_stopping:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
 
-from local.runtime.child import BEAT, READY, STOP, TERMINATED, TROUBLE
+from local.runtime.child import BEAT, READY, SHOW_WARNINGS, STOP, TERMINATED, TROUBLE
 
 REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # to tell an exit status, and once more after a kill
 # What multiprocessing reports for a child whose template died before it could pass the status on.
@@ -52,9 +52,16 @@ class ChildProcess:
 
     def ask_to_stop(self) -> None:
         """Have the child finish what is in flight and end."""
+        self._tell(STOP)
+
+    def show_warnings(self) -> None:
+        """Have the child hold no warnings back from the terminal any more."""
+        self._tell(SHOW_WARNINGS)
+
+    def _tell(self, word: bytes) -> None:
         with suppress(BlockingIOError, BrokenPipeError):  # it has been told often, or has gone
             if not self.gone.is_set():
-                self._sock.send(STOP)
+                self._sock.send(word)
 
     def abandon(self) -> None:
         """Kill the child and hear no more of it."""

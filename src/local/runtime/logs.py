@@ -82,10 +82,14 @@ class TerminalHandler(logging.StreamHandler[TextIO]):
         self._held = self._held or []
 
     def show_held(self) -> None:
-        """Show what was held, and all that comes."""
-        held, self._held = self._held or [], None
-        for record in held:
-            self.emit(record)
+        """Show what was held, and all that comes. From any thread."""
+        self.acquire()
+        try:
+            held, self._held = self._held or [], None
+            for record in held:
+                self.emit(record)
+        finally:
+            self.release()
 
 
 def configure_logging(name: str, level: str, file: Path | None = None) -> None:

@@ -10,6 +10,7 @@ from typing import Self
 from local.errors import ConfigError, StartFailed, StartInterrupted, UnknownParticipant
 from local.runtime.child import ChildSpec, Lifeline
 from local.runtime.child_monitor import ChildMonitor, ChildPhase, ChildState, Watchdog
+from local.runtime.logs import release_warnings
 from local.runtime.template import Template, prepare_template
 from local.tick import until_next_tick
 
@@ -18,6 +19,7 @@ __all__ = ["ChildPhase", "ChildSpec", "ChildState", "Lifeline", "Supervisor", "p
 log = logging.getLogger(__name__)
 
 TICKS_PER_HANG = 5
+HELD_SECONDS = 10.0  # warnings wait so long for an error that would keep the system from starting
 
 
 class Supervisor:
@@ -58,20 +60,31 @@ class Supervisor:
         return tuple(monitor.state for monitor in self._monitors.values())
 
     async def __aenter__(self) -> Self:
-        """Start everything. Raises, with nothing left running, StartFailed if a required child is given up, and
-        StartInterrupted after `wind_down`."""
+        """Start everything. Raises, with nothing left running, StartFailed if a required child is given up, which is
+        logged, and StartInterrupted after `wind_down`. Until `show_warnings`, for 10 s at most, only errors are shown
+        on the terminal."""
         tick = self._hang_seconds / TICKS_PER_HANG
         watchdog = Watchdog(tick, asyncio.get_running_loop().time())
         for spec in (spec for stage in self._stages for spec in stage):
             self._monitors[spec.name] = ChildMonitor(spec, self._template, watchdog, self._hang_seconds, self._note)
         self._watching = asyncio.create_task(self._watch(watchdog, tick), name="watchdog")
+        asyncio.get_running_loop().call_later(HELD_SECONDS, self.show_warnings)
         try:
             for stage in self._stages:
                 await self._start_stage([self._monitors[spec.name] for spec in stage])
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, StartFailed):
+                log.error("%s", error)  # before the warnings of those that are stopped now
             await self._shut_down()
             raise
         return self
+
+    def show_warnings(self) -> None:
+        """Show what warnings were held back, here and in the children, and hold none from now on: the start has not
+        failed."""
+        release_warnings()
+        for monitor in self._monitors.values():
+            monitor.show_warnings()
 
     async def __aexit__(self, *error: object) -> None:
         """Stop everything; no child is left when this returns."""

@@ -54,6 +54,12 @@ def slow_goodbye(lifeline: Lifeline, whom: socket.socket) -> None:
     whom.send(b"goodbye")
 
 
+def warn(lifeline: Lifeline) -> None:
+    """Serve, after a warning."""
+    logging.getLogger().warning("the well is low")
+    serve(lifeline)
+
+
 def exit_at_once(_: Lifeline) -> None:
     os._exit(7)
 

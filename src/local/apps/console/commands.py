@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 Api = Annotated[str | None, typer.Option(help="Address of a running system (default: that of the data directory).")]
 Session = Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="In this conversation.")]
 Continue = Annotated[bool, typer.Option("--continue", "-c", help="In the conversation that was last used.")]
-Resume = Annotated[str | None, typer.Option(metavar="ID", help="In this conversation, which has to be there.")]
+Resume = Annotated[
+    str | None, typer.Option(metavar="ID", help="In this conversation, which has to be there; its beginning will do.")
+]
 Incognito = Annotated[bool, typer.Option("--incognito", "--stateless", help="Leave nothing behind.")]
 Think = Annotated[str, typer.Option(help="What the model thinks: show, fold or hide.")]
 NoStart = Annotated[bool, typer.Option("--no-start", help="Fail where no system runs, instead of starting one.")]
@@ -107,6 +109,7 @@ def session_of(client: SystemClient, session: str | None, resume: str | None, *,
     if sum((session is not None, resume is not None, last)) > 1:
         raise BadQuestion("give one of --session, --resume and --continue")
     if resume is not None:
+        resume = client.whole_id(resume)
         client.session(resume)
     if not last:
         return session or resume

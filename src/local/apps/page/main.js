@@ -1,1 +1,19 @@
-document.getElementById("page").textContent = "LoCAL2 is here.";
+/** Starts the page. */
+
+import { html, render } from "./html.js";
+import { readAddress } from "./state/actions.js";
+import { listen } from "./state/following.js";
+import { resume } from "./state/outbox.js";
+import { listenToKeys } from "./state/keys.js";
+import { App } from "./views/app.js";
+
+if (new URLSearchParams(location.search).has("debug")) await import("./vendor/preact_debug.js");
+
+readAddress();
+addEventListener("hashchange", readAddress);
+const page = document.getElementById("page");
+render(html`<${App} />`, page);
+page.dataset.state = "ready";
+resume();
+listenToKeys();
+listen();

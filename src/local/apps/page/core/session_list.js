@@ -1,0 +1,50 @@
+/**
+ * The list of conversations: a plain map by id, and how it is shown. No clock: `now` is given, in seconds.
+ * @typedef {import("../types/shapes.js").Session} Session
+ */
+
+/** The list with one conversation added or changed. @param {Map<string, Session>} list @param {Partial<Session>} row */
+export function withSession(list, row) {
+  const next = new Map(list);
+  const before = list.get(row.session_id);
+  const known = Object.fromEntries(Object.entries(row).filter(([, value]) => value !== undefined));
+  next.set(row.session_id, { ...before, ...known });
+  return next;
+}
+
+/** The list without one. @param {Map<string, Session>} list */
+export function withoutSession(list, sessionId) {
+  const next = new Map(list);
+  next.delete(sessionId);
+  return next;
+}
+
+/** Groups with a heading each: pinned, then by the day of the last change. @param {Iterable<Session>} sessions */
+export function grouped(sessions, now) {
+  const groups = new Map();
+  for (const session of [...sessions].sort(byRecency)) {
+    const heading = session.pinned ? "Pinned" : headingOf(session.updated_at ?? session.started_at ?? now, now);
+    groups.set(heading, [...(groups.get(heading) ?? []), session]);
+  }
+  const pinned = groups.get("Pinned");
+  groups.delete("Pinned");
+  return [...(pinned ? [["Pinned", pinned]] : []), ...groups];
+}
+
+function byRecency(one, other) {
+  return (other.updated_at ?? 0) - (one.updated_at ?? 0) || (one.session_id < other.session_id ? -1 : 1);
+}
+
+function headingOf(seconds, now) {
+  const days = Math.round((dayOf(now) - dayOf(seconds)) / 86_400_000);
+  if (days <= 0) return "Today";
+  if (days === 1) return "Yesterday";
+  if (days < 7) return "This week";
+  if (days < 31) return "This month";
+  return new Date(seconds * 1000).toLocaleDateString(undefined, { month: "long", year: "numeric" });
+}
+
+function dayOf(seconds) {
+  const day = new Date(seconds * 1000);
+  return new Date(day.getFullYear(), day.getMonth(), day.getDate()).getTime();
+}

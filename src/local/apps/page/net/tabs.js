@@ -1,0 +1,84 @@
+/**
+ * The tabs of one browser share one stream: the tab that holds the lock runs it and passes on what comes. Where a
+ * browser has no locks, as on a page over plain http, each tab runs its own.
+ */
+
+import { Stream } from "./stream.js";
+import { fresh } from "./ids.js";
+
+const LOCK = "local2.stream";
+const CHANNEL = "local2.stream";
+
+/** Runs or follows the stream. `heard(name, data)` gets what this tab has asked for, and `changed` how it is. */
+export class SharedStream {
+  constructor(heard, changed) {
+    this.heard = heard;
+    this.changed = changed;
+    this.tab = fresh("tab", 10);
+    this.wanted = { sessions: [], queries: [] };
+    this.ofTabs = new Map();
+    this.channel = null;
+    this.stream = null;
+  }
+
+  start() {
+    if (!navigator.locks || typeof BroadcastChannel === "undefined") {
+      this.lead();
+      return;
+    }
+    this.channel = new BroadcastChannel(CHANNEL);
+    this.channel.onmessage = ({ data }) => this.take(data);
+    addEventListener("pagehide", () => this.say({ kind: "bye", tab: this.tab }));
+    void navigator.locks.request(LOCK, { mode: "exclusive" }, () => new Promise(() => this.lead()));
+    this.say({ kind: "want", tab: this.tab, wanted: this.wanted });
+  }
+
+  /** What this tab shows. @param {{sessions: string[], queries: string[]}} wanted */
+  want(wanted) {
+    this.wanted = wanted;
+    if (this.stream) this.carry();
+    else this.say({ kind: "want", tab: this.tab, wanted });
+  }
+
+  lead() {
+    this.stream = new Stream(
+      (name, data) => {
+        this.heard(name, data);
+        this.say({ kind: "event", name, data });
+      },
+      (isConnected) => {
+        this.isConnected = isConnected;
+        this.changed(isConnected);
+        this.say({ kind: "connected", isConnected });
+      }
+    );
+    this.carry();
+    void this.stream.run();
+    this.say({ kind: "who" });
+  }
+
+  take(message) {
+    if (message.kind === "event" && !this.stream) this.heard(message.name, message.data);
+    if (message.kind === "connected" && !this.stream) this.changed(message.isConnected);
+    if (message.kind === "who") this.say({ kind: "want", tab: this.tab, wanted: this.wanted });
+    if (this.stream && message.kind === "want") this.join(message.tab, message.wanted);
+    if (this.stream && message.kind === "bye" && this.ofTabs.delete(message.tab)) this.carry();
+  }
+
+  join(tab, wanted) {
+    const isNew = !this.ofTabs.has(tab);
+    this.ofTabs.set(tab, wanted);
+    this.carry();
+    if (isNew) this.say({ kind: "connected", isConnected: this.isConnected ?? true });
+  }
+
+  carry() {
+    const all = [this.wanted, ...this.ofTabs.values()];
+    const union = (name, most) => [...new Set(all.flatMap((one) => one[name]))].slice(0, most);
+    void this.stream.carry({ sessions: union("sessions", 64), queries: union("queries", 256) });
+  }
+
+  say(message) {
+    this.channel?.postMessage(message);
+  }
+}

@@ -1,0 +1,132 @@
+/** What a person does: go somewhere, ask, stop, ask again, rate. */
+
+import { request } from "../net/api.js";
+import { fresh } from "../net/ids.js";
+import { conversationOf, load, loadUpTo } from "./conversation.js";
+import { changeDraft, draftOf } from "./drafts.js";
+import { ask, takeBack } from "./outbox.js";
+import { currentId, isIncognito, isRailOpen, selected, sessions, tell } from "./store.js";
+import { follow } from "./following.js";
+
+/** Show a conversation, null for a new one. */
+export function go(sessionId, queryId = null) {
+  const hash = sessionId ? `#/c/${encodeURIComponent(sessionId)}${queryId ? `/${encodeURIComponent(queryId)}` : ""}` : "#/";
+  if (location.hash !== hash) location.hash = hash;
+  isRailOpen.value = false;
+}
+
+/** Bring one turn of a conversation into view; where it is not loaded, the turns around it are. */
+export async function goToTurn(sessionId, queryId) {
+  go(sessionId, queryId);
+  const conversation = conversationOf(sessionId);
+  if (!conversation.turns.has(queryId)) await loadUpTo(conversation, queryId);
+  requestAnimationFrame(() => {
+    const turn = document.querySelector(`[data-query="${CSS.escape(queryId)}"]`);
+    turn?.scrollIntoView({ block: "start" });
+    turn?.focus({ preventScroll: true });
+  });
+}
+
+/** Take what the address says. */
+export function readAddress() {
+  const [, place, session, turn] = location.hash.split("/");
+  const id = place === "c" && session ? decoded(session) : null;
+  if (id && id === currentId.peek()) {
+    if (turn) void goToTurn(id, decoded(turn));
+    return;
+  }
+  currentId.value = id;
+  selected.value = null;
+  if (id) {
+    const conversation = conversationOf(id);
+    if (conversation.state.peek() === "new" || conversation.state.peek() === "failed") void open(conversation);
+  }
+  follow();
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Load a conversation and follow what is open in it. */
+export async function open(conversation) {
+  follow();
+  await load(conversation, !sessions.peek().has(conversation.id));
+  follow();
+}
+
+/** Whether what is said in a conversation is to be forgotten. */
+export function isSecret(sessionId) {
+  return sessionId ? Boolean(sessions.peek().get(sessionId)?.incognito) || secrets.has(sessionId) : isIncognito.peek();
+}
+
+const secrets = new Set();
+
+/** Send what is in the composer. */
+export async function submit() {
+  const from = currentId.peek();
+  const draft = draftOf(from);
+  const text = draft.text.trim();
+  if (!text || draft.files.some((file) => file.state === "sending")) return;
+  const incognito = isSecret(from);
+  let sessionId = from;
+  if (draft.replaces && from) sessionId = await branchAt(from, draft.replaces).catch((failure) => void tell(`It could not be asked again: ${failure.message}`));
+  if (draft.replaces && !sessionId) return;
+  sessionId ??= fresh("c");
+  if (incognito) secrets.add(sessionId);
+  const conversation = conversationOf(sessionId);
+  if (sessionId !== from && !draft.replaces) conversation.state.value = "ready";
+  ask({ query: text, query_id: fresh("q"), session_id: sessionId, files: draft.files.filter((file) => file.id), incognito });
+  changeDraft(from, { text: "", files: [], replaces: null });
+  if (sessionId !== from) go(sessionId);
+  follow();
+}
+
+/** A new conversation that begins with the turns before one. */
+async function branchAt(sessionId, queryId) {
+  const branched = await request("POST", `/sessions/${sessionId}/branch`, { before: queryId });
+  return branched.session_id;
+}
+
+/** Stop an answer; one that was not accepted yet is taken back. */
+export async function stop(queryId) {
+  if (takeBack(queryId)) return;
+  try {
+    await request("POST", `/query/${queryId}/cancel`);
+  } catch (failure) {
+    if (failure.kind !== "not_found") tell(`It could not be stopped: ${failure.message}`);
+  }
+}
+
+/** Put a question back into the composer: to ask it again, changed, or one that waits, in its stead. */
+export async function edit(turn) {
+  const isWaiting = turn.status === "open" && !turn.attempt;
+  if (isWaiting) await stop(turn.query_id);
+  const files = turn.attachments.map((file) => ({ ...file, key: file.id, state: "ready" }));
+  changeDraft(turn.session_id, { text: turn.query, files, replaces: isWaiting ? null : turn.query_id }, !isSecret(turn.session_id));
+  document.getElementById("question")?.focus();
+}
+
+/** Ask the same again, after a failure. */
+export function retry(turn) {
+  ask({ query: turn.query, query_id: fresh("q"), session_id: turn.session_id, files: turn.attachments, incognito: isSecret(turn.session_id) });
+  follow();
+}
+
+/** @param {1 | -1 | null} rating */
+export async function rate(turn, rating) {
+  const known = conversationOf(turn.session_id).turn(turn.query_id);
+  const before = turn.scores.rating;
+  const put = (value) => (known.value = { ...known.peek(), scores: { ...known.peek().scores, rating: value } });
+  put(rating);
+  try {
+    await request("POST", "/feedback", { query_id: turn.query_id, rating });
+  } catch (failure) {
+    put(before);
+    tell(`Your rating was not kept: ${failure.message}`);
+  }
+}

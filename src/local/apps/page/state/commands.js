@@ -1,0 +1,91 @@
+/**
+ * Everything a person can have done by name or by key, in one table: the keyboard, the list of keys and the palette
+ * read it. `when` says whether it makes sense now.
+ */
+
+import { NEW, changeDraft } from "./drafts.js";
+import { conversationOf } from "./conversation.js";
+import { edit, go, isSecret, stop } from "./actions.js";
+import { currentId, dialog, inspectorTab, isIncognito, isInspectorOpen, isRailOpen } from "./store.js";
+
+/** @typedef {{id: string, title: string, keys?: string[], group: string, when?: () => boolean, run: () => void}} Command */
+
+/** @type {Command[]} */
+export const COMMANDS = [
+  { id: "new", title: "New conversation", keys: ["g c"], group: "Go", run: () => begin(false) },
+  { id: "incognito", title: "New incognito conversation", group: "Go", run: () => begin(true) },
+  { id: "search", title: "Search conversations", keys: ["g s"], group: "Go", run: () => focus("search-conversations", true) },
+  { id: "find", title: "Find in this conversation", keys: ["/"], group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "find" }) },
+  { id: "next", title: "Next turn", keys: ["j"], group: "Conversation", when: hasConversation, run: () => step(1) },
+  { id: "previous", title: "Previous turn", keys: ["k"], group: "Conversation", when: hasConversation, run: () => step(-1) },
+  { id: "thinking", title: "Show or fold the thinking", keys: ["t"], group: "Conversation", when: hasConversation, run: () => press(".thinking > summary") },
+  { id: "branch-before", title: "The version before", keys: ["["], group: "Conversation", when: hasConversation, run: () => press(".versions button:first-child") },
+  { id: "branch-after", title: "The version after", keys: ["]"], group: "Conversation", when: hasConversation, run: () => press(".versions button:last-child") },
+  { id: "rename", title: "Rename this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "rename", sessionId: currentId.peek() }) },
+  { id: "delete", title: "Delete this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "delete", sessionId: currentId.peek() }) },
+  { id: "export", title: "Export this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "export", sessionId: currentId.peek() }) },
+  { id: "inspector", title: "Open or close the inspector", keys: ["i"], group: "View", when: hasConversation, run: () => (isInspectorOpen.value = !isInspectorOpen.peek()) },
+  { id: "waterfall", title: "Show where the time went", keys: ["w"], group: "View", when: hasConversation, run: waterfall },
+  { id: "write", title: "Write", keys: ["c"], group: "Go", run: () => focus("question") },
+  { id: "keys", title: "All keys", keys: ["?"], group: "View", run: () => (dialog.value = { kind: "keys" }) },
+];
+
+/** Stop the answer that runs, or the one that waits; false where there is none. */
+export function stopNow() {
+  const id = currentId.peek();
+  const open = id ? conversationOf(id).open : [];
+  if (!open.length) return false;
+  void stop(open[0]);
+  return true;
+}
+
+/** Put the last question back into the composer, to ask it again, changed. */
+export function editLast() {
+  const id = currentId.peek();
+  const last = id ? conversationOf(id).order.peek().at(-1) : null;
+  if (!last) return false;
+  void edit(conversationOf(id).turns.get(last).peek());
+  return true;
+}
+
+/** A new conversation, with the cursor in it. */
+export function begin(incognito) {
+  if (incognito !== isIncognito.peek()) changeDraft(NEW, {}, !incognito);
+  isIncognito.value = incognito;
+  go(null);
+  isRailOpen.value = false;
+  focus("question");
+}
+
+function hasConversation() {
+  return currentId.peek() !== null;
+}
+
+function focus(id, isInRail = false) {
+  if (isInRail) isRailOpen.value = true;
+  requestAnimationFrame(() => document.getElementById(id)?.focus());
+}
+
+function waterfall() {
+  inspectorTab.value = "time";
+  isInspectorOpen.value = true;
+}
+
+/** The turn that has the focus, else the last one. */
+export function turnInFocus() {
+  return document.activeElement?.closest?.("article.turn") ?? [...document.querySelectorAll("article.turn")].at(-1);
+}
+
+function step(by) {
+  const turns = [...document.querySelectorAll("article.turn")];
+  const at = turns.indexOf(document.activeElement?.closest?.("article.turn"));
+  const next = at < 0 ? turns.at(by < 0 ? -1 : 0) : turns[at + by];
+  next?.focus({ preventScroll: true });
+  next?.scrollIntoView({ block: "nearest" });
+}
+
+function press(selector) {
+  turnInFocus()?.querySelector(selector)?.click();
+}
+
+export { isSecret };

@@ -1,0 +1,98 @@
+/** What this tab follows, and what it makes of what comes. */
+
+import { batch } from "../html.js";
+import { SharedStream } from "../net/tabs.js";
+import { authorization } from "../net/api.js";
+import { all, conversationOf, hear, load } from "./conversation.js";
+import { hearDeleted, hearSession, loadList } from "./listing.js";
+import { announce } from "./announcer.js";
+import { outbox, deliver } from "./outbox.js";
+import { asked } from "../core/turn.js";
+import { currentId, health, isOutdated, me, offlineSince, participants, sessions } from "./store.js";
+
+/** @type {SharedStream | null} */
+let stream = null;
+let version = null;
+const waiting = [];
+let frame = 0;
+
+/** Begin to listen. */
+export function listen() {
+  stream = new SharedStream(take, (isConnected) => void connected(isConnected));
+  stream.start();
+  follow();
+}
+
+/** Tell the stream what this tab shows and waits for. */
+export function follow() {
+  const open = all().flatMap((one) => one.open);
+  const shown = all().filter((one) => one.open.length || one.id === currentId.peek());
+  stream?.want({ sessions: shown.map((one) => one.id), queries: open.filter((id) => !outbox.peek().has(id)) });
+}
+
+/** Events wait for the next frame, and are shown together. */
+function take(name, data) {
+  waiting.push([name, data]);
+  if (!frame) frame = document.hidden ? setTimeout(flush, 50) : requestAnimationFrame(flush);
+}
+
+addEventListener("visibilitychange", () => document.hidden && waiting.length && flush());
+
+function flush() {
+  frame = 0;
+  const events = waiting.splice(0);
+  batch(() => {
+    for (const [name, data] of events) HEARD[name]?.(data);
+  });
+}
+
+/** @type {Record<string, (data: any) => void>} */
+const HEARD = {
+  hello(data) {
+    if (version && data.version !== version) isOutdated.value = true;
+    version = data.version;
+    me.value = { user_id: data.user_id, owner: data.owner };
+    if (!data.resumed) void refresh();
+  },
+  query(data) {
+    const change = hear(data);
+    if (!change) return;
+    announce(change.before, change.after);
+    if (change.before.status === "open" && change.after.status !== "open") follow();
+  },
+  asked(data) {
+    const conversation = conversationOf(data.session_id);
+    conversation.turn(data.query_id, () => asked(data.query_id, data.session_id, data.query, { attempt: 0 }));
+    follow();
+  },
+  session: hearSession,
+  session_deleted: (data) => hearDeleted(data.session_id),
+  participant(data) {
+    participants.value = new Map(participants.peek()).set(data.name, data);
+  },
+};
+
+/** After an interruption that could not be made good event by event: look at the record. */
+async function refresh() {
+  await Promise.all([loadList(), lookAtHealth(), ...all().filter((one) => one.state.peek() !== "new" && sessions.peek().has(one.id)).map((one) => load(one))]);
+  follow();
+}
+
+/** /health has the same body when it is not well. */
+async function lookAtHealth() {
+  try {
+    const response = await fetch("/health", { headers: authorization(), cache: "no-store" });
+    health.value = await response.json();
+  } catch {
+    // the stream tells that nobody answers
+  }
+}
+
+async function connected(isConnected) {
+  if (!isConnected) {
+    offlineSince.value ??= Date.now() / 1000;
+    return;
+  }
+  if (offlineSince.peek() !== null) for (const id of outbox.peek().keys()) void deliver(id);
+  offlineSince.value = null;
+}

@@ -1,0 +1,91 @@
+/** The list of conversations: loaded, searched, renamed, pinned, deleted, exported. */
+
+import { request, send } from "../net/api.js";
+import { batch } from "../html.js";
+import { withSession, withoutSession } from "../core/session_list.js";
+import { cursor, found, listTrouble, sessions } from "./store.js";
+import { forget } from "./conversation.js";
+
+const PAGE = 100;
+
+/** The first page of the list. */
+export async function loadList() {
+  try {
+    const page = await request("GET", `/sessions?limit=${PAGE}`);
+    batch(() => {
+      let list = new Map();
+      for (const row of page.sessions) list = withSession(list, row);
+      sessions.value = list;
+      cursor.value = page.cursor ?? null;
+      listTrouble.value = null;
+    });
+  } catch (failure) {
+    listTrouble.value = failure.message;
+  }
+}
+
+export async function loadMore() {
+  if (!cursor.peek()) return;
+  const page = await request("GET", `/sessions?limit=${PAGE}&cursor=${encodeURIComponent(cursor.peek())}`);
+  batch(() => {
+    for (const row of page.sessions) sessions.value = withSession(sessions.peek(), row);
+    cursor.value = page.cursor ?? null;
+  });
+}
+
+let asked = 0;
+
+/** Search titles and texts; an empty text ends the search. */
+export async function search(text) {
+  asked += 1;
+  const mine = asked;
+  if (!text.trim()) {
+    found.value = null;
+    return;
+  }
+  try {
+    const page = await request("GET", `/sessions?limit=50&query=${encodeURIComponent(text.trim())}`);
+    if (mine === asked) found.value = { text: text.trim(), rows: page.sessions, trouble: null };
+  } catch (failure) {
+    if (mine === asked) found.value = { text: text.trim(), rows: [], trouble: failure.message };
+  }
+}
+
+export function hearSession(row) {
+  sessions.value = withSession(sessions.peek(), row);
+}
+
+export function hearDeleted(sessionId) {
+  sessions.value = withoutSession(sessions.peek(), sessionId);
+  forget(sessionId);
+}
+
+/** @param {string} sessionId @param {{title?: string|null, pinned?: boolean}} change */
+export async function changeSession(sessionId, change) {
+  const before = sessions.peek().get(sessionId);
+  hearSession({ session_id: sessionId, ...change });
+  try {
+    hearSession({ ...(await request("PATCH", `/sessions/${sessionId}`, change)), session_id: sessionId });
+  } catch (failure) {
+    if (before) sessions.value = new Map(sessions.peek()).set(sessionId, before);
+    throw failure;
+  }
+}
+
+/** Remove a conversation for good. @returns {Promise<{repeated_in: string[] | null}>} */
+export async function deleteSession(sessionId) {
+  const done = await request("DELETE", `/sessions/${sessionId}`);
+  hearDeleted(sessionId);
+  return done;
+}
+
+/** Save a conversation as a file. @param {"markdown" | "json"} format */
+export async function exportSession(sessionId, format) {
+  const response = await send("GET", `/sessions/${sessionId}/export?format=${format}`);
+  const address = URL.createObjectURL(await response.blob());
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = `${sessionId}.${format === "json" ? "json" : "md"}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}

@@ -1,0 +1,17 @@
+/**
+ * The shapes that the page's own files name; those of messages and routes are generated beside this file.
+ *
+ * @typedef {{call_id: string, tool: string, args?: any, result?: any, error?: any, sources?: string[], recalled?: any[],
+ *   whole?: any, duration_ms?: number, tainted?: boolean, links?: string[]}} ToolCall
+ *
+ * @typedef {{query_id: string, session_id: string, query: string, attachments: any[], status: "open" | "answered" |
+ *   "cancelled" | "failed", phase: "sending" | "waiting" | "thinking" | "calling" | "answering" | "ended", answer: string,
+ *   thinking: string, tool_calls: ToolCall[], model: string | null, usage: any, degraded: string[], error: any,
+ *   scores: {critique: any, pairwise: any, rating: number | null}, attempt: number, waiting_for: string | null,
+ *   created_at: number | null, finished_at: number | null, state?: string}} Turn
+ *
+ * @typedef {{session_id: string, title: string | null, updated_at: number, started_at: number, turns: number,
+ *   pinned: boolean, open: number, incognito: boolean}} Session
+ */
+
+export {};

@@ -1,0 +1,30 @@
+/** The whole page: the rail, the conversation, the inspector, and what opens over them. */
+
+import { html } from "../html.js";
+import { dialog, isInspectorOpen, isRailOpen, spoken } from "../state/store.js";
+import { isRefused } from "../net/token.js";
+import { Bars } from "./bars.js";
+import { Dialogs } from "./dialogs.js";
+import { Inspector } from "./inspector.js";
+import { Rail } from "./rail.js";
+import { Talk } from "./talk.js";
+import { TokenForm } from "./token_form.js";
+
+export function App() {
+  if (isRefused.value) return html`<${TokenForm} />`;
+  return html`
+    <a class="skip" href="#question" onClick=${toComposer}>Skip to your message</a>
+    <div class="app" data-rail=${isRailOpen.value ? "open" : "closed"} data-inspector=${isInspectorOpen.value ? "open" : "closed"}>
+      <${Rail} />
+      <main class="talk"><${Bars} /><${Talk} /></main>
+      ${isInspectorOpen.value ? html`<${Inspector} />` : null}
+    </div>
+    <div class="unseen" role="status" aria-live="polite" data-spoken>${spoken.value}</div>
+    ${dialog.value ? html`<${Dialogs} key=${dialog.value.kind} />` : null}
+  `;
+}
+
+function toComposer(event) {
+  event.preventDefault();
+  document.getElementById("question")?.focus();
+}

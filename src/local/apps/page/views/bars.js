@@ -1,0 +1,26 @@
+/** What concerns the whole page, above the conversation: no connection, a newer version, a notice. */
+
+import { html } from "../html.js";
+import { moment } from "../core/words.js";
+import { health, isOutdated, notices, now, offlineSince } from "../state/store.js";
+
+export function Bars() {
+  const problem = health.value?.problem ?? null;
+  return html`<div class="bars">
+    ${offlineSince.value !== null
+      ? html`<p class="bar-note bad" role="status" data-state="offline"><b>Not connected</b> since ${moment(offlineSince.value, now.value)}. What is here stays readable, what you send waits; trying again.</p>`
+      : null}
+    ${isOutdated.value
+      ? html`<p class="bar-note" role="status"><b>LoCAL2 was updated.</b> <button type="button" onClick=${() => location.reload()}>Load the new page</button></p>`
+      : null}
+    ${problem && offlineSince.value === null ? html`<p class="bar-note warn" role="status"><b>Not all is well:</b> ${problem}</p>` : null}
+    ${notices.value.map((notice) => html`<${Notice} key=${notice.id} notice=${notice} />`)}
+  </div>`;
+}
+
+function Notice({ notice }) {
+  const away = () => (notices.value = notices.value.filter((one) => one.id !== notice.id));
+  return html`<p class="bar-note" role="status"><span>${notice.text}</span>
+    ${notice.action ? html`<button type="button" onClick=${notice.action.run}>${notice.action.title}</button>` : null}
+    <button type="button" aria-label="Put this notice away" onClick=${away}>Close</button></p>`;
+}

@@ -1,0 +1,38 @@
+/** Removes a conversation, and then says who may repeat it. */
+
+import { html, useState } from "../html.js";
+import { deleteSession } from "../state/listing.js";
+import { currentId, sessions } from "../state/store.js";
+import { counted } from "../core/words.js";
+import { go } from "../state/actions.js";
+import { Repeated } from "./repeated.js";
+
+export function DeleteDialog({ sessionId, close }) {
+  const [step, put] = useState({ name: "ask" });
+  const [title] = useState(sessions.value.get(sessionId)?.title || "this conversation");
+  const remove = async () => {
+    put({ name: "working" });
+    try {
+      const done = await deleteSession(sessionId);
+      if (currentId.peek() === sessionId) go(null);
+      if (done.repeated_in && !done.repeated_in.length) close();
+      else put({ name: "done", done });
+    } catch (failure) {
+      put({ name: "ask", trouble: failure.message });
+    }
+  };
+  if (step.name === "done") return html`<${Done} done=${step.done} close=${close} />`;
+  return html`<h2 id="dialog-title">Delete “${title}”?</h2>
+    <p>Its questions and answers go for good, from the record and the memory, too.</p>
+    ${step.trouble ? html`<p class="trouble" role="alert">${step.trouble}</p>` : null}
+    <div class="dialog-acts"><button type="button" autofocus onClick=${close}>Cancel</button>
+      <button type="button" class="bad" disabled=${step.name === "working"} onClick=${() => void remove()}>${step.name === "working" ? "Deleting…" : "Delete"}</button></div>`;
+}
+
+function Done({ done, close }) {
+  return html`<h2 id="dialog-title">Deleted</h2>
+    ${done.repeated_in === null
+      ? html`<p>The memory is not there to tell whether something else repeats it.</p>`
+      : html`<p>${counted(done.repeated_in.length, "other memory").replace("memorys", "memories")} had recalled something of it and may repeat it:</p><${Repeated} ids=${done.repeated_in} />`}
+    <div class="dialog-acts"><button type="button" autofocus onClick=${close}>Close</button></div>`;
+}

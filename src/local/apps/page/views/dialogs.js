@@ -1,0 +1,37 @@
+/** What opens over the page, one at a time; the palette and others register theirs here. */
+
+import { html, useEffect, useRef } from "../html.js";
+import { dialog } from "../state/store.js";
+import { DeleteDialog } from "./delete_dialog.js";
+import { ExportDialog } from "./export_dialog.js";
+import { FindDialog } from "./find_dialog.js";
+import { ForgetDialog } from "./forget_dialog.js";
+import { KeysDialog } from "./keys_dialog.js";
+import { RenameDialog } from "./rename_dialog.js";
+
+const KINDS = { delete: DeleteDialog, export: ExportDialog, find: FindDialog, forget: ForgetDialog, keys: KeysDialog, rename: RenameDialog };
+
+export function Dialogs() {
+  const kind = dialog.value?.kind;
+  const node = useRef(null);
+  const from = useRef(document.activeElement);
+  const Inside = Object.hasOwn(KINDS, kind) ? KINDS[kind] : null;
+  useEffect(() => {
+    if (!Inside) dialog.value = null;
+    node.current?.showModal();
+    return () => back(from.current);
+  }, []);
+  if (!Inside) return null;
+  return html`<dialog ref=${node} class=${`dialog ${kind}`} aria-labelledby="dialog-title" onClose=${close} onClick=${(event) => event.target === node.current && close()}>
+    <${Inside} ...${dialog.value} close=${close} />
+  </dialog>`;
+}
+
+function close() {
+  dialog.value = null;
+}
+
+function back(node) {
+  if (node?.isConnected) node.focus();
+  else document.getElementById("question")?.focus();
+}

@@ -1,0 +1,22 @@
+/** The numbered sources below an answer. */
+
+import { html } from "../html.js";
+import { engramOf } from "../core/sources.js";
+import { inspectorTab, isInspectorOpen, selected } from "../state/store.js";
+
+export function Sources({ sources, turn }) {
+  if (!sources.length || turn.status === "open") return null;
+  return html`<ol class="sources" aria-label="Sources">
+    ${sources.map((source) => html`<li key=${source.address} id=${`${turn.query_id}-s${source.number}`}><sup>${source.number}</sup> <${Source} source=${source} turn=${turn} /></li>`)}
+  </ol>`;
+}
+
+function Source({ source, turn }) {
+  if (source.kind === "page") return html`<a href=${source.address} target="_blank" rel="noopener noreferrer" title=${source.address}>${source.label}</a>`;
+  const show = () => {
+    selected.value = { kind: "turn", queryId: turn.query_id, engramId: engramOf(source.address) };
+    inspectorTab.value = "sources";
+    isInspectorOpen.value = true;
+  };
+  return html`<button type="button" class="quiet" title=${source.address} onClick=${show}>${source.label}</button>`;
+}

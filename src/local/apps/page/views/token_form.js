@@ -1,0 +1,20 @@
+/** Asks for the token where the API wants one. */
+
+import { html, useState } from "../html.js";
+import { keepToken } from "../net/token.js";
+
+export function TokenForm() {
+  const [value, put] = useState("");
+  const send = (event) => {
+    event.preventDefault();
+    keepToken(value.trim());
+    location.reload();
+  };
+  return html`<main class="gate" data-state="refused"><form onSubmit=${send}>
+    <span class="mark" aria-hidden="true"></span>
+    <h1>LoCAL2 asks who you are</h1>
+    <p>Open the link that its start has printed, or type the token: yours, or the one that <code>local2 user add</code> gave you.</p>
+    <label>Token <input type="password" autocomplete="current-password" required autofocus value=${value} onInput=${(event) => put(event.target.value)} /></label>
+    <button class="accent" type="submit">Go on</button>
+  </form></main>`;
+}

@@ -1,0 +1,54 @@
+/** One tool call: which tool, what was sent, what came back. */
+
+import { html, useState } from "../html.js";
+import { isDone } from "../core/turn.js";
+import { duration, figure } from "../core/words.js";
+import { hostOf } from "../core/sources.js";
+import { send } from "../net/api.js";
+import { Recalls } from "./recalls.js";
+
+const MAIN = ["query", "url", "path", "command", "text", "question", "name"];
+
+export function ToolCard({ call, turn, sources }) {
+  const [isOpen, open] = useState(false);
+  const state = call.error ? "failed" : isDone(call) ? "done" : turn.status === "open" ? "running" : "lost";
+  const recalled = call.recalled ?? [];
+  return html`<section class="call" data-state=${state} data-call=${call.call_id} aria-label=${`Tool ${call.tool}: ${WORDS[state]}`}>
+    <button type="button" class="call-head" aria-expanded=${isOpen} onClick=${() => open(!isOpen)}>
+      <span class=${`dot ${state}`} aria-hidden="true"></span><code>${call.tool}</code><q dir="auto">${mainOf(call.args)}</q>
+      <span class="push"></span>${call.tainted ? html`<span class="tag" title="Its result has words of strangers">from outside</span>` : null}
+      <span class="num">${state === "done" ? duration(call.duration_ms / 1000) : WORDS[state]}</span>
+    </button>
+    ${call.error ? html`<p class="call-error"><b>${call.error.kind}</b> ${call.error.message}</p>` : null}
+    ${recalled.length ? html`<${Recalls} recalled=${recalled} call=${call} sources=${sources} />` : null}
+    ${isOpen ? html`<${Insides} call=${call} turn=${turn} />` : null}
+  </section>`;
+}
+
+const WORDS = { failed: "failed", done: "done", running: "running", lost: "no result" };
+
+/** The argument that says most. */
+function mainOf(args) {
+  if (!args || typeof args !== "object") return "";
+  const value = MAIN.map((name) => args[name]).find((one) => typeof one === "string") ?? Object.values(args)[0];
+  if (value === undefined) return "";
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return hostOf(text) ? text.replace(/^https?:\/\//, "") : text;
+}
+
+function Insides({ call, turn }) {
+  const [whole, keep] = useState(null);
+  const more = async () => {
+    const address = `/query/${encodeURIComponent(turn.query_id)}/results/${encodeURIComponent(call.call_id)}`;
+    keep(await send("GET", address).then((response) => response.text()).catch((failure) => `It could not be read: ${failure.message}`));
+  };
+  return html`<div class="insides">
+    <h4>Sent</h4><pre tabindex="0">${JSON.stringify(call.args ?? {}, null, 2)}</pre>
+    ${call.result == null ? null : html`<h4>Came back</h4><pre tabindex="0" dir="auto">${whole ?? text(call.result)}</pre>`}
+    ${call.whole && whole === null ? html`<button type="button" onClick=${() => void more()}>Show all ${figure(call.whole.characters ?? 0)} characters</button>` : null}
+  </div>`;
+}
+
+function text(result) {
+  return typeof result === "string" ? result : JSON.stringify(result, null, 2);
+}

@@ -1,0 +1,78 @@
+/** The turns of a conversation, in one scroll that follows the end while the reader is there. */
+
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
+import { loadEarlier } from "../state/conversation.js";
+import { tell } from "../state/store.js";
+import { Turn } from "./turn.js";
+
+const NEAR = 48; // pixels from the end that still count as the end
+
+export function Transcript({ conversation }) {
+  const order = conversation.order.value;
+  const box = useRef(null);
+  const { isBehind, toEnd } = useFollowing(box, conversation);
+  const [isLoading, load] = useState(false);
+  const earlier = async () => {
+    const { scrollHeight, scrollTop } = box.current;
+    load(true);
+    await loadEarlier(conversation).catch((failure) => tell(`Earlier turns could not be read: ${failure.message}`));
+    load(false);
+    requestAnimationFrame(() => (box.current.scrollTop = scrollTop + box.current.scrollHeight - scrollHeight));
+  };
+  return html`<div class="scroll-frame">
+    <div class="scroll" ref=${box} data-state=${conversation.state.value} data-following=${!isBehind}>
+      ${conversation.before.value
+        ? html`<button type="button" class="earlier" disabled=${isLoading} onClick=${() => void earlier()}>${isLoading ? "Loading…" : "Earlier turns"}</button>`
+        : null}
+      <div role="log" aria-live="off" aria-label="Conversation">
+        ${order.map((id) => html`<${Turn} key=${id} turn=${conversation.turns.get(id)} conversation=${conversation} />`)}
+      </div>
+    </div>
+    ${isBehind ? html`<button type="button" class="to-end" onClick=${toEnd}><span aria-hidden="true">↓</span> To the end</button>` : null}
+  </div>`;
+}
+
+/** Keeps the end in view until the reader goes elsewhere; nothing else ever moves the text. */
+function useFollowing(box, conversation) {
+  const follows = useRef(true);
+  const [isBehind, mark] = useState(false);
+  const toEnd = () => {
+    follows.current = true;
+    mark(false);
+    box.current.scrollTop = box.current.scrollHeight;
+  };
+  useLayoutEffect(() => {
+    const node = box.current;
+    restore(node, conversation, follows);
+    const look = () => {
+      const isAtEnd = node.scrollHeight - node.scrollTop - node.clientHeight < NEAR;
+      follows.current = isAtEnd;
+      mark(!isAtEnd);
+      conversation.scrollTop = isAtEnd ? null : node.scrollTop;
+    };
+    const grow = new ResizeObserver(() => follows.current && !hasSelection(node) && (node.scrollTop = node.scrollHeight));
+    grow.observe(node.querySelector("[role=log]"));
+    node.addEventListener("scroll", look, { passive: true });
+    return () => (grow.disconnect(), node.removeEventListener("scroll", look));
+  }, []);
+  const last = conversation.order.value.at(-1);
+  const shown = useRef(last);
+  useEffect(() => {
+    if (last !== shown.current && conversation.turns.get(last)?.peek().phase === "sending") toEnd();
+    shown.current = last;
+  }, [last]);
+  return { isBehind, toEnd };
+}
+
+function restore(node, conversation, follows) {
+  const wanted = decodeURIComponent(location.hash.split("/")[3] ?? "");
+  const turn = wanted && node.querySelector(`[data-query="${CSS.escape(wanted)}"]`);
+  if (turn) turn.scrollIntoView({ block: "start" });
+  else node.scrollTop = conversation.scrollTop ?? node.scrollHeight;
+  follows.current = !turn && conversation.scrollTop == null;
+}
+
+function hasSelection(node) {
+  const selection = getSelection();
+  return Boolean(selection && !selection.isCollapsed && node.contains(selection.anchorNode));
+}

@@ -1,0 +1,68 @@
+/** One turn: the question, what was thought and done for it, the answer. */
+
+import { html, useMemo } from "../html.js";
+import { sourcesOf } from "../core/sources.js";
+import { bytes } from "../core/words.js";
+import { Prose } from "../markdown/prose.js";
+import { outbox } from "../state/outbox.js";
+import { edit, stop } from "../state/actions.js";
+import { AnswerLine } from "./answer_line.js";
+import { Fault } from "./fault.js";
+import { Sources } from "./sources.js";
+import { Thinking } from "./thinking.js";
+import { ToolCalls } from "./tool_calls.js";
+import { Versions } from "./versions.js";
+
+/** `turn` is a signal. */
+export function Turn({ turn: known, conversation }) {
+  const turn = known.value;
+  const unsent = outbox.value.get(turn.query_id);
+  const isQueued = turn.phase === "waiting" && conversation.open[0] !== turn.query_id;
+  return html`<article class="turn" tabindex="-1" data-query=${turn.query_id} data-state=${turn.status} data-phase=${turn.phase} aria-label=${`Question: ${shortened(turn.query)}`}>
+    <${Question} turn=${turn} conversation=${conversation} isQueued=${isQueued} unsent=${unsent} />
+    ${isQueued || unsent ? null : html`<${Reply} turn=${turn} conversation=${conversation} />`}
+  </article>`;
+}
+
+function Question({ turn, conversation, isQueued, unsent }) {
+  return html`<div class=${isQueued ? "question queued" : "question"}>
+    <h3 class="unseen">You asked</h3>
+    <p class="asked" dir="auto">${turn.query}</p>
+    ${turn.attachments.length ? html`<ul class="files">${turn.attachments.map((file) => html`<li class="file">${file.name} · ${bytes(file.size ?? 0)}</li>`)}</ul>` : null}
+    <${Versions} turn=${turn} conversation=${conversation} />
+    ${unsent?.trouble ? html`<${Unsent} turn=${turn} trouble=${unsent.trouble} />` : null}
+    ${isQueued && !unsent
+      ? html`<div class="waits"><small>waits for the answer above</small><button type="button" onClick=${() => void edit(turn)}>Edit</button><button type="button" onClick=${() => void stop(turn.query_id)}>Remove</button></div>`
+      : null}
+  </div>`;
+}
+
+function Unsent({ turn, trouble }) {
+  return html`<div class="waits bad" role="status" data-state="unsent"><small>${trouble.passes ? "Not sent yet; it goes as soon as it can." : "Not accepted."} ${trouble.message}</small>
+    <button type="button" onClick=${() => void edit(turn)}>Edit</button><button type="button" onClick=${() => void stop(turn.query_id)}>Remove</button></div>`;
+}
+
+function Reply({ turn, conversation }) {
+  const isOpen = turn.status === "open";
+  const addresses = turn.tool_calls.flatMap((call) => call.sources ?? []).join("\n");
+  const sources = useMemo(() => sourcesOf(turn), [addresses]);
+  return html`<div class="reply">
+    <h3 class="unseen">${isOpen ? "LoCAL2 is answering" : "LoCAL2 answered"}</h3>
+    ${turn.thinking || turn.phase === "thinking" ? html`<${Thinking} turn=${turn} />` : null}
+    <${ToolCalls} turn=${turn} sources=${sources} />
+    ${turn.answer ? html`<div class="answer" data-answer><${Prose} text=${turn.answer} live=${isOpen} sources=${sources} /></div>` : null}
+    ${isOpen && !turn.answer && turn.phase !== "thinking" ? html`<${Waiting} turn=${turn} />` : null}
+    <${Fault} turn=${turn} />
+    <${Sources} sources=${sources} turn=${turn} />
+    <${AnswerLine} turn=${turn} conversation=${conversation} />
+  </div>`;
+}
+
+function Waiting({ turn }) {
+  const word = turn.waiting_for ? `waits: ${turn.waiting_for}` : turn.phase === "calling" ? "" : "waiting for the model";
+  return html`<p class="pending"><span class="dots" aria-hidden="true"><u></u><u></u><u></u></span> ${word}</p>`;
+}
+
+function shortened(text) {
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}

@@ -172,7 +172,7 @@ def _locked(lock: str) -> set[str]:
 
 
 def _name(requirement: str) -> str:
-    return re.split(r"[<>=!~ \[]", requirement)[0].lower().replace("_", "-")
+    return re.sub(r"[_.]", "-", re.split(r"[<>=!~ \[]", requirement)[0].lower())
 
 
 def test_a_second_start_installs_nothing_and_says_nothing(ready: Checkout) -> None:

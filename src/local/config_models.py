@@ -95,6 +95,7 @@ class ModelsConfig(Settings):
     max_wait_seconds: float = Field(30, ge=0)
     max_tools: MaxTools = MaxTools()
     keep_alive: str | int = "30m"
+    hub_url: str = Field("https://huggingface.co", pattern=r"^https?://[^\s/]+")
 
     @field_validator("roles")
     @classmethod

@@ -22,6 +22,7 @@ class Environment:
     brave_api_key: str | None = field(default=None, repr=False)
     tavily_api_key: str | None = field(default=None, repr=False)
     api_token: str | None = field(default=None, repr=False)
+    hf_token: str | None = field(default=None, repr=False)
     config_dir: Path | None = None
     data_dir: Path | None = None
     failpoints: str = ""
@@ -40,6 +41,7 @@ def environment(variables: Mapping[str, str] = os.environ) -> Environment:
         brave_api_key=variables.get("BRAVE_API_KEY") or None,
         tavily_api_key=variables.get("TAVILY_API_KEY") or None,
         api_token=variables.get("LOCAL2_API_TOKEN") or None,
+        hf_token=variables.get("HF_TOKEN") or None,
         config_dir=Path(config_dir) if config_dir else None,
         data_dir=Path(data_dir) if data_dir else None,
         failpoints=variables.get("LOCAL2_FAILPOINTS", ""),

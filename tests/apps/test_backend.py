@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from local.apps.backend import Backend, choose_backend
-from local.apps.run import Flags
+from local.apps.flags import Flags
 from local.config import SystemConfig
 from local.config_models import ModelsConfig
 from local.errors import ConfigError
@@ -133,7 +133,13 @@ def test_llama_server_is_run_with_its_model_under_that_models_name(programs: Pat
             {"openai": {"url": "http://box", "api_key_variable": "NOT_SET_ANYWHERE"}},
             "the environment variable NOT_SET_ANYWHERE is not set",
         ),
-        ("llama_server", None, {}, "there is no program llama-server"),
+        ("llama_server", None, {}, "llama-server needs a model: write the path of a GGUF file as"),
+        (
+            "llama_server",
+            None,
+            {"llama_server": {"program": "no-such"}},
+            "there is no program no-such: install llama.cpp",
+        ),
         ("ollama", "https://ollama.com", {}, "https://ollama.com is on the internet: conversations and memories would"),
         ("auto", "ollama.com", {}, "ollama.com is on the internet"),
         ("auto", "http://[x", {}, "is no address of an Ollama server"),

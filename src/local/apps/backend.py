@@ -30,11 +30,13 @@ STAND_IN = "stand_in"
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """The model servers. `servers` are those that we run, `listener` is the socket of the stand-in, if that is used."""
+    """The model servers. `servers` are those that we run, `listener` is the socket of the stand-in, if that is used.
+    `ollama_url` is where Ollama would be, used or not; empty if the settings do not allow it."""
 
     routing: Routing
     servers: tuple[ServerSpec, ...] = ()
     listener: socket.socket | None = None
+    ollama_url: str = ""
 
     @property
     def name(self) -> str:
@@ -58,19 +60,21 @@ def choose_backend(system: SystemConfig, models: ModelsConfig) -> Backend:
     `auto` is the provider of the first model for chat, if models.yaml names one; else Ollama if it answers or can be
     started; else the stand-in, said loudly. Raises `ConfigError` for a server that cannot be used.
     """
+    where = any_ollama_url(system, models)
     if system.backend == STAND_IN:
-        return _stand_in()
+        return _stand_in(where)
     found = [_find(name, system, models) for name in used_providers(system, models)]
     if may_stand_in(system, models) and not found[0].there:
         log.warning(
             "NO MODEL SERVER answers at %s. Going on with the stand-in, which is no language model: it follows plain "
-            "rules. For a real one install Ollama (https://ollama.com), run 'ollama pull gemma4:12b', and start again.",
+            "rules. For a real one install Ollama (https://ollama.com), run 'ollama pull gemma4:12b', and start again; "
+            "or without it: 'local2 model pull hf.co/OWNER/NAME' and 'local2 model use NAME'.",
             found[0].endpoint.url,
         )
-        return _stand_in()
+        return _stand_in(where)
     endpoints = {server.name: server.endpoint for server in found}
     routing = Routing(config=models, endpoints=endpoints | _others(models, endpoints), default=found[0].name)
-    return Backend(routing, tuple(server.spec for server in found if server.spec))
+    return Backend(routing, tuple(server.spec for server in found if server.spec), ollama_url=where)
 
 
 def may_stand_in(system: SystemConfig, models: ModelsConfig) -> bool:
@@ -104,6 +108,14 @@ def ollama_url(system: SystemConfig, models: ModelsConfig, name: str = "ollama")
     if is_cloud(url) and not provider.allow_cloud:
         raise ConfigError(f"{url} is on the internet: {OPT_IN}, under providers: {name}: in models.yaml")
     return base_url
+
+
+def any_ollama_url(system: SystemConfig, models: ModelsConfig) -> str:
+    """Where Ollama would be, whether it is used or not; empty if the settings do not allow it."""
+    try:
+        return ollama_url(system, models) if "ollama" in models.providers else ""
+    except ConfigError:
+        return ""
 
 
 def _find(name: str, system: SystemConfig, models: ModelsConfig) -> _Found:
@@ -159,10 +171,11 @@ def _others(models: ModelsConfig, used: Iterable[str]) -> dict[str, Endpoint]:
     }
 
 
-def _stand_in() -> Backend:
+def _stand_in(where: str) -> Backend:
     listener = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    return Backend(Routing.to_one(STAND_IN, Endpoint(kind="ollama", url=url)), listener=listener)
+    routing = Routing.to_one(STAND_IN, Endpoint(kind="ollama", url=url))
+    return Backend(routing, listener=listener, ollama_url=where)
 
 
 def _answers(url: str) -> bool:

@@ -1,4 +1,4 @@
-"""The command line: `local2 run | ask | chat | stories | tap | journal | prompt | pull | doctor | user | backup |
+"""The command line: `local2 run | ask | chat | stories | tap | journal | prompt | model | doctor | user | backup |
 restore | rebuild`."""
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from local.apps.command_line import OFF, ConfigDir, DataDir, JsonOption, LogFile
 from local.apps.early_end import end_when_told
 
 app = new_app()
+_HIDDEN = ("repl", "pull")  # other names of chat, and of model pull
 _GROUPS = {
     "journal": "local.apps.journal.commands:journal_app",
+    "model": "local.apps.model_commands:model_app",
     "tap": "local.apps.tap.commands:tap_app",
     "user": "local.apps.user_commands:user_app",
 }
@@ -26,6 +28,7 @@ _COMMANDS = {
     "ask": ("local.apps.console.commands", "ask_once"),
     "chat": ("local.apps.console.commands", "chat"),
     "repl": ("local.apps.console.commands", "chat"),
+    "pull": ("local.apps.model_commands", "pull"),
 }
 
 prompt_app = typer.Typer(help="What the model is told.")
@@ -57,7 +60,7 @@ def run(
     log_file: LogFileOption = None,
 ) -> None:
     """Start everything and serve until Ctrl-C."""
-    from local.apps.run import Flags
+    from local.apps.flags import Flags
     from local.apps.run import run as run_system
     from local.runtime.logs import configure_logging, hold_warnings
 
@@ -90,17 +93,6 @@ def stories(
     from local.apps.stories import run_stories
 
     raise typer.Exit(run_stories(names or [], api=api, live=live, model=model, show=typer.echo))
-
-
-@app.command()
-def pull(
-    model: Annotated[str, typer.Argument(help="Its name, such as gemma4:12b.")],
-    config_dir: ConfigDir = None,
-) -> None:
-    """Fetch a model with Ollama and show how far it is."""
-    from local.apps.pull import pull as pull_model
-
-    pull_model(model, typer.echo, config_dir=config_dir)
 
 
 @app.command()
@@ -186,7 +178,7 @@ def _add_groups(command: str) -> None:
     known = {*own, *_COMMANDS, *_GROUPS, "prompt"}
     for name, (module, function) in _COMMANDS.items():
         if command == name or command not in known:
-            app.command(name, hidden=name == "repl")(getattr(importlib.import_module(module), function))
+            app.command(name, hidden=name in _HIDDEN)(getattr(importlib.import_module(module), function))
     for name, target in _GROUPS.items():
         if command == name or command not in known:
             module, _, group = target.partition(":")

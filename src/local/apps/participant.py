@@ -34,7 +34,7 @@ from local.runtime.supervisor import Lifeline
 log = logging.getLogger(__name__)
 
 ROOM_SECONDS = 0.5  # between two looks whether there is room
-SECRETS = ("api_token", "brave_api_key", "tavily_api_key")
+SECRETS = ("api_token", "brave_api_key", "tavily_api_key", "hf_token")
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,12 +87,20 @@ def _part(
             facts.model_backend,
             chat_model=facts.chat_model,
             chat_num_ctx=facts.chat_num_ctx,
+            ollama_url=facts.ollama_url,
+            layers=tuple(layers),
         )
     except NotRunning:
         if addresses is None:
             raise
         url = ollama_url(system, load_models(layers))
-        resources = Resources(directory.data_dir, Routing.to_one("ollama", Endpoint(kind="ollama", url=url)), "ollama")
+        resources = Resources(
+            directory.data_dir,
+            Routing.to_one("ollama", Endpoint(kind="ollama", url=url)),
+            "ollama",
+            ollama_url=url,
+            layers=tuple(layers),
+        )
     target = short_names().get(name, name)
     if ":" not in target:
         known = suggestion(target, [*short_names(), "package.module:Class"])

@@ -8,11 +8,10 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from local import failpoints
@@ -21,6 +20,7 @@ from local.apps.announcer import Announcer
 from local.apps.backend import Backend, choose_backend, with_backend
 from local.apps.data_dir_lock import DataDirLock
 from local.apps.data_dir_watch import DataDirWatch
+from local.apps.flags import Flags
 from local.apps.introduction import introduce
 from local.apps.listener import listen, require_free, require_token
 from local.apps.open_files import raise_open_files
@@ -52,25 +52,6 @@ PARTICIPANT, SUPERVISOR = "participant", "supervisor"
 EXIT_CONFIG = 2
 SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, and says why
 MISCONFIGURED = f"exit status {EXIT_CONFIG}"
-
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """What the command line says. None leaves it to the configuration."""
-
-    api: bool = False
-    headless: bool = False
-    config_dir: Path | None = None
-    data_dir: Path | None = None
-    log_level: str = "info"
-    system: Mapping[str, Any] = field(default_factory=dict)  # overrides of system.yaml
-    generator: Mapping[str, Any] = field(default_factory=dict)  # overrides of generator.yaml
-    respondent_b: Mapping[str, Any] | None = None  # further ones for the second respondent; None: not asked for
-
-    @property
-    def models(self) -> Mapping[str, Any]:
-        """Overrides of models.yaml: a model that is named here answers, and no chain of others."""
-        return {"roles": {"chat": []}} if "model" in self.generator else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +237,8 @@ def _participant(plan: SystemPlan, name: str, target: str) -> ChildSpec:
         chat_model=plan.chat.model,
         chat_num_ctx=plan.chat.num_ctx,
         listener=plan.listener if is_api else None,
+        ollama_url=plan.backend.ollama_url,
+        layers=plan.layers,
     )
     system, flags = plan.system, plan.flags
     overrides = overrides_for(target, system, flags.generator, flags.respondent_b or {})
@@ -283,6 +266,7 @@ def _facts(plan: SystemPlan) -> Facts:
         chat_model=plan.chat.model,
         chat_num_ctx=plan.chat.num_ctx,
         routing=plan.backend.routing.model_dump(mode="json", exclude_unset=True),
+        ollama_url=plan.backend.ollama_url,
     )
 
 

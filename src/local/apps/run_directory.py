@@ -62,6 +62,7 @@ class Facts:
     routing: Mapping[str, Any] = field(default_factory=dict)
     chat_model: str = ""
     chat_num_ctx: int = 32_000
+    ollama_url: str = ""
 
 
 class RunDirectory:

@@ -68,7 +68,11 @@ class OllamaModel(ModelClient[ModelInfo]):
 
     async def models(self) -> list[str]:
         """The names of all models that are pulled, as the server gives them (`gemma4:12b`)."""
-        return await self._calls.models()
+        return list(await self._calls.pulled())
+
+    async def pulled(self) -> dict[str, int | None]:
+        """The sizes in bytes of all models that are pulled, by name; None where the server does not say."""
+        return await self._calls.pulled()
 
     async def version(self) -> str:
         """The server's version, `0.12.6`: the cheapest way to ask whether it is there."""

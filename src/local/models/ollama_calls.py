@@ -51,10 +51,10 @@ class OllamaCalls:
         """What the server knows of a model."""
         return await self._within("/api/show", model, (await self._opened()).show(model))
 
-    async def models(self) -> list[str]:
-        """The names of all models that are pulled."""
+    async def pulled(self) -> dict[str, int | None]:
+        """The sizes in bytes of all models that are pulled, by name."""
         listed = await self._within("/api/tags", "", (await self._opened()).list())
-        return [entry.model for entry in listed.models if entry.model is not None]
+        return {entry.model: entry.size for entry in listed.models if entry.model is not None}
 
     async def pull(self, model: str, first_seconds: float, between_seconds: float) -> AsyncGenerator[Json, None]:
         """The server's progress; its beginning may take `first_seconds`, each later silence `between_seconds`."""

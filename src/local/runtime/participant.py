@@ -41,7 +41,8 @@ class Resources:
     """What the composition root lends a participant: where to keep files, where the models are, what to listen on.
 
     `chat_model` is the one that answers the user, with a window of `chat_num_ctx` tokens, for whoever has none of its
-    own: asked with another window, it would be loaded anew.
+    own: asked with another window, it would be loaded anew. `ollama_url` is where Ollama would be, whether it is used
+    or not; `layers` are the folders of settings, the user's last.
     """
 
     data_dir: Path
@@ -50,6 +51,8 @@ class Resources:
     chat_model: str = ""
     chat_num_ctx: int = 32_000
     listener: socket.socket | None = None
+    ollama_url: str = ""
+    layers: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

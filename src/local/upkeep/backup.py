@@ -27,8 +27,9 @@ from local.services.sqlite_file import connect_read_only, naming_damage, store_f
 
 MANIFEST = "backup.json"
 LOCK = "lock"
-# Held by a process, made anew, or of one run or machine alone.
-_LEFT_OUT = ("lock", "owner.lock", "vectors", "logs", "senders", "api_token", MANIFEST)
+# Held by a process, made anew or pulled anew, or of one run or machine alone.
+_LEFT_OUT = ("lock", "owner.lock", "vectors", "logs", "senders", "models", "api_token", MANIFEST)
+_STAYS = (LOCK, "models")
 _PROGRESS = ("consumers", "deliveries")
 _PARTS = ("-wal", "-shm", ".mark", ".part", ".new", ".suspect")  # of a database that is copied, or half made
 
@@ -63,7 +64,7 @@ def restore(source: Path, data_dir: Path, *, replace: bool = False) -> Path | No
     """
     if not (source / MANIFEST).exists():
         raise BackupRefused(f"{source} is no whole backup: `local2 backup` writes {MANIFEST} into it at the end")
-    present = [path for path in data_dir.iterdir() if path.name != LOCK]
+    present = [path for path in data_dir.iterdir() if path.name not in _STAYS]
     if present and not replace:
         raise BackupRefused(f"{data_dir} is not empty; --force moves what is there aside")
     try:

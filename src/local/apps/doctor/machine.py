@@ -22,8 +22,8 @@ from local.errors import ConfigError, LocalError
 PACKAGES = (
     "anyio", "charset_normalizer", "chromadb", "fastapi", "h11", "httpx", "idna", "lxml", "lxml_html_clean",
     "markdown_it", "numpy", "ollama", "platformdirs", "prompt_toolkit", "psutil", "pydantic", "pydantic_core", "pypdf",
-    "rich", "setproctitle", "starlette", "threadpoolctl", "tokenizers", "trafilatura", "typer", "uvicorn", "yaml",
-    "zmq",
+    "rich", "ruamel.yaml", "setproctitle", "starlette", "threadpoolctl", "tokenizers", "trafilatura", "typer",
+    "uvicorn", "yaml", "zmq",
 )  # fmt: skip
 OLDEST_PYTHON = (3, 11)
 WARN_FREE_BYTES = 2 * 1024**3

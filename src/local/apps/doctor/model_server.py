@@ -68,7 +68,7 @@ async def _check(
             return await _check_openai(name, google_endpoint(provider), wanted, observers)
         case "llama_server":
             spec = llama_server_spec(name, provider)
-            return [ok(SERVER, f"{spec.command[0]} with {provider.model}; LoCAL2 starts it with itself")]
+            return [ok(SERVER, f"{spec.program} with {provider.model}; LoCAL2 starts it with itself")]
 
 
 async def _check_openai(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import socket
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +13,10 @@ from urllib.parse import urlsplit
 
 from local.config_models import Provider
 from local.errors import ConfigError
+
+PACKAGE = "xllamacpp"
+INSTALL = "pip install xllamacpp"
+_NO_DEBUGGER = {"GGML_NO_BACKTRACE": "1"}  # else it has one look at it before it dies
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,11 @@ class ServerSpec:
     variables: Mapping[str, str] = field(default_factory=dict)
     minimum_build: int | None = None
 
+    @property
+    def program(self) -> str:
+        """What runs, for a person."""
+        return f"the package {PACKAGE}" if self.command[0] == sys.executable else self.command[0]
+
 
 def ollama_spec(name: str, program: str, url: str) -> ServerSpec:
     """Ollama, to listen at the address where we look for it. It loads models when they are asked for."""
@@ -38,9 +49,10 @@ def ollama_spec(name: str, program: str, url: str) -> ServerSpec:
 def llama_server_spec(name: str, provider: Provider) -> ServerSpec:
     """llama-server with its one model, on a port that is free now. Raises `ConfigError` for what is missing."""
     program, model = require_program(name, provider), require_model(name, provider)
+    is_package = program[-1].endswith(f"{PACKAGE}_server.py")  # of which it tells no build
     port = provider.port or _free_port()
     command = (
-        program, "--model", str(model), "--alias", model.stem, "--host", "127.0.0.1", "--port", str(port),
+        *program, "--model", str(model), "--alias", model.stem, "--host", "127.0.0.1", "--port", str(port),
         *provider.args,
     )  # fmt: skip
     return ServerSpec(
@@ -49,18 +61,23 @@ def llama_server_spec(name: str, provider: Provider) -> ServerSpec:
         f"http://127.0.0.1:{port}",
         "/health",
         start_seconds=provider.start_seconds,
-        minimum_build=provider.minimum_build,
+        variables=_NO_DEBUGGER if is_package else {},
+        minimum_build=None if is_package else provider.minimum_build,
     )
 
 
-def require_program(name: str, provider: Provider) -> str:
-    """Where llama-server is. Raises `ConfigError`."""
+def require_program(name: str, provider: Provider) -> tuple[str, ...]:
+    """How llama-server is started: the program that is named, else the one on the path, else the package `xllamacpp`.
+    Raises `ConfigError`."""
     program = provider.program or "llama-server"
     found = shutil.which(str(Path(program).expanduser()))
-    if found is None:
-        where = "install llama.cpp (https://github.com/ggml-org/llama.cpp), or say where it is"
-        raise ConfigError(f"there is no program {program}: {where} with providers.{name}.program in models.yaml")
-    return found
+    if found is not None:
+        return (found,)
+    if provider.program is None and importlib.util.find_spec(PACKAGE):
+        return (sys.executable, "-I", str(Path(__file__).with_name(f"{PACKAGE}_server.py")))
+    where = "install llama.cpp (https://github.com/ggml-org/llama.cpp), or say where it is"
+    package = "" if provider.program else f"get the package that brings it ({INSTALL}), "
+    raise ConfigError(f"there is no program {program}: {package}{where} with providers.{name}.program in models.yaml")
 
 
 def require_model(name: str, provider: Provider) -> Path:

@@ -1,0 +1,156 @@
+"""Knows which models there are to answer, fetches further ones, and writes down which of them is to."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Self
+
+from local.config_choice import choose_model, chosen_model
+from local.config_models import ModelsConfig
+from local.errors import LocalError, ModelError
+from local.models.hub.model_stock import FOLDER, ModelStock, PullStep, StockedModel
+from local.protocol.envelope import Envelope
+from local.protocol.messages import ErrorInfo, Message
+from local.protocol.model_messages import ModelProgress, ModelRecord, ModelRequest, ModelResult
+from local.runtime.participant import Kind, Participant, Resources, on
+
+REQUESTS_AT_ONCE = 8
+TELL_SECONDS = 0.5
+ENDED_KEPT = 20
+
+
+class ModelKeeperConfig(ModelsConfig):
+    """`models.yaml`, which is everybody's; and the user's token for the hub."""
+
+    hf_token: str = ""
+
+
+class ModelKeeper(Participant):
+    """Holds nothing that it could lose: models lie on the disk, and a pull that was cut off goes on where it was."""
+
+    name = "model_keeper"
+    kind = Kind.SERVICE
+    settings = "models"
+    Config = ModelKeeperConfig
+    publishes = (ModelProgress,)
+
+    def __init__(self, config: ModelKeeperConfig, stock: ModelStock, layers: Sequence[Path]) -> None:
+        super().__init__(config)
+        self._stock, self._layers = stock, layers
+        self._pulls: dict[str, ModelProgress] = {}  # by name, the latest last
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    @classmethod
+    def build(cls, config: ModelKeeperConfig, resources: Resources) -> Self:
+        """Keep GGUF files in the data directory."""
+        folder, token = resources.data_dir / FOLDER, config.hf_token
+        return cls(config, ModelStock(folder, resources.ollama_url, config.hub_url, token), resources.layers)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Pulls end with it; what they have is kept."""
+        try:
+            yield
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    @on(ModelRequest, concurrency=REQUESTS_AT_ONCE)
+    async def answer(self, request: ModelRequest, envelope: Envelope) -> ModelResult:
+        """Somebody wants to know of models, or wants one."""
+        match request.verb:
+            case "list":
+                return await self._list()
+            case "pull":
+                return self._pull(request.model.strip())
+            case "stop":
+                return await self._stop(request.model.strip())
+            case "use":
+                return await self._use(request.model.strip())
+
+    def error_reply(self, message: Message, error: Exception) -> Message | None:
+        """Why a request was not done."""
+        if not isinstance(message, ModelRequest):
+            return None
+        return ModelResult(verb=message.verb, error=_info(error))
+
+    def details(self) -> dict[str, str]:
+        """What is being pulled."""
+        return {name: _in_words(pull) for name, pull in self._pulls.items() if pull.state == "running"}
+
+    async def _list(self) -> ModelResult:
+        models, note = await self._stock.models()
+        chosen = chosen_model(self._layers)
+        records = tuple(_record(model, chosen) for model in models)
+        return ModelResult(verb="list", models=records, pulls=tuple(self._pulls.values()), chosen=chosen, note=note)
+
+    def _pull(self, name: str) -> ModelResult:
+        self._stock.require_name(name)
+        if name not in self._tasks:
+            self._tell(ModelProgress(model=name, status="starting"))
+            task = asyncio.create_task(self._run(name), name=f"pull {name}")
+            self._tasks[name] = task
+            task.add_done_callback(lambda _: self._tasks.pop(name))
+        return ModelResult(verb="pull", pulls=(self._pulls[name],))
+
+    async def _stop(self, name: str) -> ModelResult:
+        task = self._tasks.get(name)
+        if task is None:
+            raise ModelError(f"{name} is not being pulled", kind="model_missing")
+        task.cancel()
+        await asyncio.wait({task})
+        return ModelResult(verb="stop", pulls=(self._pulls[name],))
+
+    async def _use(self, name: str) -> ModelResult:
+        model = await self._stock.find(name)
+        await asyncio.to_thread(choose_model, self._layers, model.kind, model.name, model.path)
+        chosen = chosen_model(self._layers)
+        return ModelResult(verb="use", models=(_record(model, chosen),), chosen=chosen)
+
+    async def _run(self, name: str) -> None:
+        """One pull, told as it goes on; its end is told however it comes."""
+        latest, told_at = self._pulls[name], 0.0
+        try:
+            async for step in self._stock.pull(name):
+                was, latest = latest, _progress(name, step)
+                self._pulls[name] = latest
+                if latest.status != was.status or time.monotonic() - told_at >= TELL_SECONDS:
+                    told_at = time.monotonic()
+                    self._tell(latest)
+            self._tell(latest.model_copy(update={"state": "done"}))
+        except asyncio.CancelledError:
+            self._tell(latest.model_copy(update={"state": "stopped"}))
+            raise
+        except LocalError as error:
+            self._tell(latest.model_copy(update={"state": "failed", "error": _info(error)}))
+
+    def _tell(self, progress: ModelProgress) -> None:
+        self._pulls.pop(progress.model, None)
+        self._pulls[progress.model] = progress
+        ended = [name for name, pull in self._pulls.items() if pull.state != "running"]
+        for name in ended[:-ENDED_KEPT]:
+            del self._pulls[name]
+        self.bus.post(progress)
+
+
+def _record(model: StockedModel, chosen: str) -> ModelRecord:
+    path = None if model.path is None else str(model.path)
+    current = chosen.partition("/")[2] == model.name
+    return ModelRecord(name=model.name, server=model.kind, size=model.size, path=path, current=current)
+
+
+def _progress(name: str, step: PullStep) -> ModelProgress:
+    return ModelProgress(model=name, status=step.status, completed=step.completed, total=step.total)
+
+
+def _in_words(pull: ModelProgress) -> str:
+    return f"{pull.status} {pull.completed} of {pull.total} bytes" if pull.total else pull.status
+
+
+def _info(error: Exception) -> ErrorInfo:
+    return ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)

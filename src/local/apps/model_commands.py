@@ -1,0 +1,137 @@
+"""`local2 model list | pull | use`: which models there are, further ones, and which of them answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from local.apps.backend import any_ollama_url
+from local.apps.command_line import ConfigDir, DataDir, JsonOption
+from local.apps.run_directory import RunDirectory
+from local.config import layers_for, load_system
+from local.config_choice import choose_model, chosen_model
+from local.config_models import ModelsConfig, load_models
+from local.environment import data_dir as find_data_dir
+from local.environment import environment
+from local.errors import ConfigError
+from local.models.hub.model_stock import FOLDER, ModelStock, PullStep, StockedModel
+from local.models.servers.spec import require_program
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As `list` shows it, or the path of a GGUF file.")]
+Wanted = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="gemma4:12b of Ollama; hf.co/OWNER/NAME[:Q4_K_M], or the address of a GGUF file."
+    ),
+]
+
+model_app = typer.Typer(help="Which models there are, further ones, and which of them answers.")
+
+
+@model_app.command("list")
+def listing(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """Show the models that are here; a * stands before the one that answers."""
+    layers = layers_for(config_dir)
+    models, note = asyncio.run(_stock(layers, data_dir).models())
+    chosen = chosen_model(layers).partition("/")[2]
+    if as_json:
+        typer.echo(_as_json(models, chosen, note))
+        return
+    for model in models:
+        size = "" if model.size is None else sized(model.size)
+        typer.echo(f"{'*' if model.name == chosen else ' '} {model.name}  {model.kind}  {size}".rstrip())
+    if not models:
+        typer.echo("no model is here; `local2 model pull NAME` gets one", err=True)
+    if note:
+        typer.echo(note, err=True)
+
+
+@model_app.command()
+def pull(model: Wanted, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """Fetch a model and show how far it is; one that was cut off goes on where it was."""
+    stock = _stock(layers_for(config_dir), data_dir)
+    try:
+        asyncio.run(pull_and_show(stock, model, typer.echo))
+    except KeyboardInterrupt:
+        typer.echo("\nstopped; the same command goes on from here", err=True)
+        raise typer.Exit(130) from None
+
+
+@model_app.command()
+def use(model: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """Have a model answer, from the next start on; it is written into your models.yaml."""
+    layers = layers_for(config_dir)
+    found = asyncio.run(_stock(layers, data_dir).find(model))
+    path = choose_model(layers, found.kind, found.name, found.path)
+    typer.echo(f"{chosen_model(layers)} answers from the next start on, as {path} says now")
+    if found.kind == "llama_server":
+        _tell_what_is_missing(load_models(layers))
+
+
+async def pull_and_show(stock: ModelStock, model: str, show: Callable[[str], object]) -> None:
+    """Fetch a model; `show` is given each step and each full percent. Raises `ModelError`."""
+    shown = ""
+    async with aclosing(stock.pull(model)) as steps:
+        async for step in steps:
+            line = describe(step)
+            if line != shown:
+                show(line)
+            shown = line
+
+
+def describe(step: PullStep) -> str:
+    """One line for a step: `pulling 3fa… 45 % of 8.1 GB`."""
+    if not step.total:
+        return step.status
+    return f"{step.status} {100 * (step.completed or 0) // step.total} % of {sized(step.total)}"
+
+
+def sized(count: int) -> str:
+    """Bytes for a person: `8.1 GB`."""
+    value, units = float(count), iter(("B", "kB", "MB", "GB"))
+    unit = next(units)
+    for larger in units:
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.0f} {unit}" if unit in ("B", "kB") else f"{value:.1f} {unit}"
+
+
+def _stock(layers: list[Path], data_dir: Path | None) -> ModelStock:
+    variables = environment()
+    system, models = load_system(layers, {}, variables), load_models(layers)
+    directory = RunDirectory(find_data_dir(data_dir))
+    directory.make_data_dir()
+    folder = directory.data_dir / FOLDER
+    return ModelStock(folder, any_ollama_url(system, models), models.hub_url, variables.hf_token or "")
+
+
+def _tell_what_is_missing(models: ModelsConfig) -> None:
+    """A model of llama.cpp is of no use without llama.cpp."""
+    for name, provider in models.providers.items():
+        if provider.kind == "llama_server" and provider.model:
+            try:
+                require_program(name, provider)
+            except ConfigError as error:
+                typer.echo(f"but {error}", err=True)
+
+
+def _as_json(models: list[StockedModel], chosen: str, note: str) -> str:
+    import json
+
+    entries: list[dict[str, Any]] = [
+        {
+            "name": model.name,
+            "server": model.kind,
+            "size": model.size,
+            "path": str(model.path) if model.path else None,
+            "current": model.name == chosen,
+        }
+        for model in models
+    ]
+    return json.dumps({"models": entries, "note": note}, ensure_ascii=False, indent=2)

@@ -1,0 +1,64 @@
+"""What is asked of the one who knows which models there are, and how a pull goes on. All of it is ephemeral: what is
+here the disk and the model servers know, and what is said of a pull is said again."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from local.protocol.message import Data, Delivery, Message
+from local.protocol.messages import ErrorInfo
+
+ModelVerb = Literal["list", "pull", "stop", "use"]
+
+
+class ModelRecord(Data):
+    """A model that is here. `server` is the kind of server that it is for, `size` in bytes where it is known, `path`
+    that of its GGUF file; the `current` one answers, or will from the next start on."""
+
+    name: str
+    server: Literal["ollama", "llama_server"]
+    size: int | None = None
+    path: str | None = None
+    current: bool = False
+
+
+class ModelRequest(Message):
+    """A door that wants to know which models there are (list), to have one pulled (pull), no longer (stop), or to have
+    it answer from the next start on (use). `model` is its name, the path of a GGUF file, or for pull where it lies."""
+
+    subject = "model.request."
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    is_request = True
+    verb: ModelVerb
+    model: str = ""
+
+
+class ModelProgress(Message):
+    """The model keeper, while a model is pulled: at each new `status`, at most twice a second between, and at its end.
+    `completed` and `total` are bytes of the file that is on its way. `state` is running, done, stopped or failed."""
+
+    subject = "model.progress"
+    delivery = Delivery.EPHEMERAL
+    model: str
+    state: Literal["running", "done", "stopped", "failed"] = "running"
+    status: str = ""
+    completed: int | None = None
+    total: int | None = None
+    error: ErrorInfo | None = None
+
+
+class ModelResult(Message):
+    """The model keeper's answer to a request. To list: what is here, pulls under way and those that ended since the
+    start, and in `note` why Ollama could not be asked. To pull and stop: how that pull stands. To use: the model, as
+    `models`. `chosen` is the model that answers from the next start on, as provider/model."""
+
+    subject = "model.result."
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    verb: str
+    models: tuple[ModelRecord, ...] = ()
+    pulls: tuple[ModelProgress, ...] = ()
+    chosen: str = ""
+    note: str = ""
+    error: ErrorInfo | None = None

@@ -117,10 +117,15 @@ class ResponseGeneration(RespondentMessage):
     in_history: bool = True  # false where a client brought the history itself: nobody is to remember the exchange
     usage: UsageInfo = UsageInfo()
     degraded: tuple[str, ...] = ()
-    tainted: bool = False  # text of strangers was in its steps or history
+    tainted: bool = False  # text of strangers was in its steps or history; see `brings_taint`
     error: ErrorInfo | None = None
     session_id: str | None = None
     generator_id: str = ""  # the name of the agent: `agent_id` in generator.yaml
+
+    @property
+    def brings_taint(self) -> bool:
+        """Whether it is `tainted`; one from before that was noted is, if tools were called."""
+        return self.tainted if "tainted" in self.model_fields_set else bool(self.tool_calls)
 
 
 class AnswerDialog(RespondentMessage):

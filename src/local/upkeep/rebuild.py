@@ -99,7 +99,8 @@ def _put_turn(db: sqlite3.Connection, turn: _Turn) -> None:
     )  # fmt: skip
     if isinstance(end, ResponseGeneration):
         texts = () if end.in_history else (end.answer,)
-        end_of(end.query_id, end.respondent_id, tainted=end.tainted or bool(end.tool_calls), written=texts)(db)
+        tainted = end.brings_taint or bool(json.loads(asked.body).get("attachments"))
+        end_of(end.query_id, end.respondent_id, tainted=tainted, written=texts)(db)
 
 
 def _status(end: ResponseGeneration | QueryFailed) -> TurnStatus:

@@ -131,17 +131,23 @@ def _cut_note(call_id: str, whole: KeptText) -> str:
 def parse_step(text: str) -> Step:
     """A stored step. Raises `StoreDamaged` if it is none."""
     try:
-        return _STEP.validate_json(text)
+        step = _STEP.validate_json(text)
     except ValidationError as error:
         raise StoreDamaged(f"a stored step cannot be read: {_first_fault(error)}") from None
+    return ToolStep(records=tuple(map(_with_taint, step.records))) if isinstance(step, ToolStep) else step
 
 
 def parse_record(text: str) -> ToolCallRecord:
     """A tool result that was stored by itself. Raises `StoreDamaged` if it is none."""
     try:
-        return ToolCallRecord.model_validate_json(text)
+        return _with_taint(ToolCallRecord.model_validate_json(text))
     except ValidationError as error:
         raise StoreDamaged(f"a stored tool result cannot be read: {_first_fault(error)}") from None
+
+
+def _with_taint(record: ToolCallRecord) -> ToolCallRecord:
+    """A record as it says, or tainted if it was stored before that was noted: whom to trust is known no more."""
+    return record if "tainted" in record.model_fields_set else record.model_copy(update={"tainted": True})
 
 
 def _first_fault(error: ValidationError) -> str:

@@ -53,7 +53,7 @@ def exchange_of(response: ResponseGeneration, envelope: Envelope, now: float) ->
         origin=_origin(response.tool_calls),
         respondent_id=response.respondent_id,
         recalled=tuple(dict.fromkeys(_recalled(response.tool_calls))),
-        tainted=response.tainted or _origin(response.tool_calls) is Origin.WEB,
+        tainted=response.brings_taint,
     )
 
 

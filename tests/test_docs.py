@@ -93,7 +93,7 @@ async def test_the_table_of_routes_is_the_routes(tmp_path: Path) -> None:
     routes = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
     documented = {name for row in table(HTTP, "route") for name in names(row[0])}
     assert documented == routes | {"GET /openapi.json"}
-    assert set(re.findall(r"`((?:GET|POST|PUT|DELETE) /[^`?]*)`", HTTP)) == documented
+    assert set(re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`?]*)`", HTTP)) == documented
 
 
 def test_the_table_of_errors_is_the_errors() -> None:

@@ -8,6 +8,9 @@ import pytest
 
 from local.agents.answering.conversation_request_handler import ConversationRequestHandler
 from local.agents.answering.prompt_builder import compose
+from local.agents.answering.session_changes import SessionChanges
+from local.bus.bus import Bus
+from local.bus.memory import MemoryHub
 from local.protocol.messages import (
     ContextGauge,
     ConversationRequest,
@@ -17,6 +20,7 @@ from local.protocol.messages import (
     UsageInfo,
 )
 from local.services.conversation import Asked, ConversationService, TurnStatus
+from local.services.session_record import SessionRecord
 
 
 @pytest.fixture
@@ -38,18 +42,24 @@ async def answered(conversation: ConversationService, query_id: str, answer: str
     await conversation.finish(query_id, TurnStatus.ANSWERED, answer, response.subject, outcome)
 
 
-async def ask(conversation: ConversationService, verb: Any, key: str = "") -> ConversationResult:
+async def ask(conversation: ConversationService, verb: Any, key: str = "", **fields: Any) -> ConversationResult:
     async def delete(session_id: str) -> tuple[int, int]:
         return await conversation.delete_session(session_id), 7
 
-    handler = ConversationRequestHandler(
-        conversation, lambda history, today, user_id: compose("Be brief.", today, history), delete
-    )
-    return await handler.answer(ConversationRequest(verb=verb, key=key))
+    sessions = SessionRecord(conversation, "A")
+    async with Bus("generator", MemoryHub().transport()) as bus:
+        handler = ConversationRequestHandler(
+            conversation,
+            sessions,
+            SessionChanges(bus, sessions),
+            lambda history, today, user_id: compose("Be brief.", today, history),
+            delete,
+        )
+        return await handler.answer(ConversationRequest(verb=verb, key=key, **fields))
 
 
-async def value(conversation: ConversationService, verb: str, key: str = "") -> dict[str, Any]:
-    result = await ask(conversation, verb, key)
+async def value(conversation: ConversationService, verb: str, key: str = "", **fields: Any) -> dict[str, Any]:
+    result = await ask(conversation, verb, key, **fields)
     assert result.error is None
     assert result.value is not None
     return result.value
@@ -95,7 +105,7 @@ async def test_one_query_open_or_ended(conversation: ConversationService) -> Non
 
 async def test_a_deleted_session_is_gone(conversation: ConversationService) -> None:
     assert await value(conversation, "delete", "s1") == {
-        "session_id": "s1", "deleted_turns": 2, "redacted_messages": 7,
+        "session_id": "s1", "deleted_turns": 2, "redacted_messages": 7, "copied_to": [],
     }  # fmt: skip
     assert [entry["session_id"] for entry in (await value(conversation, "sessions"))["sessions"]] == ["s2"]
 

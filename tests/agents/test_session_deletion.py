@@ -103,7 +103,12 @@ async def test_a_session_that_nobody_knows_is_not_found(stage: Stage) -> None:
 async def test_what_only_the_journal_has_of_a_session_is_deleted_there(stage: Stage, tmp_path: Path) -> None:
     await stage.generator()
     await stage.door.bus.publish(QueryFailed(query_id="q", error=ERROR), Trace("q", None, "s"))
-    assert (await delete(stage)).value == {"session_id": "s", "deleted_turns": 0, "redacted_messages": 1}
+    assert (await delete(stage)).value == {
+        "session_id": "s",
+        "deleted_turns": 0,
+        "redacted_messages": 1,
+        "copied_to": [],
+    }
 
 
 async def test_without_a_journal_nothing_is_deleted(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,15 @@ import json
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from local.errors import StoreFailed, StoreFenced
 from local.services.conversation import MAX_HISTORY_TURNS, Asked, ConversationService, Past, Refusal, TurnStatus
 from local.services.owned_database import OwnedDatabase
+from local.services.session_listing import SessionFilter
+from local.services.session_record import SessionRecord
 
 
 @pytest.fixture
@@ -24,6 +27,11 @@ def asked(query_id: str, session_id: str = "s", query: str = "", *, in_history: 
     return Asked(
         query_id, session_id, "user", f"envelope of {query_id}", query or f"query {query_id}", "{}", in_history
     )
+
+
+async def listed(service: ConversationService, wanted: SessionFilter | None = None) -> list[dict[str, Any]]:
+    sessions, _ = await SessionRecord(service, "A").listing(wanted or SessionFilter())
+    return sessions
 
 
 async def end(service: ConversationService, query_id: str, answer: str | None, status: str = "answered") -> None:
@@ -146,12 +154,11 @@ async def test_the_title_of_a_session_is_its_first_query(conversation: Conversat
     await end(conversation, "b1", "answer")
     await conversation.accept(asked("a2", "a", "Second of a"))
     await conversation.accept(asked("c1", "c", in_history=False))
-    sessions = await conversation.sessions()
+    sessions = await listed(conversation)
     assert [(entry["session_id"], entry["title"], entry["turns"]) for entry in sessions] == [
         ("a", "First of a", 2),
         ("b", "x" * 80, 1),
     ]
-    assert sessions[0].keys() == {*("session_id", "user_id", "title", "turns", "started_at", "updated_at", "incognito")}
     assert sessions[0]["updated_at"] >= sessions[1]["updated_at"] >= sessions[1]["started_at"]
 
 
@@ -337,19 +344,19 @@ async def test_the_sessions_of_one_user_are_listed_and_what_has_no_user_is_the_o
     for session, user_id in (("a", "ann"), ("b", "bob"), ("o", None), ("p", "owner")):
         await conversation.accept(Asked(session, session, user_id, "e", "?", "{}"))
 
-    async def listed(user_id: str) -> set[str]:
-        return {row["session_id"] for row in await conversation.sessions(user_id, unnamed="owner")}
+    async def of(user_id: str) -> set[str]:
+        return {row["session_id"] for row in await listed(conversation, SessionFilter(user_id, "owner"))}
 
-    assert (await listed("ann"), await listed("owner"), await listed("eve")) == ({"a"}, {"o", "p"}, set())
-    assert len(await listed("")) == 4
+    assert (await of("ann"), await of("owner"), await of("eve")) == ({"a"}, {"o", "p"}, set())
+    assert len(await of("")) == 4
 
 
 async def test_the_first_query_decides_whether_its_session_is_incognito(conversation: ConversationService) -> None:
     for query_id, session, incognito in (("q1", "s", True), ("q2", "s", False), ("q3", "t", False), ("q4", "t", True)):
         turn, _ = await conversation.accept(Asked(query_id, session, None, "e", "?", "{}", incognito=incognito))
         assert turn.refused is (None if incognito is (session == "s") else Refusal.INCOGNITO)
-    listed = {session["session_id"]: session["incognito"] for session in await conversation.sessions()}
-    assert listed == {"s": True, "t": False}
+    flags = {session["session_id"]: session["incognito"] for session in await listed(conversation)}
+    assert flags == {"s": True, "t": False}
     assert await conversation.incognito_sessions() == ["s"]
     assert await conversation.refused_incognito() == ["q4"]
 

@@ -16,15 +16,18 @@ from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import CritiqueResult, RewardEvent, UserFeedback
 from local.protocol.memory_messages import MemoryAnnotated
 from local.protocol.message import Message
-from local.protocol.messages import QueryReceived, ResponseGeneration
+from local.protocol.messages import QueryReceived, ResponseGeneration, SessionBranched, SessionChanged
 from local.services.conversation import ConversationService
 from local.services.engrams.engram import engram_id
 from local.services.engrams.service import EngramService
 from local.services.ratings import RatingStore
 from local.services.running_reward import RunningReward
+from local.services.session_labels import Labels
+from local.services.session_record import SessionRecord
 from local.upkeep.missing import missing
 from local.upkeep.rebuild import rebuild, rebuild_missing
 
+BRANCHED = SessionBranched(session_id="b", branched_from="s1", before="q2", branched_at=7.0)
 EVERYBODY = ("generator", "generator_b", "memory", "reward")
 
 
@@ -52,6 +55,8 @@ SAID: Sequence[Message] = (
     pinned("q2", 1.0),
     pinned("q2", 0.0),
     pinned("gone", 1.0),
+    BRANCHED,
+    SessionChanged(session_id="s1", title="Numbers", pinned=True, changed_at=8.0),
 )
 
 
@@ -97,6 +102,20 @@ def test_what_was_said_of_answers_comes_back_with_them(data_dir: Path) -> None:
     assert "conversation_b was missing and was made anew from the journal, with 1 exchanges" in said
     assert "ratings was missing and was made anew from the journal, with 2 ratings" in said
     assert missing(data_dir, EVERYBODY) == []
+    asyncio.run(look())
+
+
+def test_names_pins_and_branches_of_sessions_come_back(data_dir: Path) -> None:
+    async def look() -> None:
+        for name, respondent_id, texts in (("conversation.db", "A", ["One."]), ("conversation_b.db", "B", [])):
+            async with ConversationService(data_dir / name, respondent_id) as conversation:
+                sessions = SessionRecord(conversation, respondent_id)
+                assert [turn.answer for turn in await conversation.session("b")] == texts
+                assert (await sessions.head("b")).user_id == "ann"
+                assert await sessions.labels("s1") == Labels("Numbers", True, 8.0)
+
+    for name in ("conversation", "conversation_b"):
+        rebuild(data_dir, name)
     asyncio.run(look())
 
 

@@ -13,6 +13,7 @@ from local.agents.answering.incognito_sessions import IncognitoSessions
 from local.agents.answering.outcomes import asked_of, trace_of
 from local.agents.answering.record_deletion import RecordDeletion
 from local.agents.answering.respondent import Respondent, RespondentPolicy
+from local.agents.answering.session_changes import SessionChanges
 from local.agents.answering.turn_context import UsersTurn
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import RewardEvent
@@ -29,11 +30,14 @@ from local.protocol.messages import (
     QueryCancel,
     QueryFailed,
     QueryReceived,
+    SessionBranched,
+    SessionChanged,
 )
 from local.queries.asker import JOURNAL
 from local.queries.errors import QueryIdTaken
 from local.runtime.participant import on
 from local.services.conversation import StoredTurn, TurnStatus
+from local.services.session_record import SessionRecord
 
 CONSUMER, CANCELS = "generator", "generator_cancels"  # a cancellation does not wait behind the query it is for
 QUERIES_AT_ONCE = 1024  # waiting and running
@@ -45,7 +49,7 @@ class GeneratorAgent(Respondent):
     """Answers what users ask, and keeps the record of it."""
 
     name = "generator"
-    publishes = (QueryAccepted, QueryReceived, QueryFailed, AnswerDialog, RecordDeletion)
+    publishes = (QueryAccepted, QueryReceived, QueryFailed, AnswerDialog, RecordDeletion, SessionChanges)
     policy = RespondentPolicy(MAIN_RESPONDENT, "conversation.db", UsersTurn)
 
     @asynccontextmanager
@@ -55,8 +59,10 @@ class GeneratorAgent(Respondent):
             self._deletion = RecordDeletion(
                 self.bus, self._conversation, self._outcomes, prompts=self._fitter, files=self._attachments
             )
+            sessions = SessionRecord(self._conversation, self.policy.respondent_id)
+            self._changes = SessionChanges(self.bus, sessions)
             self._requests = ConversationRequestHandler(
-                self._conversation, self._prompts.prelude, self._deletion.delete
+                self._conversation, sessions, self._changes, self._prompts.prelude, self._deletion.delete
             )
             idle_seconds = self._settings.incognito_minutes * 60
             async with IncognitoSessions(self._conversation, self._deletion, idle_seconds).end_in_time():
@@ -128,6 +134,16 @@ class GeneratorAgent(Respondent):
         """A user wants nobody to keep anything of an exchange."""
         self._speculations.drop_all()
         await self._deletion.forget(deleted)
+
+    @on(SessionChanged, durable=CONSUMER)
+    async def learn_labels(self, changed: SessionChanged, envelope: Envelope) -> None:
+        """A session was named or pinned, perhaps by a process that could not store it any more."""
+        await self._changes.changed(changed)
+
+    @on(SessionBranched, durable=CONSUMER)
+    async def learn_branch(self, branched: SessionBranched, envelope: Envelope) -> None:
+        """A session branches off another one, perhaps by the word of a process that could not store it any more."""
+        await self._changes.branched(branched, envelope)
 
     @on(ConversationRequest, concurrency=LOOK_UPS_AT_ONCE)
     async def look_up(self, request: ConversationRequest, envelope: Envelope) -> ConversationResult:

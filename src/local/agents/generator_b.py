@@ -12,6 +12,7 @@ from local.agents.answering.call_rules import SideEffectPolicy
 from local.agents.answering.outcomes import asked_of
 from local.agents.answering.record_deletion import RecordDeletion
 from local.agents.answering.respondent import Respondent, RespondentPolicy
+from local.agents.answering.session_changes import new_branch
 from local.agents.answering.turn_context import BackgroundTurn
 from local.journal.client.record import messages_on_record
 from local.protocol.envelope import Envelope
@@ -19,10 +20,11 @@ from local.protocol.journal_messages import JournalRead, JournalRedact
 from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.message import MAIN_RESPONDENT
-from local.protocol.messages import BusDead, QueryReceived, ResponseGeneration, SessionDeleted
+from local.protocol.messages import BusDead, QueryReceived, ResponseGeneration, SessionBranched, SessionDeleted
 from local.queries.asker import JOURNAL
 from local.runtime.participant import on
 from local.services.conversation import StoredTurn, TurnStatus
+from local.services.session_record import SessionRecord
 
 CONSUMER, DELETIONS = "generator_b", "generator_b_deletions"  # a deletion does not wait behind a turn
 ANSWERS_AT_ONCE = 1024
@@ -53,6 +55,7 @@ class SecondRespondent(Respondent):
         """Serve as a respondent, and delete what users delete."""
         async with super().lifespan():
             self._deletion = RecordDeletion(self.bus, self._conversation, self._outcomes, prompts=self._fitter)
+            self._sessions = SessionRecord(self._conversation, self.policy.respondent_id)
             yield
 
     @on(ResponseGeneration, durable=CONSUMER, concurrency=ANSWERS_AT_ONCE)
@@ -90,6 +93,11 @@ class SecondRespondent(Respondent):
     async def learn_reward(self, event: RewardEvent, envelope: Envelope) -> None:
         """What an answer of its own was worth to a user."""
         await self._take_reward(event)
+
+    @on(SessionBranched, durable=CONSUMER)
+    async def branch(self, branched: SessionBranched, envelope: Envelope) -> None:
+        """A session branches off another one: here it begins with what was answered by this respondent."""
+        await self._sessions.branch(new_branch(branched, envelope.user_id))
 
     @on(SessionDeleted, durable=DELETIONS)
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:

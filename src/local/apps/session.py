@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any, Literal
 
+from local.errors import RecordUnreadable, RequestTimeout
 from local.protocol.envelope import Trace
 from local.protocol.judgement_messages import UserFeedback
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import ConversationRequest
 from local.queries.asker import Asker
 from local.queries.errors import AnswerNotOnRecord, QueryRefused
+from local.queries.query_events import Judgements
 from local.queries.query_view import QueryView
-from local.queries.record import look_up, read_query
+from local.queries.record import judgements_of, look_up, read_query
 
 DELETE_SECONDS = 15.0  # longer than the generator waits for the journal, so that its reason is heard
 
@@ -22,13 +25,23 @@ class LoCALSession(Asker):
 
     publishes = (Asker, ConversationRequest, UserFeedback)
 
-    async def look_up(self, verb: str, key: str = "", seconds: float = 5.0) -> dict[str, Any]:
-        """Ask for the generator's record. Raises `RequestTimeout`, and `QueryRefused` with the generator's reason."""
-        return await look_up(self._bus, verb, key, seconds)
+    async def look_up(self, verb: str, key: str = "", seconds: float = 5.0, **fields: Any) -> dict[str, Any]:
+        """Ask for the generator's record; `fields` are more of a `ConversationRequest`. Raises `RequestTimeout`,
+        and `QueryRefused` with the generator's reason."""
+        return await look_up(self._bus, verb, key, seconds, **fields)
 
-    async def delete(self, session_id: str) -> dict[str, Any]:
-        """Remove a session for good, here as well. Raises as `look_up` does; then ask again: it may be half done."""
-        deleted = await self.look_up("delete", session_id, DELETE_SECONDS)
+    async def scores(self, query_ids: Sequence[str], seconds: float = 1.0) -> dict[str, Any]:
+        """What was said of the answers to at most 100 queries, by query_id; nothing while the journal is away."""
+        try:
+            found = await judgements_of(self._bus, query_ids, seconds)
+        except (RequestTimeout, RecordUnreadable):
+            found = {query_id: Judgements() for query_id in query_ids}
+        return {query_id: judgements.as_json() for query_id, judgements in found.items()}
+
+    async def delete(self, session_id: str, of_user: str | None = None) -> dict[str, Any]:
+        """Remove a session for good, here as well; with `of_user` only if it is that user's. Raises as `look_up` does;
+        then ask again: it may be half done."""
+        deleted = await self.look_up("delete", session_id, DELETE_SECONDS, of_user=of_user)
         self.forget_session(session_id)
         return deleted
 

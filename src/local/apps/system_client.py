@@ -84,6 +84,12 @@ class SystemClient:
         """What GET /sessions/{id} says."""
         return self.request("GET", f"/sessions/{quote(session_id, safe='')}")
 
+    def export(self, session_id: str) -> str:
+        """A whole conversation as Markdown."""
+        path = f"/sessions/{quote(session_id, safe='')}/export"
+        with self._reporting(), closing(self._connection(ANSWER_SECONDS)) as connection:
+            return self._answer(connection, "GET", path, None, {}).read().decode()
+
     def sessions(self) -> list[Json]:
         """What GET /sessions lists, the latest first."""
         sessions: list[Json] = self.request("GET", "/sessions")["sessions"]

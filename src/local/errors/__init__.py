@@ -36,11 +36,13 @@ from local.errors.runtime import UnknownParticipant as UnknownParticipant
 from local.errors.stores import AttachmentMissing as AttachmentMissing
 from local.errors.stores import AttachmentRefused as AttachmentRefused
 from local.errors.stores import BackupRefused as BackupRefused
+from local.errors.stores import BadCursor as BadCursor
 from local.errors.stores import IndexBroken as IndexBroken
 from local.errors.stores import NotOnRecord as NotOnRecord
 from local.errors.stores import PinRefused as PinRefused
 from local.errors.stores import RecordNotRedacted as RecordNotRedacted
 from local.errors.stores import RecordUnreadable as RecordUnreadable
+from local.errors.stores import SessionExists as SessionExists
 from local.errors.stores import SessionInUse as SessionInUse
 from local.errors.stores import StoreDamaged as StoreDamaged
 from local.errors.stores import StoreFailed as StoreFailed
@@ -51,6 +53,7 @@ from local.errors.stores import StoreLocked as StoreLocked
 from local.errors.stores import StoreReadOnly as StoreReadOnly
 from local.errors.stores import StoreReplaced as StoreReplaced
 from local.errors.stores import StoreUnwritable as StoreUnwritable
+from local.errors.stores import TurnStillOpen as TurnStillOpen
 from local.errors.stores import UntrustedFact as UntrustedFact
 from local.errors.tools import FetchRefused as FetchRefused
 from local.errors.tools import SearchUnavailable as SearchUnavailable

@@ -111,6 +111,34 @@ class SessionInUse(LocalError):
         super().__init__(f"a query of session {session_id} is open; wait for its end or cancel it, then delete")
 
 
+class BadCursor(LocalError):
+    """A text that is no place in a list."""
+
+    kind = "invalid"
+
+    def __init__(self, cursor: str) -> None:
+        super().__init__(f"{cursor[:80]!r} is no cursor; take that of the page before")
+
+
+class SessionExists(LocalError):
+    """A branch that was to have the id of another session."""
+
+    kind = "conflict"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"there is a session {session_id} already; take a new session_id")
+
+
+class TurnStillOpen(LocalError):
+    """A branch that would begin with a turn that has not ended."""
+
+    kind = "conflict"
+
+    def __init__(self, session_id: str, query_id: str) -> None:
+        what = f"query {query_id} of session {session_id} is open"
+        super().__init__(f"{what}; wait for its end or cancel it, then branch")
+
+
 class RecordUnreadable(StoreFailed):
     """The journal could not say what is on record; the text is its own."""
 

@@ -139,6 +139,7 @@ class JournalRead(Message):
     is_request = True
     subjects: tuple[str, ...] = ()  # whole ones and families; none is everything
     correlation_id: str | None = None
+    correlation_ids: tuple[str, ...] = Field((), max_length=100)  # any of these; none is everything
     session_id: str | None = None
     after: int = 0
     limit: int = Field(100, ge=1, le=1000)

@@ -6,6 +6,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from local.protocol.conversation_messages import ConversationRequest as ConversationRequest
+from local.protocol.conversation_messages import ConversationResult as ConversationResult
+from local.protocol.conversation_messages import SessionBranched as SessionBranched
+from local.protocol.conversation_messages import SessionChanged as SessionChanged
+from local.protocol.conversation_messages import SessionDeleted as SessionDeleted
 from local.protocol.kept_text import KeptText as KeptText
 from local.protocol.message import MAIN_RESPONDENT, Data, Delivery
 from local.protocol.message import ErrorInfo as ErrorInfo
@@ -135,36 +140,6 @@ class AnswerDialog(RespondentMessage):
     query: str
     answer: str
     session_id: str | None = None
-
-
-class SessionDeleted(Message):
-    """The generator, when a session was deleted or an incognito one has ended: nobody is to keep anything of it."""
-
-    subject = "session.deleted"
-    delivery = Delivery.CONFIRMED
-    deleted_session_id: str
-
-
-class ConversationRequest(Message):
-    """A door that wants to see the generator's record: sessions, one session, one query; or to delete a session."""
-
-    subject = "conversation.request."
-    delivery = Delivery.EPHEMERAL
-    family_key = "verb"
-    is_request = True
-    verb: Literal["sessions", "session", "delete", "query"]
-    key: str = ""  # the session's or the query's id; of sessions the user's whose they are, none is everybody's
-
-
-class ConversationResult(Message):
-    """The generator's answer to that: `value` is the record, or `error` says why there is none."""
-
-    subject = "conversation.result."
-    delivery = Delivery.EPHEMERAL
-    family_key = "verb"
-    verb: str
-    value: dict[str, Any] | None = None
-    error: ErrorInfo | None = None
 
 
 class AgentTransition(Message):

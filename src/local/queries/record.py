@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from local.bus.bus import Bus
@@ -18,7 +19,7 @@ from local.protocol.messages import (
     ResponseGeneration,
 )
 from local.queries.errors import QueryDeleted, QueryRefused
-from local.queries.query_events import JUDGEMENTS, kind_of
+from local.queries.query_events import JUDGEMENTS, Judgement, Judgements, kind_of
 from local.queries.query_view import QueryView
 
 Json = dict[str, Any]
@@ -63,9 +64,22 @@ async def read_judgements(bus: Bus, query_id: str, seconds: float) -> Told:
     ]
 
 
-async def look_up(bus: Bus, verb: str, key: str, seconds: float) -> Json:
+async def judgements_of(bus: Bus, query_ids: Sequence[str], seconds: float) -> dict[str, Judgements]:
+    """What was said of the answers to at most 100 queries. Raises `RequestTimeout` and `RecordUnreadable`."""
+    found = {query_id: Judgements() for query_id in query_ids}
+    if not found:
+        return found
+    async for envelope, is_redacted in read_on_record(bus, list(found), _JUDGEMENTS, seconds):
+        for message, _ in () if is_redacted else await _decoded(bus, envelope):
+            is_main = getattr(message, "respondent_id", MAIN_RESPONDENT) == MAIN_RESPONDENT
+            if isinstance(message, Judgement) and is_main:
+                found[envelope.correlation_id].hear(message, envelope.id)
+    return found
+
+
+async def look_up(bus: Bus, verb: str, key: str, seconds: float, **fields: Any) -> Json:
     """The generator's record. Raises `RequestTimeout`, and `QueryRefused` with the generator's reason."""
-    request = ConversationRequest.model_validate({"verb": verb, "key": key})
+    request = ConversationRequest.model_validate({"verb": verb, "key": key, **fields})
     result = await bus.request(request, ConversationResult, seconds)
     if result.error is not None:
         raise QueryRefused(result.error.kind, result.error.message)

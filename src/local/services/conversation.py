@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 
 from local.services import turn_deletion
 from local.services.owned_database import OwnedDatabase
-from local.services.sqlite_file import DatabaseReader
+from local.services.sqlite_file import DatabaseReader, read_apart
 from local.services.turn_deletion import QUERY, SESSION, NamedFile
 from local.services.turn_record import (
     END,
@@ -26,7 +26,6 @@ from local.services.turn_record import (
     past_of,
     refusal_of,
     refused_incognito,
-    sessions_of,
     settled_past_of,
     stored_turn,
 )
@@ -46,6 +45,7 @@ class ConversationService:
     process that is not the last one that opened it: it was taken for dead, and another one goes on with its turns."""
 
     def __init__(self, path: Path, respondent_id: str = "A") -> None:
+        self._path = path
         self._database = OwnedDatabase(path, MIGRATIONS, respondent_id)
         self._reader = DatabaseReader(path)
         self._respondent_id = respondent_id
@@ -209,12 +209,9 @@ class ConversationService:
 
         `before` is a position: only what was asked earlier counts.
         """
-        return await self._database.run(lambda db: self._history(db, session_id, END if before is None else before))
-
-    async def sessions(self, user_id: str = "", *, unnamed: str = "") -> list[dict[str, Any]]:
-        """Every session, or those of one user, with its first query, number of turns and times, the most recent first.
-        What has no user is that of `unnamed`."""
-        return await self._database.run(lambda db: sessions_of(db, self._respondent_id, user_id, unnamed))
+        sql = f"SELECT query, answer {SAID} ORDER BY position DESC LIMIT ?"
+        key = (session_id, self._respondent_id, END if before is None else before, MAX_HISTORY_TURNS)
+        return await self._database.run(lambda db: messages_of(db.execute(sql, key).fetchall()[::-1]))
 
     async def session(self, session_id: str) -> list[StoredTurn]:
         """Every turn of a session, oldest first, and what was refused there."""
@@ -235,8 +232,13 @@ class ConversationService:
         return await self._delete(QUERY, query_id)
 
     async def forget(self, query_id: str) -> int:
-        """Remove the turn of one query unless it is open; returns how many that were."""
+        """Remove the turn of one query and its copies, unless it is open; returns how many that were."""
         return await self._delete(QUERY, query_id, spare=TurnStatus.OPEN)
+
+    async def sessions_with(self, query_id: str) -> set[str]:
+        """The session of a query, and those that branches have copied it to."""
+        own = self._respondent_id
+        return await self._database.run(lambda db: turn_deletion.sessions_with(db, own, query_id))
 
     async def attachments_of(self, *, session_id: str = "", query_id: str = "") -> set[NamedFile]:
         """The attachments that of their users' queries only those of this session, or only this one, name."""
@@ -280,6 +282,10 @@ class ConversationService:
         """Do `work` in a transaction, for what is kept beside the turns; not in a process that was replaced."""
         return await self._database.write(work)
 
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return `work(connection)`, which can change nothing and holds up no turn, however long it takes."""
+        return await read_apart(self._path, work)
+
     async def _delete(self, what: str, key: str, *, spare: str = "") -> int:
         own = self._respondent_id
         return await self._database.erase(lambda db: turn_deletion.delete_turns(db, own, what, key, spare=spare))
@@ -292,8 +298,3 @@ class ConversationService:
     def _steps(self, db: sqlite3.Connection, query_id: str) -> list[str]:
         sql = "SELECT body FROM steps WHERE query_id = ? AND respondent_id = ? ORDER BY number"
         return [row["body"] for row in db.execute(sql, (query_id, self._respondent_id))]
-
-    def _history(self, db: sqlite3.Connection, session_id: str, before: int) -> list[dict[str, Any]]:
-        sql = f"SELECT query, answer {SAID} ORDER BY position DESC LIMIT ?"
-        rows = db.execute(sql, (session_id, self._respondent_id, before, MAX_HISTORY_TURNS)).fetchall()
-        return messages_of(rows[::-1])

@@ -162,3 +162,14 @@ class DatabaseReader:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=0)
         connection.row_factory = sqlite3.Row
         return connection
+
+
+async def read_apart(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Return `work(connection)` as `DatabaseReader` reads, in a thread: for more than a few rows. Raises
+    `StoreFailed`."""
+
+    def done() -> T:
+        with closing(DatabaseReader(path)) as reader:
+            return reader.read(work)
+
+    return await asyncio.to_thread(done)

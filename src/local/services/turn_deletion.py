@@ -28,17 +28,30 @@ def source_of(engram_id: str) -> str:
 def delete_turns(db: sqlite3.Connection, respondent_id: str, what: str, key: str, *, spare: str = "") -> int:
     """Remove the turns of a session or a query, with all that hangs on them; returns how many.
 
-    Those of the status `spare` stay. The summary of their session goes, as nobody can tell what of them is in it.
+    Those of the status `spare` stay. The summary of their session goes, as nobody can tell what of them is in it. What
+    branches have copied goes with a query, for as long as that is there itself, and stays when its session goes.
     """
     sql = f"SELECT query_id, session_id FROM turns WHERE {what} = ? AND respondent_id = ? AND status != ?"
     doomed = db.execute(sql, (key, respondent_id, spare)).fetchall()
+    if what == QUERY and doomed:
+        copies = "SELECT query_id, session_id FROM turns WHERE copy_of = ? AND respondent_id = ?"
+        doomed += db.execute(copies, (key, respondent_id)).fetchall()
     sessions = {row["session_id"] for row in doomed} | ({key} if what == SESSION else set())
     for session_id in sessions:
         db.execute("DELETE FROM summaries WHERE session_id = ? AND respondent_id = ?", (session_id, respondent_id))
+    for table in ("labels", "branches") if what == SESSION else ():
+        db.execute(f"DELETE FROM {table} WHERE session_id = ? AND respondent_id = ?", (key, respondent_id))
     for table in ("steps", "results", "cancels", "taints", "written", "turns"):
         keys = [(row["query_id"], respondent_id) for row in doomed]
         db.executemany(f"DELETE FROM {table} WHERE query_id = ? AND respondent_id = ?", keys)
     return len(doomed)
+
+
+def sessions_with(db: sqlite3.Connection, respondent_id: str, query_id: str) -> set[str]:
+    """The session of a query, and those that branches have copied it to."""
+    sql = "SELECT session_id FROM turns WHERE {} = ? AND respondent_id = ?"
+    key = (query_id, respondent_id)
+    return {row["session_id"] for which in ("query_id", "copy_of") for row in db.execute(sql.format(which), key)}
 
 
 def attachments_of(db: sqlite3.Connection, what: str, key: str) -> set[NamedFile]:
@@ -46,8 +59,10 @@ def attachments_of(db: sqlite3.Connection, what: str, key: str) -> set[NamedFile
     named: set[tuple[str, str | None]] = set()
     for row in db.execute(f"SELECT body, user_id FROM turns WHERE {what} = ?", (key,)).fetchall():
         named.update((each, row["user_id"]) for each in json.loads(row["body"]).get("attachments", ()))
-    elsewhere = f"SELECT DISTINCT user_id FROM turns WHERE instr(body, ?) AND {what} != ?"
-    found = {each: {row["user_id"] for row in db.execute(elsewhere, (each, key))} for each, _ in named}
+    elsewhere = f"SELECT DISTINCT user_id FROM turns WHERE instr(body, :file) AND {what} != :key"
+    if what == QUERY:
+        elsewhere += " AND copy_of IS NOT :key"  # its copies go with it
+    found = {each: {row["user_id"] for row in db.execute(elsewhere, {"file": each, "key": key})} for each, _ in named}
     return {NamedFile(each, user, not found[each]) for each, user in named if user not in found[each]}
 
 

@@ -107,6 +107,32 @@ MIGRATIONS = (
         WHERE (json_valid(outcome) AND json_array_length(outcome, '$.tool_calls') > 0)
             OR (json_valid(body) AND json_array_length(body, '$.attachments') > 0);
     """,
+    """
+    ALTER TABLE turns ADD COLUMN copy_of TEXT;
+    CREATE INDEX turns_copied ON turns (copy_of) WHERE copy_of IS NOT NULL;
+    DROP INDEX turns_by_session;
+    CREATE INDEX turns_by_session ON turns
+        (session_id, respondent_id, position, status, in_history, refused, created_at, finished_at, copy_of);
+    CREATE TABLE labels (
+        session_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        title TEXT,
+        pinned INTEGER NOT NULL,
+        changed_at REAL NOT NULL,
+        PRIMARY KEY (session_id, respondent_id)
+    ) WITHOUT ROWID;
+    CREATE TABLE branches (
+        session_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        user_id TEXT,
+        incognito INTEGER NOT NULL,
+        branched_from TEXT NOT NULL,
+        before TEXT NOT NULL,
+        branched_at REAL NOT NULL,
+        PRIMARY KEY (session_id, respondent_id)
+    ) WITHOUT ROWID;
+    CREATE INDEX branches_by_origin ON branches (branched_from);
+    """,
 )
 
 END = 2**62  # a position behind all turns
@@ -169,6 +195,7 @@ class StoredTurn:
     finished_at: float | None
     incognito: bool = False
     refused: Refusal | None = None
+    copy_of: str | None = None
     cancelled: bool = field(default=False, compare=False)
     beginning: Past | None = field(default=None, compare=False)
 
@@ -202,12 +229,14 @@ def stored_turn(row: sqlite3.Row) -> StoredTurn:
 
 
 def refusal_of(db: sqlite3.Connection, respondent_id: str, asked: Asked) -> Refusal | None:
-    """Why a query cannot be a turn of its session, which is as its first query was."""
+    """Why a query cannot be a turn of its session, which is as its first query was, or what it has branched off."""
     sql = (
         "SELECT user_id, incognito FROM turns WHERE session_id = ? AND respondent_id = ? AND refused IS NULL"
         " ORDER BY position LIMIT 1"
     )
-    first = db.execute(sql, (asked.session_id, respondent_id)).fetchone()
+    key = (asked.session_id, respondent_id)
+    branch = "SELECT user_id, incognito FROM branches WHERE session_id = ? AND respondent_id = ?"
+    first = db.execute(sql, key).fetchone() or db.execute(branch, key).fetchone()
     if first is None:
         return None
     if first["user_id"] != asked.user_id:
@@ -215,27 +244,13 @@ def refusal_of(db: sqlite3.Connection, respondent_id: str, asked: Asked) -> Refu
     return None if first["incognito"] == asked.incognito else Refusal.INCOGNITO
 
 
-def sessions_of(db: sqlite3.Connection, respondent_id: str, user_id: str, unnamed: str) -> list[dict[str, Any]]:
-    """The last 1000 sessions, of one user unless `user_id` is empty, with their first query, number of turns and times,
-    the most recent first. Those without a user are those of `unnamed`."""
-    sql = (
-        "SELECT sums.session_id, first.user_id, first.incognito, turns, started_at, updated_at,"
-        " substr(first.query, 1, 80) AS title"
-        " FROM (SELECT session_id, count(*) AS turns, min(created_at) AS started_at,"
-        " max(coalesce(finished_at, created_at)) AS updated_at, min(position) AS first_position FROM turns"
-        " WHERE respondent_id = ? AND in_history AND refused IS NULL GROUP BY session_id) AS sums"
-        " JOIN turns AS first ON first.position = sums.first_position"
-        " WHERE ? IN ('', coalesce(first.user_id, ?)) ORDER BY updated_at DESC LIMIT 1000"
-    )
-    rows = db.execute(sql, (respondent_id, user_id, unnamed))
-    return [{**dict(row), "incognito": bool(row["incognito"])} for row in rows]
-
-
 def incognito_sessions(db: sqlite3.Connection, respondent_id: str, idle_since: float) -> list[str]:
     """The incognito sessions in which nothing was asked or answered from `idle_since` on, in seconds since 1970."""
     sql = (
-        "SELECT session_id FROM turns WHERE incognito AND refused IS NULL AND respondent_id = ? GROUP BY session_id"
-        " HAVING max(coalesce(finished_at, created_at)) < ?"
+        "SELECT session_id FROM (SELECT session_id, respondent_id, coalesce(finished_at, created_at) AS at FROM turns"
+        " WHERE incognito AND refused IS NULL UNION ALL"
+        " SELECT session_id, respondent_id, branched_at FROM branches WHERE incognito)"
+        " WHERE respondent_id = ? GROUP BY session_id HAVING max(at) < ?"
     )
     return [row["session_id"] for row in db.execute(sql, (respondent_id, idle_since))]
 

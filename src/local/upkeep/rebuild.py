@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from local.agents.answering.outcomes import asked_of
+from local.agents.answering.session_changes import labels_in, new_branch
 from local.agents.remembering.records import exchange_of
 from local.agents.reward import rating_of
 from local.errors import LocalError, StoreFailed
@@ -25,11 +26,20 @@ from local.protocol.envelope import session_of
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
 from local.protocol.memory_messages import OWNER, MemoryAnnotated
 from local.protocol.message import MAIN_RESPONDENT
-from local.protocol.messages import QueryFailed, QueryReceived, ResponseGeneration, SessionDeleted
+from local.protocol.messages import (
+    QueryFailed,
+    QueryReceived,
+    ResponseGeneration,
+    SessionBranched,
+    SessionChanged,
+    SessionDeleted,
+)
 from local.services.conversation import Asked, ConversationService, TurnStatus
 from local.services.engrams.service import EngramService
 from local.services.ratings import RatingStore
 from local.services.running_reward import RunningReward
+from local.services.session_branch import branch
+from local.services.session_labels import keep_labels
 from local.services.taint_record import end_of
 from local.services.turn_record import refusal_of
 from local.upkeep.missing import STORES
@@ -48,14 +58,17 @@ class _Turn(NamedTuple):
     ended_at: float
 
 
+_Happened = _Turn | Recorded  # the end of a query, or what was said of a session
+
+
 async def _conversation(data_dir: Path, path: Path, respondent_id: str = MAIN_RESPONDENT) -> int:
-    """Every query that has an end, in the order of the ends, and the rewards of the answers; queries without an end are
-    delivered by the journal."""
-    turns, number = _turns(data_dir, respondent_id), 0
+    """Every query that has an end, in the order of the ends, with what was said of sessions in between, and the rewards
+    of the answers; queries without an end are delivered by the journal."""
+    happened, number = _happened(data_dir, respondent_id), 0
     async with ConversationService(path, respondent_id) as conversation:
-        while found := list(islice(turns, SLICE)):
-            await conversation.write(partial(_put_turns, found))
-            number += len(found)
+        while found := list(islice(happened, SLICE)):
+            await conversation.write(partial(_put_all, found, respondent_id))
+            number += sum(isinstance(each, _Turn) for each in found)
         rewards = RunningReward(conversation, respondent_id)
         for each in recorded(data_dir, RewardEvent):
             event = each.message
@@ -64,10 +77,12 @@ async def _conversation(data_dir: Path, path: Path, respondent_id: str = MAIN_RE
     return number
 
 
-def _turns(data_dir: Path, respondent_id: str) -> Iterator[_Turn]:
+def _happened(data_dir: Path, respondent_id: str) -> Iterator[_Happened]:
     open_queries: dict[str, Recorded] = {}
-    for each in recorded(data_dir, QueryReceived, ResponseGeneration, QueryFailed):
+    for each in recorded(data_dir, QueryReceived, ResponseGeneration, QueryFailed, SessionChanged, SessionBranched):
         match each.message:
+            case SessionChanged() | SessionBranched():
+                yield each
             case QueryReceived() as query:
                 open_queries.setdefault(query.query_id, each)
             case ResponseGeneration() | QueryFailed() as end if end.respondent_id == respondent_id:
@@ -81,9 +96,14 @@ def _turn(asked: Recorded, end: ResponseGeneration | QueryFailed, ended_at: floa
     return _Turn(asked_of(asked.message, asked.envelope, ()), asked.committed_at, end, ended_at)
 
 
-def _put_turns(turns: Sequence[_Turn], db: sqlite3.Connection) -> None:
-    for turn in turns:
-        _put_turn(db, turn)
+def _put_all(happened: Sequence[_Happened], respondent_id: str, db: sqlite3.Connection) -> None:
+    for each in happened:
+        if isinstance(each, _Turn):
+            _put_turn(db, each)
+        elif isinstance(each.message, SessionBranched):
+            branch(db, respondent_id, new_branch(each.message, each.envelope.user_id))
+        elif isinstance(each.message, SessionChanged):
+            keep_labels(db, respondent_id, each.message.session_id, labels_in(each.message))
 
 
 def _put_turn(db: sqlite3.Connection, turn: _Turn) -> None:
@@ -169,7 +189,8 @@ MAKE: Mapping[str, Make] = {
     "ratings": _ratings,
 }
 NOT_ON_RECORD: Mapping[str, str] = {
-    "conversation": "summaries of long conversations are made again when they are needed",
+    "conversation": "summaries of long conversations are made again when they are needed, and branches of deleted ones"
+    " begin with what was asked in them",
     "engrams": "facts are looked for again, and pins from before this version are not on record",
     "conversation_b": "summaries of long conversations are made again when they are needed",
     "ratings": "nothing else was there",

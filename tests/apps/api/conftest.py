@@ -107,14 +107,22 @@ class ScriptedGenerator(Participant):
                 value: dict[str, Any] | None = {"sessions": self._sessions(request.key)}
             case "sessions":
                 value = {"sessions": [{"session_id": "s1", "turns": 1}]}
+            case "sessions" if request.query:
+                value = {"sessions": []}
+            case _ if self._is_anothers(request):
+                value = None
             case "session" if named := [t for t in self.traces.values() if t.session_id == request.key]:
-                value = {"session_id": request.key, "user_id": named[0].user_id}
+                value = {"session_id": request.key, "user_id": named[0].user_id, "title": "hello"}
             case "query":
                 value = self._record(request.key)
             case _:
                 value = {"session_id": request.key, "verb": request.verb} if request.key == "s1" else None
         error = None if value else ErrorInfo(kind="not_found", message=f"there is no {request.verb} {request.key}")
         return ConversationResult(verb=request.verb, value=value, error=error)
+
+    def _is_anothers(self, request: ConversationRequest) -> bool:
+        users = {trace.user_id for trace in self.traces.values() if trace.session_id == request.key}
+        return request.of_user is not None and request.of_user not in users
 
     def _sessions(self, user_id: str) -> list[dict[str, Any]]:
         return [{"session_id": trace.session_id} for trace in self.traces.values() if trace.user_id == user_id]

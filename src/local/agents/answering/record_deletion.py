@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from local.agents.answering.context.prompt_fitter import PromptFitter
 from local.agents.answering.outcomes import Outcomes
@@ -38,6 +39,7 @@ class RecordDeletion:
         """`prompts` may be summarising a session; `files` are what queries name, if they are this one's to delete."""
         self._bus, self._conversation, self._outcomes = bus, conversation, outcomes
         self._prompts, self._files = prompts, files
+        self._deleting: set[str] = set()  # sessions
 
     async def delete(self, session_id: str) -> tuple[int, int]:
         """Remove a session; returns the numbers of turns and of messages on record that have lost their content.
@@ -48,16 +50,28 @@ class RecordDeletion:
         turns = await self._conversation.session(session_id)
         if any(turn.status is TurnStatus.OPEN for turn in turns):
             raise SessionInUse(session_id)
-        redacted = await self._delete_elsewhere(session_id, turns, [turn for turn in turns if not turn.published])
-        deleted = await self._conversation.delete_session(session_id)
+        with self._deletes(session_id):
+            redacted = await self._delete_elsewhere(session_id, turns, [turn for turn in turns if not turn.published])
+            deleted = await self._conversation.delete_session(session_id)
         if not deleted and not redacted:
             raise NotOnRecord(f"there is no session {session_id}")
         return deleted, redacted
 
     async def drop(self, session_id: str) -> None:
         """Remove a session of which nothing runs: whatever of it is open will have no end. Raises as `delete`."""
-        await self._delete_elsewhere(session_id, await self._conversation.session(session_id))
-        await self._conversation.drop_session(session_id)
+        with self._deletes(session_id):
+            await self._delete_elsewhere(session_id, await self._conversation.session(session_id))
+            await self._conversation.drop_session(session_id)
+
+    @contextmanager
+    def _deletes(self, session_id: str) -> Iterator[None]:
+        """Meanwhile the memory's word that it has forgotten the session's exchanges waits: to a query that is still
+        here it would mean that its copies in branches are to go, too."""
+        self._deleting.add(session_id)
+        try:
+            yield
+        finally:
+            self._deleting.discard(session_id)
 
     async def drop_query(self, query_id: str) -> None:
         """Remove one query that was never a turn of its session. Raises as `delete`."""
@@ -66,7 +80,8 @@ class RecordDeletion:
         await self._conversation.drop_query(query_id)
 
     async def forget(self, deleted: MemoryDeleted) -> None:
-        """Remove a whole exchange, and what other turns have recalled of it. Done again it comes to the same.
+        """Remove a whole exchange with its copies in branches, and what other turns have recalled of it. Done again it
+        comes to the same.
 
         Raises `HandedBack` while a turn runs that knows of it, and `StoreFailed`: not now, but later.
         """
@@ -101,12 +116,14 @@ class RecordDeletion:
     async def _is_known_to_open_turn(self, deleted: MemoryDeleted) -> bool:
         if await self._conversation.is_recalled_by_open_turn(deleted.engram_id):
             return True
-        forgotten = await self._conversation.turn(deleted.query_id)
-        if forgotten is None:
-            return False
-        self._stop_summarising(forgotten.session_id)
-        turns = await self._conversation.session(forgotten.session_id)
-        return any(turn.status is TurnStatus.OPEN for turn in turns)
+        for session_id in await self._conversation.sessions_with(deleted.query_id):
+            self._stop_summarising(session_id)
+            if session_id in self._deleting or await self._has_open_turn(session_id):
+                return True
+        return False
+
+    async def _has_open_turn(self, session_id: str) -> bool:
+        return any(turn.status is TurnStatus.OPEN for turn in await self._conversation.session(session_id))
 
     async def _redact_mentions(self, engram_id: str) -> None:
         """What recalled it may have been published only after the memory has seen to that."""

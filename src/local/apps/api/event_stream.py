@@ -73,11 +73,10 @@ class Streamed(Response):
 
 
 class Download(Streamed):
-    """Lines of JSON, to be kept as a file."""
+    """Something to be kept as a file; lines of JSON if it is not said what."""
 
-    media_type = "application/x-ndjson"
-
-    def __init__(self, chunks: Chunks, name: str) -> None:
+    def __init__(self, chunks: Chunks, name: str, media_type: str = "application/x-ndjson") -> None:
+        self.media_type = media_type
         super().__init__(chunks, {"cache-control": "no-store", "content-disposition": f'attachment; filename="{name}"'})
 
 

@@ -129,14 +129,13 @@ def _why(chat: Chat, argument: str) -> None:
 
 def _export(chat: Chat, argument: str) -> None:
     """FILE: write this conversation as Markdown"""
-    turns = chat.system.find().session(chat.options.session_id)["turns"]
-    text = "\n".join(f"## {turn['query']}\n\n{turn['answer']}\n" for turn in turns)
+    text = chat.system.find().export(chat.options.session_id)
     path = Path(argument or f"{chat.options.session_id[:8]}.md").expanduser()
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadCommand(f"{path}: {error.strerror}") from None
-    chat.say(f"{len(turns)} questions are in {path}")
+    chat.say(f"the conversation is in {path}")
 
 
 def _think(chat: Chat, argument: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TypeVar
 
 from local.bus.bus import Bus
@@ -14,16 +14,21 @@ from local.protocol.message import Message
 M = TypeVar("M", bound=Message)
 
 PAGE = 10  # messages at a time: each may be long
+MOST = 1000  # of several queries: as many as fit into an answer
 
 
 async def read_on_record(
-    bus: Bus, query_id: str, subjects: Iterable[str], seconds: float
+    bus: Bus, query_ids: str | Sequence[str], subjects: Iterable[str], seconds: float
 ) -> AsyncIterator[tuple[Envelope, bool]]:
-    """Every message on these subjects that belongs to a query, oldest first, and whether its payload was removed.
+    """Every message on these subjects that belongs to a query, or to one of at most 100, oldest first, and whether its
+    payload was removed.
 
     `seconds` are for each page. Raises `RequestTimeout` while there is no journal, and `RecordUnreadable`.
     """
-    request = JournalRead(subjects=tuple(subjects), correlation_id=query_id, limit=PAGE)
+    if isinstance(query_ids, str):
+        request = JournalRead(subjects=tuple(subjects), correlation_id=query_ids, limit=PAGE)
+    else:
+        request = JournalRead(subjects=tuple(subjects), correlation_ids=tuple(query_ids), limit=MOST)
     while True:
         page = await bus.request(request, JournalEntries, seconds)
         if page.error is not None:

@@ -185,6 +185,7 @@ class Journal(Participant):
                 subjects=request.subjects,
                 session_id=request.session_id,
                 correlation_id=request.correlation_id,
+                correlation_ids=request.correlation_ids,
             )
             for stored in page:
                 yield stored

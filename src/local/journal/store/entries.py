@@ -98,6 +98,7 @@ class Filters(TypedDict, total=False):
     subjects: Sequence[str]
     session_id: str | None
     correlation_id: str | None
+    correlation_ids: Sequence[str]
     sender: str | None
     since: float | None
     until: float | None
@@ -114,8 +115,12 @@ def where(filters: Filters, limit: int) -> tuple[str, list[Any]]:
         "committed_at < ?": filters.get("until"),
     }
     used = {sql: value for sql, value in conditions.items() if value is not None}
-    sql = " AND ".join(["number > ?", clause, *used])
-    return f"{sql} ORDER BY number LIMIT ?", [filters.get("after", 0), *subjects, *used.values(), limit]
+    queries = filters.get("correlation_ids", ())
+    among = [f"correlation_id IN ({', '.join('?' * len(queries))})"] if queries else []
+    if queries:  # by whose index they are found, and not by that of the subjects
+        clause = clause.replace("subject ", "+subject ")
+    sql = " AND ".join(["number > ?", clause, *used, *among])
+    return f"{sql} ORDER BY number LIMIT ?", [filters.get("after", 0), *subjects, *used.values(), *queries, limit]
 
 
 def subject_clause(subjects: Sequence[str]) -> tuple[str, tuple[str, ...]]:

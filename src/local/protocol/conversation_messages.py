@@ -1,0 +1,81 @@
+"""What is said of conversations: how they are called, where they branch off, that they are deleted, what is in them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from local.protocol.message import Delivery, ErrorInfo, Message
+
+ConversationVerb = Literal["sessions", "session", "turns", "find", "change", "branch", "delete", "query"]
+
+
+class SessionChanged(Message):
+    """The generator, when a user has given a session a title, or pinned it, or taken that back: this holds from now on.
+    Without `title` it is called as its first query."""
+
+    subject = "session.changed"
+    delivery = Delivery.CONFIRMED
+    session_id: str
+    title: str | None = None
+    pinned: bool = False
+    changed_at: float  # seconds since 1970
+
+
+class SessionBranched(Message):
+    """The generator, when a user goes on from an earlier place of a session: `session_id` begins with the turns that
+    `branched_from` has before the query `before`, which are not said again."""
+
+    subject = "session.branched"
+    delivery = Delivery.CONFIRMED
+    session_id: str
+    branched_from: str
+    before: str
+    incognito: bool = False
+    branched_at: float  # seconds since 1970
+
+
+class SessionDeleted(Message):
+    """The generator, when a session was deleted or an incognito one has ended: nobody is to keep anything of it."""
+
+    subject = "session.deleted"
+    delivery = Delivery.CONFIRMED
+    deleted_session_id: str
+
+
+class ConversationRequest(Message):
+    """A door that wants to see the generator's record, or to have it changed: sessions (`key` is the user's whose they
+    are, none is everybody's; `query`, `cursor`, `limit`, `among`: only these), session, query, turns (those `before` or
+    `after` the query `at` or a `position`, or the one that is there: `order`), find (`query`), change (`labels`: title,
+    pinned), branch (`before`, `branch_id`), delete. `key` is the session's id, of query the query's. With `of_user`
+    another user's session is as if it were not there."""
+
+    subject = "conversation.request."
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    is_request = True
+    verb: ConversationVerb
+    key: str = ""
+    of_user: str | None = None
+    query: str = ""
+    cursor: str = ""
+    limit: int = Field(50, ge=1, le=1000)
+    among: tuple[str, ...] | None = None
+    order: Literal["before", "after", "at"] = "before"
+    at: str = ""
+    position: int | None = None
+    labels: dict[str, str | bool | None] = Field(default_factory=dict)
+    before: str = ""
+    branch_id: str = ""
+
+
+class ConversationResult(Message):
+    """The generator's answer to that: `value` is the record, or `error` says why there is none."""
+
+    subject = "conversation.result."
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    verb: str
+    value: dict[str, Any] | None = None
+    error: ErrorInfo | None = None

@@ -9,7 +9,7 @@ if __name__ == "__main__":
 
     import set_up
 
-    set_up.enter(set_up.RUN)
+    set_up.enter()
 
     from benchmarks.command import main
 

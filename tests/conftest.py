@@ -34,6 +34,7 @@ from local.runtime.participant import Participant
 from local.runtime.participant_runner import ParticipantRunner
 
 SECONDS = 30.0  # a test that waits so long has failed
+NOBODY = 65534
 
 
 class Wire(Protocol):
@@ -373,3 +374,24 @@ def files_with() -> Callable[..., list[str]]:
         return found
 
     return files_with
+
+
+@pytest.fixture
+def stranger() -> Callable[[Path], list[str]]:
+    """Makes a folder one that may be read and not written to; gives what a command has to begin with for that to
+    count. Of whoever is root, who may always write, that takes away; and the folder is somebody else's."""
+
+    def made(folder: Path) -> list[str]:
+        found = [folder, *folder.rglob("*")]
+        if os.geteuid() != 0:
+            for path in found:
+                if path.is_dir() and not path.is_symlink():
+                    path.chmod(0o555)
+            return []
+        for path in found:
+            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+        command = shutil.which("setpriv")
+        assert command, "of util-linux, which every Linux has"
+        return [command, "--bounding-set=-dac_override,-dac_read_search"]
+
+    return made

@@ -12,14 +12,16 @@ SOURCE = Path(__file__).parent.parent / "src" / "local"
 MAX_FILE_LINES = 300
 MAX_FUNCTION_LINES = 40
 
-SHARED = {"errors", "config", "environment", "failpoints", "backoff", "tick"}
+SHARED = {"errors", "config", "environment", "failpoints", "backoff", "shipped", "tick"}
 ARROWS: dict[str, set[str]] = {
     "errors": {"errors"},
-    "config": {"errors", "config", "environment"},
+    "config": {"errors", "config", "environment", "shipped"},
     "environment": {"errors"},
     "failpoints": SHARED,
     "backoff": {"backoff"},
     "tick": {"tick"},
+    "shipped": {"shipped"},
+    "set_up": {"set_up"} | SHARED,
     "protocol": {"protocol"} | SHARED,
     "bus": {"bus", "protocol"} | SHARED,
     "journal.client": {"journal.client", "bus", "protocol"} | SHARED,
@@ -34,7 +36,7 @@ ARROWS: dict[str, set[str]] = {
     "tools": {"tools", "queries", "runtime", "protocol", "services"} | SHARED,
     "upkeep": {"upkeep", "journal.store", "agents", "services", "bus", "protocol"} | SHARED,
     "apps": {"apps", "agents", "tools", "queries", "journal.client", "journal.server", "runtime", "bus", "protocol"}
-    | {"models", "upkeep"}
+    | {"models", "upkeep", "set_up"}
     | SHARED,
 }
 # Inside a part: which of its packages know which others. A package that is not here knows all of its part.

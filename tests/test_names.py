@@ -91,8 +91,9 @@ def test_the_words_that_were_given_up_are_gone() -> None:
 
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    lines = [*project["dependencies"], *(line for extra in project["optional-dependencies"].values() for line in extra)]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    extras = project["project"]["optional-dependencies"].values()
+    lines = [*project["dependency-groups"]["run"], *(line for extra in extras for line in extra)]
     declared = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in lines}
     homes = packages_distributions()
     found = {name for _, tree in trees(SOURCE) for name in imported(tree)} - sys.stdlib_module_names - {"local"}

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SCRIPTS = ROOT / "scripts"
 SECONDS = 150  # until an installation has failed
+Stranger = Callable[[Path], list[str]]
 pytestmark = pytest.mark.timeout(180)
 
 # Notes what it was asked to do, and installs by pointing the environment at the checkout's src.
@@ -83,9 +83,12 @@ class Checkout:
     def command(self, script: str = "run_local.py") -> list[str]:
         return [sys.executable, str(self.root / "scripts" / script), "--flag"]
 
-    def run(self, script: str = "run_local.py", **variables: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, script: str = "run_local.py", prefix: Sequence[str] = (), **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         environment = {**self.environment, **variables}
-        return subprocess.run(self.command(script), env=environment, capture_output=True, text=True, timeout=SECONDS)
+        words = [*prefix, *self.command(script)]
+        return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=SECONDS)
 
     @contextmanager
     def start(self, **variables: str) -> Iterator[subprocess.Popen[str]]:
@@ -110,8 +113,11 @@ class Checkout:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     root, tools = tmp_path / "checkout", tmp_path / "tools"
-    shutil.copytree(SCRIPTS, root / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    for part in ("scripts", "src/local/set_up", "src/local/errors"):
+        shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__", "benchmarks"))
     files = {
+        "src/local/__init__.py": "",
+        **{f"src/local/{name}": (ROOT / "src/local" / name).read_text() for name in ("environment.py", "shipped.py")},
         "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
         "backend.py": BUILD_BACKEND,
         "requirements.lock": "# nothing\n",
@@ -161,7 +167,8 @@ def test_nothing_is_built_but_local2_itself(checkout: Checkout) -> None:
 def test_the_locks_hold_what_the_project_needs_and_nothing_of_what_it_leaves_out() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     names = {"run": _locked("requirements.lock"), "dev": _locked("requirements-dev.lock")}
-    needed = [*project["project"]["dependencies"], *project["dependency-groups"]["setup"]]
+    assert "dependencies" not in project["project"], "a wheel that names them has pip choose their versions"
+    needed = [*project["dependency-groups"]["run"], *project["dependency-groups"]["setup"]]
     assert {_name(line) for line in needed} <= names["run"]
     assert {_name(line) for line in project["dependency-groups"]["dev"]} <= names["dev"]
     assert not (names["run"] | names["dev"]) & set(project["tool"]["uv"]["exclude-dependencies"])
@@ -285,6 +292,32 @@ def test_a_checkout_without_its_lock_is_one_clear_line(checkout: Checkout) -> No
     assert done.stderr.startswith("LoCAL2 could not be set up: ")
     assert "requirements.lock" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_checkout_that_may_only_be_read_is_one_line_with_a_hint(checkout: Checkout, stranger: Stranger) -> None:
+    done = checkout.run(prefix=stranger(checkout.root))
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 2
+    assert last.startswith(f"LoCAL2 could not be set up: {checkout.root / '.venv'}: Permission denied; ")
+    assert last.endswith("use a copy of your own")
+    assert "has to start LoCAL2 once" in last or os.geteuid() != 0
+    assert "Traceback" not in done.stderr
+
+
+def test_a_checkout_that_may_only_be_read_runs_once_it_is_set_up(ready: Checkout, stranger: Stranger) -> None:
+    assert ready.run(prefix=stranger(ready.root)).returncode == 7
+
+
+def test_an_environment_that_only_its_owner_may_enter_is_one_line_with_a_hint(
+    ready: Checkout, stranger: Stranger
+) -> None:
+    folder = ready.root / ".venv"
+    prefix = stranger(ready.root)
+    folder.chmod(0)
+    done = ready.run(prefix=prefix)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith(f"LoCAL2 could not be set up: {folder}")
+    assert done.stderr.endswith("use a copy of your own\n")
 
 
 def test_an_old_python_is_refused_in_one_clear_line(checkout: Checkout) -> None:

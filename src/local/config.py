@@ -21,6 +21,7 @@ from local.config_fault import Fault, faults, suggestion
 from local.config_file import ConfigFile
 from local.environment import Environment, environment
 from local.errors import ConfigError
+from local.shipped import shipped_dir
 
 log = logging.getLogger(__name__)
 
@@ -168,12 +169,10 @@ class SystemConfig(Settings):
 def layers_for(config_dir: Path | None) -> list[Path]:
     """The folders to read settings from, the weakest first: the defaults, then the user's folder.
 
-    The defaults are `config/` of a checkout, or those inside an installed package. The user's folder is `config_dir`
-    (a flag), else LOCAL2_CONFIG_DIR, else the platform's. Raises ConfigError if one that was named does not exist.
+    The defaults are `config/` of the checkout or wheel. The user's folder is `config_dir` (a flag), else
+    LOCAL2_CONFIG_DIR, else the platform's. Raises ConfigError if one that was named does not exist.
     """
-    package = Path(__file__).resolve().parent
-    packaged = package / "defaults"
-    defaults = packaged if packaged.is_dir() else package.parents[1] / "config"
+    defaults = shipped_dir() / "config"
     named = config_dir or environment().config_dir
     if named is None:
         return [defaults, platformdirs.user_config_path("local2", appauthor=False)]

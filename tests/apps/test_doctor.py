@@ -39,8 +39,8 @@ def test_python_is_new_enough_or_the_fix_says_which() -> None:
 
 
 def test_every_package_of_the_project_file_is_checked() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = {re.split(r"[<>=!~ \[]", line)[0].lower().replace("_", "-") for line in project["dependencies"]}
+    lines = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["run"]
+    needed = {re.split(r"[<>=!~ \[]", line)[0].lower().replace("_", "-") for line in lines}
     provided = importlib.metadata.packages_distributions()
     checked = {
         name.lower().replace("_", "-") for package in machine.PACKAGES for name in provided[package.partition(".")[0]]

@@ -89,10 +89,10 @@ def test_a_participant_that_the_system_runs_itself_is_refused(live, command) -> 
 
 
 def test_without_a_system_there_is_nothing_to_join(command, tmp_path) -> None:
-    process = command(BY_HAND, "web_search", "--data-dir", tmp_path)
+    process = command("local.apps.cli", "participant", "web_search", "--data-dir", tmp_path)
     _, said = process.communicate(timeout=20)
     assert process.returncode == 2
-    assert said == f"local2: no system runs on {tmp_path}; start one with scripts/run_local.py\n"
+    assert said == f"local2: no system runs on {tmp_path}; start one with `local2 run`\n"
 
 
 @pytest.mark.parametrize(

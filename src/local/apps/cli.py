@@ -1,5 +1,5 @@
-"""The command line: `local2 run | ask | chat | stories | tap | journal | prompt | model | doctor | user | backup |
-restore | rebuild`."""
+"""The command line: `local2 run | ask | chat | stories | tap | journal | prompt | model | doctor | participant | user |
+backup | restore | rebuild`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _COMMANDS = {
     "chat": ("local.apps.console.commands", "chat"),
     "repl": ("local.apps.console.commands", "chat"),
     "pull": ("local.apps.model_commands", "pull"),
+    "participant": ("local.apps.participant_cli", "participant"),
 }
 
 prompt_app = typer.Typer(help="What the model is told.")

@@ -1,6 +1,6 @@
 """Runs one participant: as a child of the supervisor, or by hand beside a running system.
 
-By hand: `python -m local.apps.participant my_tools.dice:DiceTool` (see `--help`).
+By hand: `local2 participant my_tools.dice:DiceTool` (see `--help`).
 """
 
 from __future__ import annotations

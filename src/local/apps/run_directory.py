@@ -135,7 +135,7 @@ class RunDirectory:
         """What the running system has told. Raises `NotRunning`, also when it was killed and could not take it back."""
         facts = _facts_in(self.path)
         if facts is None:
-            raise NotRunning(f"no system runs on {self.data_dir}; start one with scripts/run_local.py")
+            raise NotRunning(f"no system runs on {self.data_dir}; start one with `local2 run`")
         return facts
 
     def running_bus(self) -> BusAddress:

@@ -17,8 +17,9 @@ from local.apps.system_client import SystemClient
 from local.apps.temporary_system import TemporarySystem, write_settings
 from local.environment import data_dir
 from local.errors import ConfigError
+from local.shipped import shipped_dir
 
-STORIES = Path(__file__).resolve().parents[3] / "stories"
+STORIES = shipped_dir() / "stories"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from local.errors.models import ModelError as ModelError
 from local.errors.runtime import AlreadyRunning as AlreadyRunning
 from local.errors.runtime import HandedBack as HandedBack
 from local.errors.runtime import IllegalTransition as IllegalTransition
+from local.errors.runtime import SetUpFailed as SetUpFailed
 from local.errors.runtime import StartFailed as StartFailed
 from local.errors.runtime import StartInterrupted as StartInterrupted
 from local.errors.runtime import UnknownConsumer as UnknownConsumer

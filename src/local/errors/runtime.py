@@ -66,3 +66,9 @@ class StartInterrupted(LocalError):
 
     def __init__(self) -> None:
         super().__init__("LoCAL2 was stopped before it was ready")
+
+
+class SetUpFailed(LocalError):
+    """The environment cannot be made; the text says what failed and what to do about it."""
+
+    kind = "set_up_failed"

@@ -29,7 +29,7 @@ OLDEST_PYTHON = (3, 11)
 WARN_FREE_BYTES = 2 * 1024**3
 FAIL_FREE_BYTES = 200 * 1024**2
 SOCKET_PATH_BYTES = 107  # sun_path of unix(7), without its final NUL
-REINSTALL = "remove the folder .venv and start again with scripts/run_local.py, which installs everything"
+REINSTALL = f"remove the folder {sys.prefix} and start again, which installs everything"
 DELETE = "look into it and then delete it: nothing reads it any more, and what you delete elsewhere stays in it"
 
 

@@ -31,7 +31,7 @@ async def check_health(running: Facts | None, data_dir: Path | None = None) -> l
     participant that does not serve."""
     name = "running system"
     if running is None:
-        return [ok(name, "none on this data directory; start one with scripts/run_local.py")]
+        return [ok(name, "none on this data directory; start one with `local2 run`")]
     who = f"process {running.pid}, {running.api_url or 'without an HTTP API'}"
     try:
         health = await _health(running.api_url, data_dir)

@@ -1,0 +1,169 @@
+"""Makes the environment and installs the locks into it: with uv when it can be had, else with pip."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from local.environment import environment_with
+from local.errors import SetUpFailed
+from local.set_up.python_environment import PythonEnvironment
+
+# A tool ignores the variables that its version does not know. uv trusts only the certificates it brings along unless
+# told otherwise, which fails behind a company's proxy; pip cannot install "for the user" inside an environment.
+TOOL_SETTINGS = {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1", "PIP_USER": "0", "PIP_NO_INPUT": "1"}
+
+
+class _CommandFailed(Exception):
+    """A tool ended with an error; the text is the line in which it says why."""
+
+
+class Installer:
+    """Brings one environment to what locks say."""
+
+    def __init__(self, environment: PythonEnvironment) -> None:
+        self._environment = environment
+        self._log = environment.folder / "set-up.log"
+
+    def bring_up_to_date(self, locks: Sequence[str]) -> None:
+        """Install what the last finished set-up lacks of `locks`. Raises SetUpFailed, OSError."""
+        environment = self._environment
+        with self._only_one():
+            if environment.is_current(locks):
+                return
+            started = time.monotonic()
+            wanted, found = environment.expected_stamp(locks), environment.read_stamp()
+            # Without its stamp an environment is unfinished: whatever happens from here on, the next start begins anew.
+            environment.stamp.unlink(missing_ok=True)
+            if found[:1] != wanted[:1] or not environment.python.exists():
+                found = []
+                self._create()
+            self._install([lock for lock, line in zip(locks, wanted[1:], strict=True) if line not in found])
+            environment.stamp.write_text("\n".join(wanted) + "\n", encoding="utf-8")
+            _say(f"ready in {time.monotonic() - started:.0f} s")
+
+    @contextmanager
+    def _only_one(self) -> Iterator[None]:
+        """Serialise the set-ups of this environment."""
+        with (self._environment.root / "requirements.lock").open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                _say("waiting for another set-up of this folder to finish")
+                fcntl.flock(file, fcntl.LOCK_EX)
+            # The tools inherit the lock: one that outlives a killed set-up still keeps the next one out.
+            os.set_inheritable(file.fileno(), True)
+            yield
+
+    def _create(self) -> None:
+        version = sys.version.split()[0]
+        _say(f"setting up {self._environment.folder} for Python {version}: once, usually in less than a minute")
+        if importlib.util.find_spec("venv") is None:
+            raise SetUpFailed(_hint("this Python has no module venv"))
+        import venv
+
+        # Without pip: making it costs seconds, Debian leaves it out, and who has uv does not need it.
+        venv.EnvBuilder(clear=True, symlinks=True, with_pip=False).create(self._environment.folder)
+
+    def _install(self, locks: Sequence[str]) -> None:
+        python = str(self._environment.python)
+        try:
+            try:
+                command = [self._uv(), "pip", "install", "--python", python, "--compile-bytecode"]
+                self._install_with("uv", command, locks)
+            except _CommandFailed as failure:
+                _say(f"uv cannot be used ({failure}); trying pip")
+                self._install_with("pip", self._pip(), locks)
+        except _CommandFailed as failure:
+            advice = "is there a network, or a package mirror in pip's configuration?"
+            raise SetUpFailed(f"{failure} - {advice} More in {self._log}; the same command tries again") from None
+
+    def _install_with(self, tool: str, command: Sequence[str], locks: Sequence[str]) -> None:
+        alone = [*command, "--no-deps"]  # a lock is complete: what is not in it was left out on purpose
+        for lock in locks:
+            lines = (self._environment.root / lock).read_text(encoding="utf-8").splitlines()
+            count = sum(line[:1].isalnum() for line in lines)
+            # Only wheels: what has to be built runs its own code, and wants compilers.
+            wheels = [*alone, "--only-binary", ":all:", "--require-hashes", "-r", lock]
+            self._run(f"installing about {count} packages with {tool}", wheels)
+        if self._environment.is_checkout:
+            self._run("installing LoCAL2 itself", [*alone, "--no-build-isolation", "-e", "."])
+        else:
+            self._add_surroundings()
+
+    def _add_surroundings(self) -> None:
+        """Have what is installed beside the wheel found after the lock's packages: LoCAL2 itself, and what users have
+        added for tools of their own."""
+        (site_packages,) = self._environment.folder.glob("lib/python*/site-packages")
+        (site_packages / "local2.pth").write_text(f"{self._environment.folder.parent}\n", encoding="utf-8")
+
+    def _uv(self) -> str:
+        own = self._environment.python.with_name("uv")
+        found = str(own) if own.exists() else shutil.which("uv")
+        if not found:
+            command = [*self._pip(), "--retries", "1", "--only-binary", ":all:", "--require-hashes"]
+            self._run("getting uv, the installer", [*command, "-r", "requirements-uv.lock"])
+        return found or str(own)
+
+    def _pip(self) -> list[str]:
+        isolated = [str(self._environment.python), "-I", "-m"]
+        if not self._environment.python.with_name("pip").exists():
+            try:
+                self._run("getting pip", [*isolated, "ensurepip", "--default-pip"])
+            except _CommandFailed as failure:
+                raise SetUpFailed(_hint(f"this Python cannot make pip ({failure})")) from None
+        return [*isolated, "pip", "install", "--disable-pip-version-check"]
+
+    def _run(self, phase: str, command: Sequence[str]) -> None:
+        _say(phase)
+        with self._log.open("a+", encoding="utf-8", errors="replace") as log:
+            before = log.tell()
+            with subprocess.Popen(
+                command,
+                cwd=self._environment.root,
+                env=environment_with(TOOL_SETTINGS),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                close_fds=False,
+            ) as process:
+                self._watch(process, phase)
+            if process.returncode:
+                log.seek(before)
+                raise _CommandFailed(_reason(log.read()) or f"{command[0]} ended with status {process.returncode}")
+
+    def _watch(self, process: subprocess.Popen[bytes], phase: str) -> None:
+        """Wait for the end of `process`; on a terminal, with a live count of packages and seconds."""
+        started = time.monotonic()
+        while sys.stderr.isatty():
+            try:
+                process.wait(timeout=0.2)
+                print("\r\033[K", end="", file=sys.stderr, flush=True)  # noqa: T201
+                return
+            except subprocess.TimeoutExpired:
+                count = sum(1 for _ in self._environment.folder.glob("lib/python*/site-packages/*.dist-info"))
+                line = f"  {phase}: {count} there, {time.monotonic() - started:.0f} s"
+                print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)  # noqa: T201
+        process.wait()
+
+
+def _hint(what: str) -> str:
+    return f"{what}; on Debian or Ubuntu: sudo apt install python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+
+
+def _reason(output: str) -> str:
+    """The line of a tool's output that says what went wrong; empty if it said nothing."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error")]
+    return (errors or lines or [""])[0 if errors else -1]
+
+
+def _say(line: str) -> None:
+    print(f"LoCAL2: {line}", file=sys.stderr, flush=True)  # noqa: T201

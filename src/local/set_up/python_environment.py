@@ -1,0 +1,129 @@
+"""The Python environment that LoCAL2 runs in: `.venv` in a checkout, a folder beside the package where a wheel has
+been installed. It holds what the locks say, whatever else is installed around it.
+
+Standard library only, and little of it: this runs at every start, and nearly always finds nothing to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from local.errors import SetUpFailed
+from local.shipped import shipped_dir
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+RUN = ("requirements.lock",)
+TEST = ("requirements.lock", "requirements-dev.lock")
+NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+STATUS_FAILED = 2
+STATUS_INTERRUPTED = 130
+
+
+class PythonEnvironment:
+    """That of the installation which this module is in. `root` has the locks, and is the checkout or what a wheel
+    carries of it; `folder` is where the environment lies."""
+
+    def __init__(self) -> None:
+        self.root = shipped_dir()
+        packages = Path(__file__).resolve().parents[2]
+        self.is_checkout = not self.root.is_relative_to(packages)
+        self.folder = self.root / ".venv" if self.is_checkout else packages / "local2-environment"
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / "bin" / "python"
+
+    @property
+    def stamp(self) -> Path:
+        """The file that says for what it was made; it is there when the set-up has finished."""
+        return self.folder / "set-up.stamp"
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether this process runs in it."""
+        return self.folder.exists() and self.folder.samefile(sys.prefix)
+
+    def enter(self, locks: Sequence[str]) -> None:
+        """Return if this process runs in it and it is up to date; else make it so and start the script again inside.
+
+        Ends the process with one line and status 2 where that cannot be done.
+        """
+        try:
+            if self.is_current(locks):
+                if self.is_entered:
+                    arrive()
+                    return
+            else:
+                from local.set_up.installer import Installer
+
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                Installer(self).bring_up_to_date(locks)
+            sys.stderr.flush()
+            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until this script is in the other Python
+            os.execv(self.python, [str(self.python), *sys.argv])
+        except (SetUpFailed, OSError) as error:
+            reason = self._with_advice(error) if isinstance(error, OSError) else str(error)
+            print(f"LoCAL2 could not be set up: {reason}", file=sys.stderr)  # noqa: T201
+            sys.exit(STATUS_FAILED)
+        except KeyboardInterrupt:
+            print("\nset-up stopped; the next start begins it again", file=sys.stderr)  # noqa: T201
+            sys.exit(STATUS_INTERRUPTED)
+
+    def _with_advice(self, error: OSError) -> str:
+        if error.errno not in NOT_ALLOWED:
+            return str(error)
+        advice = "use a copy of your own" if self.is_checkout else "install it in a venv of your own"
+        owner = self.root.stat().st_uid
+        if error.errno != errno.EROFS and owner != os.geteuid():
+            advice = f"{_user(owner)} has to start LoCAL2 once, which sets it up for everybody; or {advice}"
+        return f"{error.filename}: {error.strerror}; {advice}"
+
+    def is_current(self, locks: Sequence[str]) -> bool:
+        """Whether the last finished set-up covers these locks as they are now."""
+        wanted = self.expected_stamp(locks)
+        return self.read_stamp()[: len(wanted)] == wanted and self.python.exists()
+
+    def read_stamp(self) -> list[str]:
+        """What the last set-up wrote when it had finished; nothing if none has."""
+        try:
+            return self.stamp.read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+
+    def expected_stamp(self, locks: Sequence[str]) -> list[str]:
+        """One line for what the whole environment hangs on, then one with a digest for each lock in turn.
+
+        An environment cannot be moved, so its folder counts as much as its Python. Each digest includes the locks
+        before it, because a lock is installed on top of those.
+        """
+        major, minor = sys.version_info[:2]
+        lines = [f"Python {major}.{minor} in {self.root}"]
+        digest = hashlib.sha256()
+        if self.is_checkout:
+            project, _, _ = (self.root / "pyproject.toml").read_bytes().partition(b"\n[tool.")
+            digest.update(project)
+        for lock in locks:
+            digest.update((self.root / lock).read_bytes())
+            lines.append(f"{lock} {digest.hexdigest()}")
+        return lines
+
+
+def _user(number: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
+
+
+def arrive() -> None:
+    """Hear signals again, which were kept back on the way into the environment."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

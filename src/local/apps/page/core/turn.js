@@ -52,7 +52,7 @@ export function isDone(call) {
 
 /** The turn after one event; the same object where the event changes nothing. @returns {Turn} */
 export function after(turn, event, data) {
-  const step = STEPS[event];
+  const step = Object.hasOwn(STEPS, event) ? STEPS[event] : null;
   return step ? step(turn, data) : turn;
 }
 

@@ -16,7 +16,7 @@ export function ago(seconds) {
   if (seconds < 45) return "just now";
   for (const [unit, size] of [["day", 86_400], ["hour", 3_600], ["minute", 60]]) {
     const count = Math.round(seconds / Number(size));
-    if (seconds >= Number(size) * 0.75) return `${count || 1} ${unit}${(count || 1) === 1 ? "" : "s"} ago`;
+    if (seconds >= Number(size) * 0.97) return `${count || 1} ${unit}${(count || 1) === 1 ? "" : "s"} ago`;
   }
   return "just now";
 }

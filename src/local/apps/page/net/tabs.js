@@ -4,6 +4,7 @@
  */
 
 import { Stream } from "./stream.js";
+import { after, asked } from "../core/turn.js";
 import { fresh } from "./ids.js";
 
 const LOCK = "local2.stream";
@@ -17,6 +18,7 @@ export class SharedStream {
     this.tab = fresh("tab", 10);
     this.wanted = { sessions: [], queries: [] };
     this.ofTabs = new Map();
+    this.said = new Map(); // what was said of the open queries, for tabs that come later
     this.channel = null;
     this.stream = null;
   }
@@ -43,6 +45,7 @@ export class SharedStream {
   lead() {
     this.stream = new Stream(
       (name, data) => {
+        this.keep(name, data);
         this.heard(name, data);
         this.say({ kind: "event", name, data });
       },
@@ -66,10 +69,21 @@ export class SharedStream {
   }
 
   join(tab, wanted) {
-    const isNew = !this.ofTabs.has(tab);
+    const before = this.ofTabs.get(tab);
     this.ofTabs.set(tab, wanted);
     this.carry();
-    if (isNew) this.say({ kind: "connected", isConnected: this.isConnected ?? true });
+    if (!before) this.say({ kind: "connected", isConnected: this.isConnected ?? true });
+    for (const id of wanted.queries) {
+      const said = this.said.get(id);
+      if (said && !before?.queries.includes(id)) this.say({ kind: "event", name: "query", data: snapshotOf(said) });
+    }
+  }
+
+  keep(name, { query_id: id, session_id: sessionId, event, data }) {
+    if (name !== "query") return;
+    const said = after(this.said.get(id) ?? asked(id, sessionId, ""), event, data);
+    if (said.status === "open") this.said.set(id, said);
+    else this.said.delete(id);
   }
 
   carry() {
@@ -81,4 +95,9 @@ export class SharedStream {
   say(message) {
     this.channel?.postMessage(message);
   }
+}
+
+/** Everything that was said of a query, as one event. */
+function snapshotOf({ query_id, session_id, attempt, thinking, answer, tool_calls }) {
+  return { query_id, session_id, event: "snapshot", data: { status: "open", attempt, thinking, answer, tool_calls } };
 }

@@ -2,7 +2,7 @@
 
 import { request } from "../net/api.js";
 import { fresh } from "../net/ids.js";
-import { conversationOf, load, loadUpTo } from "./conversation.js";
+import { conversationOf, load, loadAround } from "./conversation.js";
 import { changeDraft, draftOf } from "./drafts.js";
 import { ask, takeBack } from "./outbox.js";
 import { currentId, isIncognito, isRailOpen, selected, sessions, tell } from "./store.js";
@@ -19,7 +19,7 @@ export function go(sessionId, queryId = null) {
 export async function goToTurn(sessionId, queryId) {
   go(sessionId, queryId);
   const conversation = conversationOf(sessionId);
-  if (!conversation.turns.has(queryId)) await loadUpTo(conversation, queryId);
+  if (!conversation.turns.has(queryId)) await loadAround(conversation, queryId);
   requestAnimationFrame(() => {
     const turn = document.querySelector(`[data-query="${CSS.escape(queryId)}"]`);
     turn?.scrollIntoView({ block: "start" });
@@ -79,6 +79,7 @@ export async function submit() {
   sessionId ??= fresh("c");
   if (incognito) secrets.add(sessionId);
   const conversation = conversationOf(sessionId);
+  if (conversation.after.peek()) await load(conversation);
   if (sessionId !== from && !draft.replaces) conversation.state.value = "ready";
   ask({ query: text, query_id: fresh("q"), session_id: sessionId, files: draft.files.filter((file) => file.id), incognito });
   changeDraft(from, { text: "", files: [], replaces: null });
@@ -124,7 +125,7 @@ export async function rate(turn, rating) {
   const put = (value) => (known.value = { ...known.peek(), scores: { ...known.peek().scores, rating: value } });
   put(rating);
   try {
-    await request("POST", "/feedback", { query_id: turn.query_id, rating });
+    await request("POST", "/feedback", { query_id: turn.copy_of ?? turn.query_id, rating });
   } catch (failure) {
     put(before);
     tell(`Your rating was not kept: ${failure.message}`);

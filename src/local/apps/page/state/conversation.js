@@ -17,10 +17,10 @@ class Conversation {
     this.turns = new Map();
     this.state = signal("new"); // new, loading, ready, failed
     this.trouble = signal(null);
-    this.before = signal(null);
+    this.before = signal(null); // where earlier turns begin, null where there are none
+    this.after = signal(null); // where later ones do, while a place far back is shown
     this.context = signal(null);
     this.branches = signal([]);
-    this.branchedFrom = signal(null);
   }
 
   /** The signal of a turn, made where it is not known. */
@@ -34,7 +34,7 @@ class Conversation {
   }
 
   get open() {
-    return this.order.value.filter((id) => this.turns.get(id).value.status === "open");
+    return [...this.turns.values()].map((turn) => turn.value).filter((turn) => turn.status === "open").map((turn) => turn.query_id);
   }
 
   /** Put turns of the record before or instead of what is known; what was asked since stays behind them. */
@@ -88,9 +88,9 @@ export async function load(conversation, isNew = false) {
     const [page, session] = await Promise.all([turnsOf(conversation.id), request("GET", `/sessions/${conversation.id}`)]);
     conversation.put(page.turns, "instead");
     conversation.before.value = page.before ?? null;
+    conversation.after.value = null;
     conversation.context.value = session.context ?? null;
     conversation.branches.value = session.branches ?? [];
-    conversation.branchedFrom.value = session.branched_from ?? null;
     conversation.trouble.value = null;
     conversation.state.value = "ready";
   } catch (failure) {
@@ -109,9 +109,23 @@ export async function loadEarlier(conversation) {
   conversation.before.value = page.before ?? null;
 }
 
-/** Load back to one turn. */
-export async function loadUpTo(conversation, queryId) {
-  while (!conversation.turns.has(queryId) && conversation.before.peek()) await loadEarlier(conversation);
+/** Load the turns after those that are shown, where these are far back. */
+export async function loadLater(conversation) {
+  const after = conversation.after.peek();
+  if (!after) return;
+  const page = await turnsOf(conversation.id, `&after=${encodeURIComponent(after)}`);
+  for (const row of page.turns) conversation.merge(row);
+  conversation.order.value = [...new Set([...conversation.order.value, ...page.turns.map((row) => row.query_id)])];
+  conversation.after.value = page.after ?? null;
+}
+
+/** Show the turns around one, instead of those that are shown. */
+export async function loadAround(conversation, queryId) {
+  const page = await turnsOf(conversation.id, `&around=${encodeURIComponent(queryId)}`);
+  for (const row of page.turns) conversation.merge(row);
+  conversation.order.value = page.turns.map((row) => row.query_id);
+  conversation.before.value = page.before ?? null;
+  conversation.after.value = page.after ?? null;
 }
 
 function turnsOf(sessionId, more = "") {

@@ -12,7 +12,8 @@ import { currentId, health, isOutdated, me, offlineSince, participants, sessions
 
 /** @type {SharedStream | null} */
 let stream = null;
-let version = null;
+/** The digest of the page's files, which stands in their addresses. */
+const PAGE = new URL("../", import.meta.url).pathname.split("/").at(-2);
 const waiting = [];
 let frame = 0;
 
@@ -31,7 +32,7 @@ export function follow() {
 }
 
 /** Events wait for the next frame, and are shown together. */
-function take(name, data) {
+export function take(name, data) {
   waiting.push([name, data]);
   if (!frame) frame = document.hidden ? setTimeout(flush, 50) : requestAnimationFrame(flush);
 }
@@ -49,8 +50,7 @@ function flush() {
 /** @type {Record<string, (data: any) => void>} */
 const HEARD = {
   hello(data) {
-    if (version && data.version !== version) isOutdated.value = true;
-    version = data.version;
+    if (data.page && PAGE !== "app" && data.page !== PAGE) isOutdated.value = true;
     me.value = { user_id: data.user_id, owner: data.owner };
     if (!data.resumed) void refresh();
   },
@@ -62,7 +62,8 @@ const HEARD = {
   },
   asked(data) {
     const conversation = conversationOf(data.session_id);
-    conversation.turn(data.query_id, () => asked(data.query_id, data.session_id, data.query, { attempt: 0 }));
+    if (conversation.after.peek()) void load(conversation);
+    else conversation.turn(data.query_id, () => asked(data.query_id, data.session_id, data.query));
     follow();
   },
   session: hearSession,

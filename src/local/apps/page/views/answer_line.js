@@ -2,13 +2,13 @@
 
 import { html } from "../html.js";
 import { counted, duration, moment } from "../core/words.js";
-import { edit, rate, stop } from "../state/actions.js";
+import { edit, rate } from "../state/actions.js";
 import { inspectorTab, isInspectorOpen, now, selected } from "../state/store.js";
 import { CopyButton } from "./copy_button.js";
 import { Grade } from "./grade.js";
 
 export function AnswerLine({ turn, conversation }) {
-  if (turn.status === "open") return html`<footer class="line" data-state="open"><button type="button" class="stop" onClick=${() => void stop(turn.query_id)}>Stop <kbd>Esc</kbd></button></footer>`;
+  if (turn.status === "open") return null;
   const rating = turn.scores?.rating ?? null;
   const why = () => {
     selected.value = { kind: "turn", queryId: turn.query_id, sessionId: conversation.id };
@@ -16,8 +16,7 @@ export function AnswerLine({ turn, conversation }) {
     isInspectorOpen.value = true;
   };
   return html`<footer class="line" data-state="done">
-    ${facts(turn).map((fact) => html`<span>${fact}</span>`)}
-    <${Grade} critique=${turn.scores?.critique} />
+    <span class="facts">${facts(turn).map((fact) => html`<span>${fact}</span>`)}<${Grade} critique=${turn.scores?.critique} /></span>
     <span class="push"></span>
     ${turn.answer ? html`<${Rate} turn=${turn} rating=${rating} /><${CopyButton} text=${turn.answer} what="answer" />` : null}
     <button type="button" class="quiet" onClick=${() => void edit(turn)}>Edit and ask again</button>

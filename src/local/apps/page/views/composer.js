@@ -46,13 +46,14 @@ function Row({ sessionId, draft }) {
     event.target.value = "";
   };
   const isSending = draft.files.some((file) => file.state === "sending");
+  const word = isSending ? "Sending file…" : draft.replaces ? "Ask again" : running.length ? "Queue" : "Send";
   return html`<div class="composer-row">
     <input ref=${input} type="file" multiple hidden aria-label="Files" onChange=${choose} />
     <button type="button" onClick=${() => input.current.click()}>Attach</button>
     <span class="push"></span>
-    <small class="hint">${running.length ? html`<kbd>Esc</kbd> stops` : html`<kbd>⏎</kbd> sends <kbd>⇧⏎</kbd> new line`}</small>
-    ${running.length && !draft.text.trim() ? html`<button type="button" class="stop-all" onClick=${() => void stop(running[0])}>Stop</button>` : null}
-    <button type="submit" class="accent" disabled=${!draft.text.trim() || isSending}>${isSending ? "Sending file…" : draft.replaces ? "Ask again" : running.length ? "Queue" : "Send"}</button>
+    ${running.length ? null : html`<small class="hint"><kbd>⏎</kbd> sends <kbd>⇧⏎</kbd> new line</small>`}
+    ${running.length ? html`<button type="button" class="stop-now" onClick=${() => void stop(running[0])}>Stop <kbd>Esc</kbd></button>` : null}
+    ${running.length && !draft.text.trim() ? null : html`<button type="submit" class="accent" disabled=${!draft.text.trim() || isSending}>${word}</button>`}
   </div>`;
 }
 

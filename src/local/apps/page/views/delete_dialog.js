@@ -15,7 +15,7 @@ export function DeleteDialog({ sessionId, close }) {
     try {
       const done = await deleteSession(sessionId);
       if (currentId.peek() === sessionId) go(null);
-      if (done.repeated_in && !done.repeated_in.length) close();
+      if (done.repeated_in && !done.repeated_in.length && !done.copied_to?.length) close();
       else put({ name: "done", done });
     } catch (failure) {
       put({ name: "ask", trouble: failure.message });
@@ -33,6 +33,9 @@ function Done({ done, close }) {
   return html`<h2 id="dialog-title">Deleted</h2>
     ${done.repeated_in === null
       ? html`<p>The memory is not there to tell whether something else repeats it.</p>`
-      : html`<p>${counted(done.repeated_in.length, "other memory").replace("memorys", "memories")} had recalled something of it and may repeat it:</p><${Repeated} ids=${done.repeated_in} />`}
+      : done.repeated_in.length
+        ? html`<p>Other answers had recalled something of it and may repeat it:</p><${Repeated} ids=${done.repeated_in} />`
+        : null}
+    ${done.copied_to?.length ? html`<p>${counted(done.copied_to.length, "other version")} of the conversation ${done.copied_to.length === 1 ? "keeps its copy" : "keep their copies"} of what was said before they part.</p>` : null}
     <div class="dialog-acts"><button type="button" autofocus onClick=${close}>Close</button></div>`;
 }

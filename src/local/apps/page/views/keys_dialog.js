@@ -11,9 +11,9 @@ const ALWAYS = [
 export function KeysDialog({ close }) {
   const letters = COMMANDS.filter((command) => command.keys?.length);
   return html`<h2 id="dialog-title">Keys</h2>
-    <dl class="keys">${ALWAYS.map(([keys, title]) => html`<${Row} keys=${keys} title=${title} />`)}</dl>
+    <dl class="key-list">${ALWAYS.map(([keys, title]) => html`<${Row} keys=${keys} title=${title} />`)}</dl>
     <label class="switch"><input type="checkbox" checked=${hasLetters.value} onChange=${(event) => switchLetters(event.target.checked)} /> Single letters, outside of fields</label>
-    <dl class="keys" data-off=${!hasLetters.value}>${letters.map((command) => html`<${Row} keys=${command.keys[0]} title=${command.title} />`)}</dl>
+    <dl class="key-list" data-off=${!hasLetters.value}>${letters.map((command) => html`<${Row} keys=${command.keys[0]} title=${command.title} />`)}</dl>
     <div class="dialog-acts"><button type="button" onClick=${close}>Close</button></div>`;
 }
 

@@ -1,14 +1,22 @@
 /** The numbered sources below an answer. */
 
 import { html } from "../html.js";
+import { moment } from "../core/words.js";
 import { engramOf } from "../core/sources.js";
-import { inspectorTab, isInspectorOpen, selected } from "../state/store.js";
+import { inspectorTab, isInspectorOpen, now, selected } from "../state/store.js";
 
 export function Sources({ sources, turn }) {
   if (!sources.length || turn.status === "open") return null;
   return html`<ol class="sources" aria-label="Sources">
     ${sources.map((source) => html`<li key=${source.address} id=${`${turn.query_id}-s${source.number}`}><sup>${source.number}</sup> <${Source} source=${source} turn=${turn} /></li>`)}
   </ol>`;
+}
+
+/** When something remembered was said. */
+function when(source, turn) {
+  const id = engramOf(source.address);
+  const recall = turn.tool_calls.flatMap((call) => call.recalled ?? []).find((one) => id && one.engram_id === id);
+  return recall?.asked_at ? `, ${moment(recall.asked_at, now.value)}` : "";
 }
 
 function Source({ source, turn }) {
@@ -18,5 +26,5 @@ function Source({ source, turn }) {
     inspectorTab.value = "sources";
     isInspectorOpen.value = true;
   };
-  return html`<button type="button" class="quiet" title=${source.address} onClick=${show}>${source.label}</button>`;
+  return html`<button type="button" class="quiet" title=${source.address} onClick=${show}>${source.label}${when(source, turn)}</button>`;
 }

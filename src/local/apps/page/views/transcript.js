@@ -1,7 +1,7 @@
 /** The turns of a conversation, in one scroll that follows the end while the reader is there. */
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
-import { loadEarlier } from "../state/conversation.js";
+import { load as loadLatest, loadEarlier, loadLater } from "../state/conversation.js";
 import { tell } from "../state/store.js";
 import { Turn } from "./turn.js";
 
@@ -27,16 +27,22 @@ export function Transcript({ conversation }) {
       <div role="log" aria-live="off" aria-label="Conversation">
         ${order.map((id) => html`<${Turn} key=${id} turn=${conversation.turns.get(id)} conversation=${conversation} />`)}
       </div>
+      ${conversation.after.value ? html`<button type="button" class="earlier" onClick=${() => void loadLater(conversation).catch(later)}>Later turns</button>` : null}
     </div>
     ${isBehind ? html`<button type="button" class="to-end" onClick=${toEnd}><span aria-hidden="true">↓</span> To the end</button>` : null}
   </div>`;
+}
+
+function later(failure) {
+  tell(`Later turns could not be read: ${failure.message}`);
 }
 
 /** Keeps the end in view until the reader goes elsewhere; nothing else ever moves the text. */
 function useFollowing(box, conversation) {
   const follows = useRef(true);
   const [isBehind, mark] = useState(false);
-  const toEnd = () => {
+  const toEnd = async () => {
+    if (conversation.after.peek()) await loadLatest(conversation);
     follows.current = true;
     mark(false);
     box.current.scrollTop = box.current.scrollHeight;

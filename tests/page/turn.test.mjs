@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { after, asked, recorded } from "../../src/local/apps/page/core/turn.js";
+
+const said = (events, from = asked("q", "s", "Hi?")) => events.reduce((turn, [name, data]) => after(turn, name, data), from);
+
+test("fragments grow into the answer, and the response replaces them", () => {
+  const grown = said([["accepted", { attempt: 1 }], ["thinking", { attempt: 1, text: "hm" }], ["token", { attempt: 1, text: "Yo" }], ["token", { attempt: 1, text: "u" }]]);
+  assert.deepEqual([grown.phase, grown.thinking, grown.answer], ["answering", "hm", "You"]);
+  const ended = after(grown, "response", { status: "answered", answer: "You there.", tool_calls: [] });
+  assert.deepEqual([ended.phase, ended.status, ended.answer], ["ended", "answered", "You there."]);
+});
+
+test("what comes after the end changes nothing but the scores", () => {
+  const ended = said([["response", { status: "answered", answer: "Done." }]]);
+  assert.equal(after(ended, "token", { attempt: 1, text: "more" }), ended);
+  assert.equal(after(ended, "snapshot", { answer: "old" }), ended);
+  assert.equal(after(ended, "critique", { score: 4 }).scores.critique.score, 4);
+  assert.equal(after(ended, "feedback", { rating: -1 }).scores.rating, -1);
+});
+
+test("a snapshot replaces what an attempt that was killed had said, and its late fragments are not taken", () => {
+  const second = said([
+    ["accepted", { attempt: 1 }],
+    ["token", { attempt: 1, text: "Half an ans" }],
+    ["snapshot", { attempt: 2, thinking: "", answer: "", tool_calls: [] }],
+    ["token", { attempt: 1, text: "wer" }],
+    ["token", { attempt: 2, text: "Whole." }],
+  ]);
+  assert.equal(second.answer, "Whole.");
+});
+
+test("a tool call is one card from request to result, whatever its order", () => {
+  const calls = said([
+    ["tool_call", { call_id: "1", tool: "web_search", args: { query: "x" } }],
+    ["tool_call", { call_id: "2", tool: "dice", args: {} }],
+    ["tool_result", { call_id: "1", result: "found", duration_ms: 3 }],
+    ["tool_call", { call_id: "1", tool: "web_search", args: { query: "x" } }],
+  ]).tool_calls;
+  assert.deepEqual(calls.map((call) => [call.call_id, call.tool, call.result]), [["1", "web_search", "found"], ["2", "dice", undefined]]);
+});
+
+test("an error ends the query as failed, a cancel as cancelled, and neither undoes an answer", () => {
+  assert.equal(said([["error", { error: { kind: "unavailable", message: "gone" } }]]).error.message, "gone");
+  assert.equal(said([["error", { error: { kind: "cancelled", message: "" } }]]).status, "cancelled");
+  assert.equal(said([["response", { status: "answered", answer: "a" }], ["error", { error: { kind: "x" } }]]).status, "answered");
+});
+
+test("a turn of the record has a phase, and null where nothing is known becomes what a turn begins with", () => {
+  assert.deepEqual(recorded({ query_id: "q", query: "Hi", status: "answered", answer: "Yes", scores: null }, "s").scores.rating, null);
+  assert.equal(recorded({ query_id: "q", query: "Hi", status: "open", answer: null }, "s").phase, "waiting");
+  assert.equal(recorded({ query_id: "q", query: "Hi", status: "open", answer: "so f" }, "s").phase, "answering");
+});
+
+test("an event of a kind that is not known changes nothing", () => {
+  const turn = asked("q", "s", "Hi");
+  for (const name of ["provenance", "toString", "__proto__", "constructor"]) assert.equal(after(turn, name, {}), turn);
+});

@@ -87,9 +87,10 @@ class LiveQuery:
         self._wake()
 
     @contextmanager
-    def watched(self) -> Iterator[asyncio.Event]:
-        """An event that is set at each change for as long as the block lasts; whoever waits on it clears it."""
-        changed = asyncio.Event()
+    def watched(self, changed: asyncio.Event | None = None) -> Iterator[asyncio.Event]:
+        """An event, one's own or that of whoever watches several queries, that is set at each change for as long as the
+        block lasts; whoever waits on it clears it."""
+        changed = changed or asyncio.Event()
         self._watchers.add(changed)
         try:
             yield changed

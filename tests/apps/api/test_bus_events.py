@@ -11,6 +11,7 @@ import pytest
 
 from local.apps.api import bus_stream
 from local.apps.api.bus_stream import BusWatch, as_event, without_overlap
+from local.apps.api.event_stream import ServerEvent
 from local.bus.bus import Bus
 from local.errors import BusNotReady
 from local.protocol.envelope import Envelope
@@ -23,9 +24,8 @@ def envelope(number: int = 1, payload: bytes = b'{"a":1}') -> Envelope:
     return Envelope("tool.result.dice", f"e{number}", "dice", "i", number, "q", payload)
 
 
-def data_of(event: bytes) -> Any:
-    [line] = [line for line in event.decode().splitlines() if line.startswith("data: ")]
-    return json.loads(line.removeprefix("data: "))
+def data_of(event: ServerEvent) -> Any:
+    return json.loads(event.data)
 
 
 async def watched(client: httpx.AsyncClient, events_of: Read, url: str, until: str) -> list[Any]:
@@ -60,6 +60,18 @@ async def test_only_the_subjects_asked_for_are_sent_and_each_once(client: httpx.
 async def test_a_wrong_subject_is_refused(client: httpx.AsyncClient, subject: str) -> None:
     refused = await client.get("/events", params={"subject": subject})
     assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "invalid")
+
+
+async def test_without_payloads_an_event_has_the_header_and_the_size_and_each_has_the_envelope_s_id(
+    client: httpx.AsyncClient, events_of: Read
+) -> None:
+    async with client.stream("GET", "/events?subject=tool.&payload=none") as response:
+        asking = asyncio.create_task(client.post("/query", json={"query": "tool please", "query_id": "q"}))
+        _, number, data = await anext(events_of(response))
+        await asking
+    assert (data["subject"], data["id"], "payload" in data) == ("tool.request.dice", number, False)
+    assert data["size"] > 20
+    assert (await client.get("/events?payload=some")).status_code == 422
 
 
 async def test_a_client_that_leaves_leaves_no_subscription(client: httpx.AsyncClient, system: System) -> None:
@@ -109,9 +121,9 @@ async def test_a_slow_client_is_told_how_much_it_lost_where_it_is_missing(monkey
         watch.receive(envelope(number))
     taken = watch.take() + watch.take()
     watch.receive(envelope(6))
-    events = [part for part in (taken + watch.take()).split(b"\n\n") if part]
+    events = taken + watch.take()
     assert [data_of(event).get("seq", data_of(event).get("lost")) for event in events] == [1, 2, 3, 6]
-    assert b"event: lost" in events[2]
+    assert events[2].name == "lost"
 
 
 async def test_a_chunk_is_bounded_and_nothing_is_left_behind() -> None:
@@ -121,8 +133,8 @@ async def test_a_chunk_is_bounded_and_nothing_is_left_behind() -> None:
     chunks = []
     while chunk := watch.take():
         chunks.append(chunk)
-    assert len(chunks) > 5 and max(map(len, chunks)) < 75_000
-    assert sum(chunk.count(b"event: ") for chunk in chunks) == 100
+    assert len(chunks) > 5 and max(sum(len(event.data) for event in chunk) for chunk in chunks) < 75_000
+    assert sum(map(len, chunks)) == 100
 
 
 @pytest.mark.parametrize(
@@ -137,5 +149,5 @@ async def test_a_chunk_is_bounded_and_nothing_is_left_behind() -> None:
 )
 def test_whatever_the_payload_is_the_event_is_one_line_of_json(payload: bytes, shown: Any) -> None:
     event = as_event(envelope(payload=payload))
-    assert event.count(b"\n") == 3
+    assert b"\n" not in event.data
     assert data_of(event)["payload"] == shown

@@ -76,6 +76,8 @@ ROUTES = {
     "GET /sessions/{session_id}/export": Row(Access.USERS, "/sessions/s-ann/export"),
     "POST /sessions/{session_id}/branch": Row(Access.USERS, "/sessions/s-ann/branch", {"before": "q-ann"}),
     "DELETE /sessions/{session_id}": Row(Access.USERS, "/sessions/s-ann"),
+    "GET /stream": Row(Access.USERS, "/stream?id=stream-of-somebody&user_id=ann"),
+    "POST /stream/{stream_id}": Row(Access.USERS, "/stream/stream-of-somebody?user_id=ann", {"list": True}),
     "GET /events": Row(Access.USERS, "/events?user_id=ann"),
     "POST /v1/chat/completions": Row(Access.USERS, "/v1/chat/completions?user_id=ann", {"model": "m", "messages": []}),
     "GET /v1/models": Row(Access.USERS, "/v1/models", told={"object": "list"}),
@@ -154,7 +156,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def routes_of(folder: Path) -> dict[str, Access]:
-    context = SimpleNamespace(session=None, participants=None, users=None, version="0", page=None)
+    context = SimpleNamespace(session=None, participants=None, users=None, version="0", page=None, queries=None)
     guarded = create_app(cast(ApiContext, context), GuardPolicy(frozenset()), Principals(lambda: None, Users(folder)))
     assert isinstance(guarded, GuardMiddleware)
     app: Any = guarded._app

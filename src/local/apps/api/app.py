@@ -22,10 +22,11 @@ from local.apps.api.routes import (
     page,
     query,
     sessions,
+    stream,
     users,
 )
 
-NOUNS = (query, health, attachments, sessions, bus_events, openai, memory, feedback, users, page)
+NOUNS = (query, health, attachments, sessions, bus_events, openai, memory, feedback, users, page, stream)
 
 
 def create_app(context: ApiContext, policy: GuardPolicy, principals: Principals) -> ASGIApp:

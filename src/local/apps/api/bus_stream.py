@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import starmap
 
 from pydantic_core import from_json, to_json
 
-from local.apps.api.event_stream import KEEP_ALIVE, Chunks, sse, ticking
+from local.apps.api.errors import RequestRefused
+from local.apps.api.event_stream import KEEP_ALIVE, Chunks, ServerEvent, sse, ticking
 from local.bus.bus import Bus
 from local.protocol.envelope import Envelope
 from local.protocol.memory_messages import OWNER
 from local.protocol.subjects import is_family, is_subject
 
+MAX_FILTERS = 32
 MAX_WAITING = 2_000
 MAX_WAITING_BYTES = 8 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024
@@ -22,6 +25,17 @@ CHUNK_BYTES = 64 * 1024
 def is_filter(text: str) -> bool:
     """Whether `text` is a subject, a family ("tool.result.") or everything ("")."""
     return text == "" or is_subject(text.removesuffix("."))
+
+
+def checked_filters(filters: Sequence[str], param: str) -> Sequence[str]:
+    """The same. Raises `RequestRefused` (invalid) for one that is none, and for too many."""
+    if len(filters) > MAX_FILTERS:
+        raise RequestRefused("invalid", f"{param}: at most {MAX_FILTERS} can be given", param)
+    for one in filters:
+        if not is_filter(one):
+            text = f"{param}: {one[:200]!r} is neither a subject nor a family, which ends in a dot"
+            raise RequestRefused("invalid", text, param)
+    return filters
 
 
 def without_overlap(filters: Iterable[str]) -> list[str]:
@@ -33,13 +47,16 @@ def without_overlap(filters: Iterable[str]) -> list[str]:
 
 class BusWatch:
     """What one client has yet to be sent. Bounded: a client that is too slow loses what finds no room, and is told
-    how much at the place where it is missing. With `user_id` only what is that user's is taken in."""
+    how much at the place where it is missing. With `user_id` only what is that user's is taken in; without payloads
+    only headers and sizes. `changed` is set when there is something to take."""
 
-    def __init__(self, user_id: str | None = None) -> None:
-        self._user_id = user_id
-        self.changed = asyncio.Event()
+    def __init__(
+        self, user_id: str | None = None, *, with_payload: bool = True, changed: asyncio.Event | None = None
+    ) -> None:
+        self._user_id, self._with_payload = user_id, with_payload
+        self.changed = changed or asyncio.Event()
         self.ended = False
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[ServerEvent] = deque()
         self._bytes = self._lost = 0
 
     def receive(self, envelope: Envelope) -> None:
@@ -50,19 +67,21 @@ class BusWatch:
             self._lost += 1
             return
         self._tell_loss()
-        self._append(as_event(envelope))
+        self._append(as_event(envelope, with_payload=self._with_payload))
         self.changed.set()
 
-    def take(self) -> bytes:
-        """The next events, about 64 kB of them; empty if there are none."""
-        chunk = bytearray()
-        while self._waiting and len(chunk) < CHUNK_BYTES:
-            written = self._waiting.popleft()
-            self._bytes -= len(written)
-            chunk += written
+    def take(self) -> list[ServerEvent]:
+        """The next events, about 64 kB of them."""
+        taken: list[ServerEvent] = []
+        size = 0
+        while self._waiting and size < CHUNK_BYTES:
+            event = self._waiting.popleft()
+            size += len(event.data)
+            taken.append(event)
+        self._bytes -= size
         if not self._waiting:
             self._tell_loss()
-        return bytes(chunk)
+        return taken
 
     def end(self) -> None:
         """There is nothing more to come."""
@@ -71,12 +90,12 @@ class BusWatch:
 
     def _tell_loss(self) -> None:
         if self._lost:
-            self._append(sse("lost", to_json({"lost": self._lost})))
+            self._append(ServerEvent("lost", to_json({"what": "bus", "lost": self._lost})))
             self._lost = 0
 
-    def _append(self, written: bytes) -> None:
-        self._waiting.append(written)
-        self._bytes += len(written)
+    def _append(self, event: ServerEvent) -> None:
+        self._waiting.append(event)
+        self._bytes += len(event.data)
 
 
 class BusStreams:
@@ -86,10 +105,12 @@ class BusStreams:
         self._bus, self._keep_alive_seconds = bus, keep_alive_seconds
         self._watches: set[BusWatch] = set()
 
-    async def chunks(self, filters: Iterable[str], user_id: str | None, may_hear: Callable[[], bool]) -> Chunks:
+    async def chunks(
+        self, filters: Iterable[str], user_id: str | None, may_hear: Callable[[], bool], *, with_payload: bool = True
+    ) -> Chunks:
         """What is published on the filtered subjects from the first chunk on, by everybody or as that user's, until
         `stop`, or until whoever listens may hear no more."""
-        watch = BusWatch(user_id)
+        watch = BusWatch(user_id, with_payload=with_payload)
         ends = [self._bus.subscribe(subject, watch.receive) for subject in without_overlap(filters)]
         self._watches.add(watch)
         try:
@@ -101,9 +122,10 @@ class BusStreams:
                     watch.changed.clear()
                     if not may_hear():
                         return
-                    yield watch.take() or KEEP_ALIVE
-                    while chunk := watch.take():
-                        yield chunk
+                    events = watch.take()
+                    yield b"".join(starmap(sse, events)) or KEEP_ALIVE
+                    while events := watch.take():
+                        yield b"".join(starmap(sse, events))
         finally:
             self._watches.discard(watch)
             for end in ends:
@@ -115,10 +137,13 @@ class BusStreams:
             watch.end()
 
 
-def as_event(envelope: Envelope) -> bytes:
-    """An envelope as one event of the default kind: its header, and its payload as JSON or, if it is none, as text."""
-    try:
-        payload = from_json(envelope.payload, allow_inf_nan=False)
-    except ValueError:
-        payload = envelope.payload.decode("utf-8", "replace")
-    return sse("message", to_json({**envelope.header(), "payload": payload}, inf_nan_mode="null"))
+def as_event(envelope: Envelope, *, with_payload: bool = True) -> ServerEvent:
+    """An envelope as an event of the default kind, numbered by its id: its header, how many bytes its payload has, and
+    that as JSON or, if it is none, as text."""
+    told = {**envelope.header(), "size": len(envelope.payload)}
+    if with_payload:
+        try:
+            told["payload"] = from_json(envelope.payload, allow_inf_nan=False)
+        except ValueError:
+            told["payload"] = envelope.payload.decode("utf-8", "replace")
+    return ServerEvent("message", to_json(told, inf_nan_mode="null"), envelope.id)

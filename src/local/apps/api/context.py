@@ -1,30 +1,23 @@
-"""What every route works with: the parts of the API, and identifiers as clients may choose them."""
+"""What every route works with: the parts of the API."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
-
-from fastapi import Path
-from pydantic import StringConstraints
 
 from local.agents.attachments import Attachments
+from local.apps.api.browser_streams import BrowserStreams
 from local.apps.api.bus_stream import BusStreams
+from local.apps.api.identifiers import ID_PATTERN as ID_PATTERN
+from local.apps.api.identifiers import Id as Id
+from local.apps.api.identifiers import PathId as PathId
 from local.apps.api.page_folder import PageFolder
 from local.apps.api.participant_table import ParticipantTable
+from local.apps.api.query_finder import QueryFinder
 from local.apps.memories import Memories
 from local.apps.session import LoCALSession
 from local.apps.users import Users
 from local.bus.blobs import BlobStore
-
-ID_PATTERN = r"^[A-Za-z0-9._:~-]{1,128}$"
-
-Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
-"""In a body: 1 to 128 letters, digits and `._:~-`."""
-
-PathId = Annotated[str, Path(pattern=ID_PATTERN)]
-"""The same in a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +25,8 @@ class ApiContext:
     """`instance` is fresh at each start of the process; `backend` names the model server ("stand_in" is none)."""
 
     session: LoCALSession
+    queries: QueryFinder
+    streams: BrowserStreams
     memories: Memories
     participants: ParticipantTable
     bus_streams: BusStreams
@@ -41,7 +36,6 @@ class ApiContext:
     instance: str
     backend: str
     version: str
-    trail_seconds: float
     keep_alive_seconds: float
     clock: Callable[[], float]
     page: PageFolder

@@ -5,12 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
+from typing import NamedTuple
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 Chunks = AsyncGenerator[bytes, None]
 KEEP_ALIVE = b": keep-alive\n\n"
+
+
+class ServerEvent(NamedTuple):
+    """One event before it is written: `data` is one line of JSON, `number` what a client may name it by."""
+
+    name: str
+    data: bytes
+    number: str = ""
 
 
 def sse(event: str, data: bytes, number: str = "") -> bytes:

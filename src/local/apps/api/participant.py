@@ -14,12 +14,14 @@ from pydantic import Field
 
 from local.agents.attachments import Attachments
 from local.apps.api.app import create_app
+from local.apps.api.browser_streams import BrowserStreams
 from local.apps.api.bus_stream import BusStreams
 from local.apps.api.context import ApiContext
 from local.apps.api.guard_middleware import MEGABYTE, GuardPolicy, hosts_of, proxied_hosts_of
 from local.apps.api.page_folder import PageFolder
 from local.apps.api.participant_table import MODEL_OWNER, ParticipantTable
 from local.apps.api.principals import Principals
+from local.apps.api.query_finder import QueryFinder
 from local.apps.api.server import serving
 from local.apps.listener import require_token
 from local.apps.memories import Memories
@@ -65,6 +67,7 @@ class ApiParticipant(Participant):
         self._settings, self._listener, self._backend = config, listener, backend
         self._participants = ParticipantTable()
         self._session: LoCALSession
+        self._streams: BrowserStreams
         address, port = listener.getsockname()[:2]
         require_token(address, config.api_token)
         self._attachments = Attachments(data_dir, config.max_attachment_mb * MEGABYTE)
@@ -89,6 +92,7 @@ class ApiParticipant(Participant):
         """Somebody says how they are."""
         now = time.monotonic()
         self._participants.heard(status, now)
+        self._streams.participants_changed()
         self._session.absence = self._participants.absence(now)
         if status.name == MODEL_OWNER:
             self._session.admission.told(TurnFigures.of(status.instance, status.counters))
@@ -96,32 +100,37 @@ class ApiParticipant(Participant):
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Serve HTTP; at the end whoever waits is told that it is over here."""
-        streams = BusStreams(self.bus, self._settings.keep_alive_seconds)
+        bus_streams = BusStreams(self.bus, self._settings.keep_alive_seconds)
         async with LoCALSession(self.bus, max_wait_seconds=self._settings.max_wait_seconds) as session:
             self._session = session
+            queries = QueryFinder(session, self._participants, self._settings.trail_seconds, time.monotonic)
+            self._streams = BrowserStreams(self.bus, session, queries, self._participants, time.monotonic)
             await self.bus.ready()
             context = ApiContext(
                 session=session,
+                queries=queries,
+                streams=self._streams,
                 memories=Memories(self.bus, self._has_memory),
                 participants=self._participants,
-                bus_streams=streams,
+                bus_streams=bus_streams,
                 attachments=self._attachments,
                 blobs=self._blobs,
                 users=self._users,
                 instance=self.bus.instance,
                 backend=self._backend,
                 version=_version(),
-                trail_seconds=self._settings.trail_seconds,
                 keep_alive_seconds=self._settings.keep_alive_seconds,
                 clock=time.monotonic,
                 page=PageFolder(),
             )
 
             def before_stop() -> None:
+                self._streams.stop()  # first: they are to go on elsewhere, and not to hear that this is the end
                 session.stop()
-                streams.stop()
+                bus_streams.stop()
 
-            async with serving(create_app(context, self._policy, self._principals), self._listener, before_stop):
+            app = create_app(context, self._policy, self._principals)
+            async with self._streams.running(), serving(app, self._listener, before_stop):
                 yield
 
     def _has_memory(self) -> bool:

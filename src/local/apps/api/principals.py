@@ -12,8 +12,8 @@ from typing import Annotated
 from fastapi import Depends, Query
 from starlette.requests import Request
 
-from local.apps.api.context import ID_PATTERN
 from local.apps.api.errors import RequestRefused
+from local.apps.api.identifiers import ID_PATTERN
 from local.apps.api.peer import Peer
 from local.apps.owner_token import TOKEN_PREFIX
 from local.apps.users import Users

@@ -82,8 +82,10 @@ async def query_chunks(query: LiveQuery, after: int | None, settings: StreamSett
             yield b"".join([_event(event, query, settings.instance) for event in events]) or KEEP_ALIVE
 
 
+def payload_of(event: QueryEvent, query: LiveQuery) -> bytes:
+    """What followers are told by an event: one line of JSON; of the answer with what was said of it so far."""
+    return to_json(query.view.as_json(), by_alias=True) if event.kind == "response" else event.payload
+
+
 def _event(event: QueryEvent, query: LiveQuery, instance: str) -> bytes:
-    payload = event.payload
-    if event.kind == "response":
-        payload = to_json(query.view.as_json(), by_alias=True)  # with what was said of it so far
-    return sse(event.kind, payload, f"{instance}-{event.number}")
+    return sse(event.kind, payload_of(event, query), f"{instance}-{event.number}")

@@ -13,7 +13,6 @@ from local.apps.api.access import Access, open_to
 from local.apps.api.context import ApiContext, Id
 from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.principals import Caller
-from local.apps.api.routes.query import find_query
 from local.protocol.message import MAIN_RESPONDENT
 
 MAX_COMMENT = 2_000
@@ -44,6 +43,6 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
         """Rate an answer. 202 when that is on record; whoever learns of it may do so later."""
         given = await read_body(request, FeedbackBody)
         if not caller.is_owner:
-            await find_query(context, given.query_id, caller)
+            await context.queries.find(given.query_id, caller)
         await context.session.rate(given.query_id, given.rating, given.comment, given.respondent_id)
         return JsonResponse(given.model_dump(include={"query_id", "respondent_id", "rating"}), 202)

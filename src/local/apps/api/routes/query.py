@@ -16,15 +16,12 @@ from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.principals import Caller, Principal, principal_of
-from local.apps.api.query_stream import StreamSettings, Trail, number_after, query_chunks
+from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
 from local.errors import AttachmentMissing
-from local.queries.errors import QueryDeleted, QueryRefused
+from local.queries.errors import QueryRefused
 from local.queries.live_query import LiveQuery
-from local.queries.query_events import CRITIQUE, PAIRWISE
-from local.queries.query_view import QueryView
 
 EVENTS = "text/event-stream"
-CRITIC, SECOND_RESPONDENT = "critic", "generator_b"
 MAX_ATTACHMENTS = 16
 
 FileId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -65,7 +62,7 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
 
 class _Queries:
     def __init__(self, context: ApiContext) -> None:
-        self._context, self._session = context, context.session
+        self._context, self._session, self._queries = context, context.session, context.queries
 
     @open_to(Access.USERS)
     async def ask(self, request: Request) -> Response:
@@ -97,7 +94,7 @@ class _Queries:
     @open_to(Access.USERS)
     async def look_up(self, query_id: PathId, caller: Caller) -> Response:
         """A query's answer with its scores, or what was said so far."""
-        live, view = await find_query(self._context, query_id, caller)
+        live, view = await self._queries.find(query_id, caller)
         if live is None or view.ended:
             await self._session.recall_judgements(live or view)
         return JsonResponse(view.as_json())
@@ -105,7 +102,7 @@ class _Queries:
     @open_to(Access.USERS)
     async def result(self, query_id: PathId, call_id: CallId, caller: Caller) -> Response:
         """The whole result of a tool call that was cut off; with `Range` a part of it."""
-        _, view = await find_query(self._context, query_id, caller)
+        _, view = await self._queries.find(query_id, caller)
         whole = next((call.get("whole") for call in view.as_json()["tool_calls"] if call["call_id"] == call_id), None)
         file = self._context.blobs.find(whole["$blob"]) if whole else None
         if file is None:
@@ -117,28 +114,18 @@ class _Queries:
         self, query_id: PathId, caller: Caller, last_event_id: Annotated[str | None, Header()] = None
     ) -> Response:
         """A query's events. 204, which ends an EventSource, for a client that has them all when no more will come."""
-        query, view = await find_query(self._context, query_id, caller)
-        if query is None:
-            query = self._session.ask(
-                view.query or "",
-                query_id=query_id,
-                session_id=view.session_id,
-                user_id=view.user_id,
-                is_on_record=True,
-            )
-            await query.accepted()
-            await self._session.recall_judgements(query)
+        query = await self._queries.follow(query_id, caller)
         seen = number_after(last_event_id, self._context.instance)
         if query.has_nothing_after(seen):
             await self._session.recall_judgements(query)  # what was not heard here is on record
-            if query.has_nothing_after(seen) and self._trail().seconds_left(query) <= 0:
+            if query.has_nothing_after(seen) and self._queries.trail.seconds_left(query) <= 0:
                 return Response(status_code=204)
         return self._stream(query, last_event_id)
 
     @open_to(Access.USERS)
     async def cancel(self, query_id: PathId, caller: Caller) -> Response:
         """Stop a query: 202 if it was still open, else 200 with how it ended."""
-        _, view = await find_query(self._context, query_id, caller)
+        _, view = await self._queries.find(query_id, caller)
         if view.status != "open":
             return JsonResponse({"query_id": query_id, "status": view.status})
         await self._session.cancel(query_id, view.user_id)
@@ -155,34 +142,8 @@ class _Queries:
     def _stream(self, query: LiveQuery, last_event_id: str | None) -> Response:
         context = self._context
         after = number_after(last_event_id, context.instance)
-        settings = StreamSettings(context.instance, self._trail(), context.keep_alive_seconds)
+        settings = StreamSettings(context.instance, self._queries.trail, context.keep_alive_seconds)
         return EventStream(query_chunks(query, after, settings))
-
-    def _trail(self) -> Trail:
-        return Trail(self._context.trail_seconds, self._awaited)
-
-    def _awaited(self) -> frozenset[str]:
-        """What will be said of an answer, by those who are there now to say it."""
-        table, now = self._context.participants, self._context.clock()
-        if not table.is_expected(CRITIC, now):
-            return frozenset()
-        judges = table.details(CRITIC, now).get("judges", f"{CRITIQUE}, {PAIRWISE}")
-        possible = (CRITIQUE, PAIRWISE) if table.is_expected(SECOND_RESPONDENT, now) else (CRITIQUE,)
-        return frozenset(kind for kind in possible if kind in judges)
-
-
-async def find_query(context: ApiContext, query_id: str, caller: Principal) -> tuple[LiveQuery | None, QueryView]:
-    """A query as it is known here, or else as it is on record, without a `LiveQuery`. Raises as `Asker.recall`, and
-    `RequestRefused` (not_found) for one of somebody else's."""
-    live = context.session.live(query_id)
-    try:
-        is_known = live is not None and live.view.failure is None
-        live, view = (live, live.view) if live and is_known else (None, await context.session.recall(query_id))
-    except QueryDeleted as error:
-        caller.require(error.user_id, f"query {query_id}")
-        raise
-    caller.require(view.user_id, f"query {query_id}")
-    return live, view
 
 
 async def _whole(query: LiveQuery) -> Response:

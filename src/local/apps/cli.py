@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
 from local.apps.command_line import OFF, ConfigDir, DataDir, JsonOption, LogFileOption, LogLevel, exit_status, new_app
-from local.apps.early_end import end_when_told
+from local.errors import StartInterrupted
 
 app = new_app()
 _HIDDEN = ("repl", "pull")  # other names of chat, and of model pull
@@ -167,10 +169,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.umask(0o077)  # what is written is for this user's eyes; the template and all children inherit it
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["run"]:
-        end_when_told()
+        _end_when_told()
         _warm_up()
     _add_groups(arguments[0] if arguments else "")
     sys.exit(exit_status(app, arguments or ["--help"], "local2"))
+
+
+def _end_when_told() -> None:
+    """With one line, at once, from now on; whoever has more to do at its end says so later. With nohup, the terminal's
+    end is none."""
+    signal.signal(signal.SIGINT, _end)
+    signal.signal(signal.SIGTERM, _end)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _end)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    os.write(2, f"{StartInterrupted()}\n".encode())
+    os._exit(128 + number)
 
 
 def _add_groups(command: str) -> None:

@@ -19,7 +19,7 @@ def main() -> None:
         arrive()
     else:
         environment.enter(RUN)
-    signal.signal(signal.SIGINT, interrupt)
-    from local.apps.cli import main as run_command
+    from local.apps.cli import main as run_command  # which takes a fifth of a second, and may be interrupted
 
+    signal.signal(signal.SIGINT, interrupt)
     run_command()

@@ -1,4 +1,4 @@
-"""What can go wrong with participants and their processes."""
+"""What can go wrong with participants and their processes, and for commands that talk to a system."""
 
 from __future__ import annotations
 
@@ -72,3 +72,27 @@ class SetUpFailed(LocalError):
     """The environment cannot be made; the text says what failed and what to do about it."""
 
     kind = "set_up_failed"
+
+
+class NoAnswer(LocalError):
+    """A system did not answer, or answered with an error; the text is the system's own.
+
+    `status` is the HTTP status and `retry_after` the seconds after which it may be asked again, None where there is
+    none.
+    """
+
+    def __init__(self, kind: str, message: str, status: int | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.kind, self.status, self.retry_after = kind, status, retry_after
+
+
+class NoApi(LocalError):
+    """A system runs, but nobody can ask it over HTTP."""
+
+    kind = "no_api"
+
+
+class BadQuestion(LocalError):
+    """Something is wrong with what was to be asked."""
+
+    kind = "bad_question"

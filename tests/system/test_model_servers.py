@@ -16,6 +16,9 @@ import psutil
 import pytest
 
 from local.apps.temporary_system import TemporarySystem, write_settings
+from local.config import layers_for
+from local.config_choice import choose_model
+from tests.models.llama_cpp.tiny_gguf import SENTENCE, write_tiny_gguf
 
 SECONDS = 30.0
 LLAMA_SERVER = f"""#!{sys.executable}
@@ -110,6 +113,25 @@ def test_llama_server_is_run_and_started_again_when_it_dies(running, tmp_path: P
         door.wait_until_restarted("llama_server")
         assert "Berlin" in door.ask("What is the capital of Germany?")["answer"]
     assert (tmp_path / "data" / "logs" / "llama_server.log").exists()
+
+
+def test_a_model_in_a_file_answers_without_any_program_calls_tools_and_survives_its_server(
+    running, tmp_path: Path, processes, config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # no llama-server
+    model = write_tiny_gguf(tmp_path / "tiny.gguf")
+    tools = {"participants": ["generator", "my_tools.dice:DiceTool"], "python_path": [str(config_dir)]}
+    settings = write_settings(tmp_path / "config", {"system": tools})
+    choose_model([*layers_for(settings)], "llama_server", "tiny", model)
+    with running(system=tools) as system:
+        door = Door(system)
+        answer = door.ask("Roll a dice.")
+        assert (answer["answer"], answer["model"]) == (SENTENCE, "tiny")
+        assert {call["tool"] for call in answer["tool_calls"]} == {"dice"}
+        [server] = [process for process in processes(system.process.pid) if "--alias" in process.cmdline()[:6]]
+        server.kill()
+        door.wait_until_restarted("llama_server")
+        assert door.ask("And again.")["answer"] == SENTENCE
 
 
 def test_an_installed_ollama_is_started_and_ends_with_the_system(

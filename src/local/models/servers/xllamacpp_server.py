@@ -53,7 +53,8 @@ def serve(
 
         server = xllamacpp.Server(_parameters(xllamacpp, given))
     except (ImportError, OSError, RuntimeError, ValueError) as error:
-        print(f"xllamacpp cannot serve {model}: {error}", file=sys.stderr, flush=True)  # noqa: T201
+        why = f"is it a whole GGUF model of a kind that this build knows, and is there memory for it? ({error})"
+        print(f"xllamacpp cannot load {model}: {why}", file=sys.stderr, flush=True)  # noqa: T201
         os._exit(_CANNOT_SERVE)  # its threads do not end by themselves
     print(f"xllamacpp serves {model} at {server.listening_address}", flush=True)  # noqa: T201
     while True:

@@ -1,0 +1,203 @@
+"""A real llama.cpp, out of the package `xllamacpp`, spoken to by our own client: its manners, not our stand-in's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.config_models import Provider
+from local.errors import ModelError
+from local.models.chat import ContentDelta, Degraded, Delta, Done, ToolCall, whole_text
+from local.models.openai import OpenAIModel
+from local.models.servers.serving import ModelServerFailed, serve
+from local.models.servers.spec import ServerSpec, llama_server_spec
+from tests.models.llama_cpp.tiny_gguf import FOR_EVER, SENTENCE, write_tiny_gguf
+
+SECONDS = 30.0
+CONTEXT = 4096
+MODEL = "tiny"
+CLOCK = {
+    "type": "function",
+    "function": {
+        "name": "clock",
+        "description": "Tells the time.",
+        "parameters": {
+            "type": "object",
+            "properties": {"zone": {"type": "string"}, "hours": {"type": "integer"}},
+            "required": ["zone", "hours"],
+        },
+    },
+}
+GRADE = {
+    "type": "object",
+    "properties": {"score": {"enum": [1, 2, 3, 4, 5]}, "why": {"enum": ["right", "wrong"]}},
+    "required": ["score", "why"],
+    "additionalProperties": False,
+}
+Until = Callable[[Callable[[], object]], Any]
+
+
+def spec_of(model: Path, *args: str) -> ServerSpec:
+    """How the system would run a model where there is no llama-server on the path."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(model.parent))
+        return llama_server_spec("llama_server", Provider(kind="llama_server", model=model, args=args))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("llama")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[ServerSpec]:
+    """One server with two slots for all, run by our own `serve` in a loop of its own."""
+    spec = spec_of(
+        write_tiny_gguf(folder / f"{MODEL}.gguf"),
+        *("--ctx-size", str(CONTEXT), "--parallel", "2", "--threads", "1", "--embeddings", "--pooling", "mean"),
+    )
+    loop, stop, ready = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
+    task = loop.create_task(serve(spec, folder, stop, ready.set))
+    task.add_done_callback(lambda _: ready.set())
+    thread = threading.Thread(target=loop.run_until_complete, args=(task,))
+    thread.start()
+    ready.wait(SECONDS)
+    assert not task.done(), task
+    yield spec
+    loop.call_soon_threadsafe(stop.set)
+    thread.join(SECONDS)
+    loop.close()
+
+
+@pytest.fixture
+async def model(server: ServerSpec) -> AsyncIterator[OpenAIModel]:
+    limits = {"first_token_seconds": SECONDS, "between_tokens_seconds": SECONDS, "timeout_seconds": SECONDS}
+    model = OpenAIModel(f"{server.url}/v1", **limits)
+    yield model
+    await model.close()
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+async def told(model: OpenAIModel, *messages: dict[str, Any], **how: Any) -> list[Delta]:
+    async with asyncio.timeout(SECONDS), aclosing(model.chat(MODEL, list(messages), **how)) as deltas:
+        return [delta async for delta in deltas]
+
+
+async def test_it_tells_what_its_model_can_do(model: OpenAIModel) -> None:
+    info = await model.show(MODEL)
+    assert info.capabilities == {"completion", "tools"}
+    assert info.context_length == CONTEXT
+
+
+async def test_an_answer_comes_in_pieces_and_ends_with_what_it_has_cost(model: OpenAIModel) -> None:
+    *pieces, done = await told(model, user("Who are you?"), options={"temperature": 0})
+    texts = [piece.text for piece in pieces if isinstance(piece, ContentDelta)]
+    assert "".join(texts) == SENTENCE and len(texts) > 3
+    assert isinstance(done, Done) and done.reason == "stop"
+    assert done.usage.completion_tokens == 7 and done.usage.prompt_tokens > 5
+
+
+async def test_an_answer_that_reaches_its_limit_says_so(model: OpenAIModel) -> None:
+    done = (await told(model, user(FOR_EVER), options={"num_predict": 20}))[-1]
+    assert isinstance(done, Done) and done.reason == "length" and done.usage.completion_tokens == 20
+
+
+async def test_tools_are_called_as_their_schema_has_it_and_the_result_is_read(model: OpenAIModel) -> None:
+    first = await told(model, user("What time is it?"), tools=[CLOCK], options={"temperature": 0})
+    [call] = [delta for delta in first if isinstance(delta, ToolCall)]
+    assert call.name == "clock" and call.arguments.keys() == {"zone", "hours"}
+    assert isinstance(call.arguments["zone"], str) and isinstance(call.arguments["hours"], int)
+    assert not [delta for delta in first if isinstance(delta, ContentDelta)]
+    calls = [{"id": call.id, "function": {"name": "clock", "arguments": call.arguments}}]
+    asked = {"role": "assistant", "content": "", "tool_calls": calls}
+    result = {"role": "tool", "tool_name": "clock", "tool_call_id": call.id, "content": "noon"}
+    second = await told(model, user("What time is it?"), asked, result, tools=[CLOCK], options={"temperature": 0})
+    assert "".join(delta.text for delta in second if isinstance(delta, ContentDelta)) == SENTENCE
+
+
+async def test_a_reply_in_json_follows_its_schema(model: OpenAIModel) -> None:
+    for seed in range(3):
+        said = await whole_text(
+            model.chat(MODEL, [user(f"Grade {seed}")], format=GRADE, options={"temperature": 1, "seed": seed})
+        )
+        grade = json.loads(said)
+        assert grade["score"] in (1, 2, 3, 4, 5) and grade["why"] in ("right", "wrong")
+
+
+async def test_log_probabilities_come_with_the_tokens(model: OpenAIModel) -> None:
+    deltas = await told(model, user("Who are you?"), logprobs=True, options={"temperature": 0})
+    assert [note.note for note in deltas if isinstance(note, Degraded)] == []
+    scored = [token for delta in deltas for token in getattr(delta, "tokens", ())]
+    assert "".join(token.text for token in scored).strip() == SENTENCE
+
+
+async def test_what_does_not_fit_into_the_context_is_known_as_that(model: OpenAIModel) -> None:
+    with pytest.raises(ModelError) as caught:
+        await told(model, user("x" * 2 * CONTEXT))
+    assert caught.value.kind == "context_overflow"
+    assert "".join(d.text for d in await told(model, user("Hi")) if isinstance(d, ContentDelta)) == SENTENCE
+
+
+async def test_a_model_that_cannot_think_is_asked_without(model: OpenAIModel) -> None:
+    deltas = await told(model, user("Hi"), think=True)
+    assert [delta.note for delta in deltas if isinstance(delta, Degraded)] == [
+        f"{MODEL} cannot think aloud; it answers without"
+    ]
+
+
+async def test_two_are_served_at_once(model: OpenAIModel, server: ServerSpec, folder: Path, until: Until) -> None:
+    log = folder / f"{server.name}.log"
+    begin = len(log.read_text())
+    one, two = model.chat(MODEL, [user(FOR_EVER)]), model.chat(MODEL, [user(FOR_EVER)])
+    async with aclosing(one), aclosing(two):
+        assert all([isinstance(await anext(each), ContentDelta) for each in (one, two)])
+    await until(lambda: log.read_text()[begin:].count(" release: ") == 2)
+    steps = re.findall(r" (launch_slot_|release): ", log.read_text()[begin:])
+    assert steps == ["launch_slot_", "launch_slot_", "release", "release"]
+
+
+async def test_what_nobody_listens_to_any_more_is_stopped(
+    model: OpenAIModel, server: ServerSpec, folder: Path, until: Until
+) -> None:
+    log = folder / f"{server.name}.log"
+    before = log.read_text().count("cancel task")
+    async with aclosing(model.chat(MODEL, [user(FOR_EVER)])) as deltas:
+        assert isinstance(await anext(deltas), ContentDelta)
+    await until(lambda: log.read_text().count("cancel task") > before)
+
+
+async def test_texts_become_vectors(model: OpenAIModel) -> None:
+    one, same, other = await model.embed(MODEL, ["a cat", "a cat", "xyz"])
+    assert len(one) == 512 and math.isclose(sum(number * number for number in one), 1, rel_tol=1e-3)
+    assert one == pytest.approx(same, abs=1e-5) and one != pytest.approx(other, abs=1e-2)
+
+
+async def test_nobody_reads_what_others_have_asked_and_no_page_may_call_it(server: ServerSpec) -> None:
+    import httpx
+
+    async with httpx.AsyncClient(base_url=server.url, trust_env=False) as client:
+        assert (await client.get("/slots")).status_code == 501
+        allowed = (await client.get("/v1/models", headers={"Origin": "http://elsewhere.example"})).headers
+    assert allowed["access-control-allow-origin"] == server.url
+
+
+@pytest.mark.parametrize(
+    ("args", "says"), [((), "cannot load .*broken.gguf: is it a whole GGUF"), (("--frob",), "No such option: --frob")]
+)
+async def test_why_it_cannot_serve_is_told(tmp_path: Path, args: tuple[str, ...], says: str) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF and nothing else")
+    with pytest.raises(ModelServerFailed, match=says):
+        await serve(spec_of(broken, *args), tmp_path, asyncio.Event(), lambda: None)

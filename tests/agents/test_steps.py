@@ -3,6 +3,7 @@
 import pytest
 
 from local.agents.answering.steps import (
+    CallTimer,
     ModelStep,
     NudgeStep,
     PlannedCall,
@@ -10,10 +11,14 @@ from local.agents.answering.steps import (
     ToolStep,
     parse_record,
     parse_step,
+    signed_as,
     told,
+    total_usage,
+    usage_of,
 )
 from local.errors import StoreFailed
-from local.protocol.messages import ErrorInfo, ToolCallRecord
+from local.models.chat import ContentDelta, Degraded, Done, RestartDelta, ThinkingDelta, Usage
+from local.protocol.messages import ErrorInfo, ModelSpan, ToolCallRecord
 
 CALL = PlannedCall(call_id="q:0:0", tool="roll", args={"n": 6})
 RECORD = ToolCallRecord(call_id="q:0:0", tool="roll", args={"n": 6}, result="4", sources=("http://a/",))
@@ -63,3 +68,34 @@ def test_equal_calls_have_equal_signatures_whatever_the_order_of_their_arguments
     one = PlannedCall(call_id="a", tool="t", args={"x": 1, "y": 2})
     two = PlannedCall(call_id="b", tool="t", args={"y": 2, "x": 1})
     assert one.signature == two.signature != CALL.signature
+
+
+def test_a_call_is_timed_from_asking_over_the_first_word_to_the_end() -> None:
+    times = iter((1.0, 2.0, 3.0, 4.0))
+    timer = CallTimer(lambda: next(times))
+    assert timer.end() is None
+    timer.begin()
+    for delta in (Degraded("no thinking"), ThinkingDelta("Hm"), ContentDelta("Yes")):
+        timer.hear(delta)
+    assert timer.end() == ModelSpan(started=1.0, first_token=2.0, ended=3.0)
+    assert timer.end() is None
+
+
+def test_an_answer_that_begins_again_has_its_first_word_then() -> None:
+    times = iter((1.0, 2.0, 3.0, 4.0))
+    timer = CallTimer(lambda: next(times))
+    timer.begin()
+    for delta in (ContentDelta("Ye"), RestartDelta("gone"), ContentDelta("Yes")):
+        timer.hear(delta)
+    assert timer.end() == ModelSpan(started=1.0, first_token=3.0, ended=4.0)
+
+
+def test_what_a_turn_has_cost_names_each_call_by_itself_and_the_one_that_was_cut_off() -> None:
+    span = ModelSpan(started=1.0, first_token=2.0, ended=3.0)
+    usages = [usage_of(Done(Usage(tokens, 1), model="gemma"), span, None) for tokens in (5, 7)]
+    total = total_usage(usages, ModelSpan(started=4.0, ended=5.0), None)
+    assert total.prompt_tokens == 12
+    assert [(each.prompt_tokens, each.completion_tokens, each.model) for each in total.steps] == [
+        (5, 1, "gemma"), (7, 1, "gemma"), (0, 0, ""),
+    ]  # fmt: skip
+    assert [each.model for each in signed_as("stand-in", total).steps] == ["stand-in", "stand-in", ""]

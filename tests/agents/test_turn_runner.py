@@ -69,7 +69,8 @@ class Process:
         steps = [parse_step(body) for body in await self.record.steps("q1")]
         turn = Turn(Question("q1", "A", "Roll!", (), False, 5), steps)
         output = TurnOutput(self.bus, self.record, Trace("q1"), "generator", "q1", "A", 1)
-        return await TurnRunner(turn, self._context, output, None).run()
+        self.runner = TurnRunner(turn, self._context, output, None)
+        return await self.runner.run()
 
     def start(self) -> asyncio.Task[ResponseGeneration]:
         self._task = asyncio.create_task(self.run())
@@ -258,3 +259,17 @@ async def test_a_turn_that_cannot_be_stored_is_left_open_and_ends_when_it_is_run
         await answer(stage, (await requests(stage, 1))[0])
     assert (await asyncio.wait_for(ending, SECONDS)).answer == "Done."
     assert (await running.record.turn("q1")).status == "answered"
+
+
+async def test_each_call_of_the_model_is_in_the_usage_with_its_times_also_one_that_was_cut_off(
+    stage: Any, process: Callable[[], Any]
+) -> None:
+    stage.model.will_say(ToolCall("roll", {"n": 1}))
+    stage.model.will_say("It ", asyncio.Event())
+    running = await process()
+    task = running.start()
+    await answer(stage, (await requests(stage, 1))[0])
+    await stage.door.hears(GenerationToken)
+    running.runner.cancel()
+    first, second = (await asyncio.wait_for(task, SECONDS)).usage.steps
+    assert first.started <= first.first_token <= first.ended <= second.started <= second.first_token <= second.ended

@@ -84,11 +84,15 @@ async def test_it_searches_for_the_user_who_asks_and_outside_of_their_session(se
 async def test_what_was_compared_is_in_the_result_as_numbers_whether_it_was_good_enough_or_not(
     serve: Serve, was_good_enough: bool
 ) -> None:
-    near = RecallScore(engram_id="e7", relevance=0.05, similarity=0.1, parts={"fused": 0.05, "threshold": 0.11})
-    found = hit("I like zebras.", **near.model_dump())
+    near = RecallScore(
+        engram_id="e7", relevance=0.05, similarity=0.1, parts={"fused": 0.05, "threshold": 0.11},
+        asked_at=NOW.timestamp() - 60.0, outdated=True,
+    )  # fmt: skip
+    told = near.model_dump(exclude={"age_seconds", "outdated", "asked_at"})
+    found = hit("I like zebras.", superseded_by="e8", **told).model_copy(update={"asked_at": near.asked_at})
     await serve(Memory(found) if was_good_enough else Memory(nearest=(near,)))
-    result = await (await serve(SearchMemoryTool()))(query="coffee")
-    assert result.recalled == (near,)
+    result = await (await serve(SearchMemoryTool(now=NOW.timestamp)))(query="coffee")
+    assert result.recalled == (near.model_copy(update={"age_seconds": 60.0}),)
     assert ("e7" in "".join(result.sources), "zebras" in result.result) == (was_good_enough, was_good_enough)
 
 

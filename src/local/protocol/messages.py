@@ -96,13 +96,27 @@ class ContextGauge(Data):
     parts: dict[str, int]
 
 
+class ModelSpan(Data):
+    """One call of a model: when it was asked, first heard of and done, in seconds since 1970, and its tokens. Without
+    `model` it was cut off."""
+
+    started: float
+    first_token: float | None = None
+    ended: float
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    model: str = ""
+
+
 class UsageInfo(Data):
-    """What a turn cost: tokens of all calls, seconds by the server's own names, and the last prompt's `context`."""
+    """What a turn cost: tokens of all calls, seconds by the server's own names, the last prompt's `context`, and each
+    call by itself."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     durations: dict[str, float] = Field(default_factory=dict)
     context: ContextGauge | None = None
+    steps: tuple[ModelSpan, ...] = ()
 
 
 class ResponseGeneration(RespondentMessage):

@@ -68,12 +68,25 @@ def recollect(query: str, found: MemoryResult, facts: Iterable[FactRecord], now:
     texts += [f"Note: {_inline(note)}" for note in found.degraded[:MOST_NOTES]]
     ids = dict.fromkeys(engram_id for part in kept for engram_id in part.engram_ids)
     sources = tuple(f"{RECALLED}{engram_id}" for engram_id in ids)
-    compared = found.nearest or tuple(map(_score, found.hits))
+    compared = tuple(_aged(score, now) for score in found.nearest or map(_score, found.hits))
     return ToolOutput("\n\n".join(texts), sources, recalled=compared, tainted=any(part.tainted for part in kept))
 
 
 def _score(hit: RecalledEngram) -> RecallScore:
-    return RecallScore(engram_id=hit.engram_id, relevance=hit.relevance, similarity=hit.similarity, parts=hit.parts)
+    return RecallScore(
+        engram_id=hit.engram_id,
+        relevance=hit.relevance,
+        similarity=hit.similarity,
+        parts=hit.parts,
+        asked_at=hit.asked_at,
+        outdated=bool(hit.superseded_by or hit.outdated),
+    )
+
+
+def _aged(score: RecallScore, now: datetime) -> RecallScore:
+    if score.asked_at is None:
+        return score
+    return score.model_copy(update={"age_seconds": max(0.0, now.timestamp() - score.asked_at)})
 
 
 def _engrams_of(hit: RecalledEngram) -> tuple[str, ...]:

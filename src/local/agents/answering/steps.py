@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -13,10 +15,11 @@ from local.errors import StoreDamaged
 from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, RestartDelta, ThinkingDelta, ToolCall, Usage
 from local.protocol.kept_text import KeptText
 from local.protocol.message import Data
-from local.protocol.messages import ToolCallRecord, UsageInfo
+from local.protocol.messages import ContextGauge, ModelSpan, ToolCallRecord, UsageInfo
 
 READ_RESULT = "read_result"  # the tool that a turn is itself
 CUT_OFF = "the model reached its limit of tokens and was cut off (max_answer_tokens in generator.yaml)"
+_SAID = (ThinkingDelta, ContentDelta, ToolCall)
 _LIMIT_REACHED = ("length", "max_tokens")
 
 
@@ -156,6 +159,36 @@ def _first_fault(error: ValidationError) -> str:
     return f"{where}: {first['msg']}"
 
 
+def usage_of(done: Done, span: ModelSpan | None, gauge: ContextGauge | None) -> UsageInfo:
+    """What one call of the model has cost; `span` is when it was, if that is known."""
+    tokens = {
+        "prompt_tokens": done.usage.prompt_tokens,
+        "completion_tokens": done.usage.completion_tokens,
+    }
+    steps = () if span is None else (span.model_copy(update={**tokens, "model": done.model}),)
+    return UsageInfo(**tokens, durations=dict(done.usage.durations), context=gauge, steps=steps)
+
+
+def total_usage(usages: Sequence[UsageInfo], cut_off: ModelSpan | None, gauge: ContextGauge | None) -> UsageInfo:
+    """What a turn has cost: its calls together, and each by itself, one that was cut off among them."""
+    durations: Counter[str] = Counter()
+    for usage in usages:
+        durations.update(usage.durations)
+    return UsageInfo(
+        prompt_tokens=sum(usage.prompt_tokens for usage in usages),
+        completion_tokens=sum(usage.completion_tokens for usage in usages),
+        durations=dict(durations),
+        context=gauge,
+        steps=(*(span for usage in usages for span in usage.steps), *([cut_off] if cut_off is not None else [])),
+    )
+
+
+def signed_as(name: str, usage: UsageInfo) -> UsageInfo:
+    """The same with another name for its model."""
+    named = (span.model_copy(update={"model": name}) if span.model else span for span in usage.steps)
+    return usage.model_copy(update={"steps": tuple(named)})
+
+
 @dataclass(slots=True)
 class Spoken:
     """One message of the model while it is being said: what has been heard of it so far."""
@@ -204,3 +237,32 @@ class Spoken:
         """What stood where the content belongs was this call."""
         self._content, self.calls = [], [call]
         self.notes.append(f"the call of {call.name} came as text")
+
+
+class CallTimer:
+    """When the model's calls of a turn began, were first heard of, and ended; one at a time. `clock` gives seconds
+    since 1970."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._started: float | None = None
+        self._first_token: float | None = None
+
+    def begin(self) -> None:
+        """The model is asked."""
+        self._started, self._first_token = self._clock(), None
+
+    def hear(self, delta: Delta) -> None:
+        """Something came; the first of what is said counts, from the beginning if that begins again."""
+        if self._first_token is None and isinstance(delta, _SAID):
+            self._first_token = self._clock()
+        elif isinstance(delta, RestartDelta):
+            self._first_token = None
+
+    def end(self) -> ModelSpan | None:
+        """The call has ended, or is cut off; None if there is none."""
+        if self._started is None:
+            return None
+        span = ModelSpan(started=self._started, first_token=self._first_token, ended=self._clock())
+        self._started = None
+        return span

@@ -21,11 +21,20 @@ from local.agents.answering.call_rules import (
 )
 from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.question import Question as Question
-from local.agents.answering.steps import ModelStep, NudgeStep, PlannedCall, Spoken, Step, ToolStep
+from local.agents.answering.steps import (
+    ModelStep,
+    NudgeStep,
+    PlannedCall,
+    Spoken,
+    Step,
+    ToolStep,
+    total_usage,
+    usage_of,
+)
 from local.agents.answering.taint.taint_policy import TaintPolicy
 from local.agents.answering.turn_table import TABLE, TurnAction, TurnState
 from local.models.chat import Delta, Json, ToolCall
-from local.protocol.messages import ContextGauge, ErrorInfo, ResponseGeneration, ToolCallRecord, ToolSchema, UsageInfo
+from local.protocol.messages import ContextGauge, ErrorInfo, ModelSpan, ResponseGeneration, ToolCallRecord, ToolSchema
 from local.runtime.machine import Machine
 
 EMPTY_ANSWERS_ALLOWED = 2
@@ -123,8 +132,9 @@ class Turn:
         """Take in one delta of the message that the model is saying."""
         self._spoken.hear(delta)
 
-    def message_ended(self, call_in_text: ToolCall | None = None) -> Next:
-        """The model has finished its message: decide. `call_in_text` is a call found where content was expected."""
+    def message_ended(self, call_in_text: ToolCall | None = None, span: ModelSpan | None = None) -> Next:
+        """The model has finished its message: decide. `call_in_text` is a call found where content was expected, `span`
+        when all of it was said."""
         if call_in_text is not None:
             self._spoken.was_call(call_in_text)
         spoken, self._spoken = self._spoken, Spoken()
@@ -134,12 +144,7 @@ class Turn:
             thinking=spoken.thinking,
             calls=self._planned(spoken.calls) if self.offers_tools else (),
             model=done.model,
-            usage=UsageInfo(
-                prompt_tokens=done.usage.prompt_tokens,
-                completion_tokens=done.usage.completion_tokens,
-                durations=dict(done.usage.durations),
-                context=self._gauge,
-            ),
+            usage=usage_of(done, span, self._gauge),
             degraded=tuple(spoken.notes),
             cut_off=spoken.is_cut_off,
             tainted=self.tainted,
@@ -217,8 +222,9 @@ class Turn:
         """The response is out."""
         self._machine.advance(TurnAction.PUBLISHED)
 
-    def response(self) -> ResponseGeneration:
-        """The answer and its record; what was said so far if it was cancelled or failed."""
+    def response(self, cut_off: ModelSpan | None = None) -> ResponseGeneration:
+        """The answer and its record; what was said so far if it was cancelled or failed, perhaps in a call of the model
+        that was `cut_off`."""
         steps = self._model_steps()
         said = [step for step in steps if step.content.strip()]
         thoughts = [*(step.thinking for step in steps), self._spoken.thinking]
@@ -238,7 +244,7 @@ class Turn:
             prompt=self.question.prompt,
             incognito=self.question.incognito,
             in_history=self.question.in_history,
-            usage=_total([step.usage for step in steps], self._gauge),
+            usage=total_usage([step.usage for step in steps], cut_off, self._gauge),
             degraded=tuple(dict.fromkeys(notes)),
             tainted=self.tainted,
             error=self._error,
@@ -286,15 +292,3 @@ class Turn:
 
     def _empty_messages(self) -> int:
         return sum(step.is_empty for step in self._model_steps())
-
-
-def _total(usages: Sequence[UsageInfo], gauge: ContextGauge | None) -> UsageInfo:
-    durations: Counter[str] = Counter()
-    for usage in usages:
-        durations.update(usage.durations)
-    return UsageInfo(
-        prompt_tokens=sum(usage.prompt_tokens for usage in usages),
-        completion_tokens=sum(usage.completion_tokens for usage in usages),
-        durations=dict(durations),
-        context=gauge,
-    )

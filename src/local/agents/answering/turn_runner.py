@@ -12,7 +12,7 @@ from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
 from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.result_reader import SCHEMA
-from local.agents.answering.steps import READ_RESULT, ModelStep
+from local.agents.answering.steps import READ_RESULT, CallTimer, ModelStep, signed_as
 from local.agents.answering.taint.delta_filter import DeltaFilter
 from local.agents.answering.tool_calls import ToolCalls
 from local.agents.answering.tool_registry import as_function
@@ -49,6 +49,7 @@ class TurnRunner:
         self._last_prompt: tuple[Plan, Parts] | None = None
         self._stored = len(turn.steps)
         self._is_hearing = False  # a message of the model
+        self._timer = CallTimer()
         self._offered: dict[str, ToolSchema] = {}
         self._work: asyncio.Task[None] | None = None
         self._cancelled = False
@@ -92,9 +93,10 @@ class TurnRunner:
         elif error is not None:
             self._turn.fail(_explained(error))
         self._output.flush()
-        response = self._output.signed(self._turn.response())
+        response = self._output.signed(self._turn.response(self._timer.end()))
         if self._context.answers_as is not None:
-            response = response.model_copy(update={"model": self._context.answers_as})
+            name = self._context.answers_as
+            response = response.model_copy(update={"model": name, "usage": signed_as(name, response.usage)})
         await self._output.store_end(response, _as_heard(self._turn))
         return response
 
@@ -146,7 +148,7 @@ class TurnRunner:
         await self._context.priority.call(partial(self._ask, functions))
         self._output.flush()
         call = find_text_call(turn.content, functions) if functions and not turn.calls else None
-        return turn.message_ended(call)
+        return turn.message_ended(call, self._timer.end())
 
     async def _ask(self, functions: Sequence[Json]) -> None:
         """Hear one message of the model; from its beginning, if it was cut off in one."""
@@ -184,8 +186,10 @@ class TurnRunner:
             context.model_name, planned.messages, tools=planned.tools, think=turn.thinks, options=options
         )
         links = await self._links_of_message() if turn.tainted else None
+        self._timer.begin()
         async with aclosing(stream):
             async for delta in stream:
+                self._timer.hear(delta)
                 if isinstance(delta, RestartDelta):
                     self._output.begin_again(await self._output.next_attempt())
                 for heard in (delta,) if links is None else links.hear(delta):

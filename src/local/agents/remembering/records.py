@@ -78,7 +78,14 @@ def recalled(hit: EngramHit) -> RecalledEngram:
 def scores(hits: Iterable[EngramHit]) -> tuple[RecallScore, ...]:
     """How near each was, without a word of it."""
     return tuple(
-        RecallScore(engram_id=hit.engram.engram_id, relevance=hit.score, similarity=hit.cosine, parts=hit.parts)
+        RecallScore(
+            engram_id=hit.engram.engram_id,
+            relevance=hit.score,
+            similarity=hit.cosine,
+            parts=hit.parts,
+            asked_at=hit.engram.asked_at,
+            outdated=bool(hit.engram.superseded_by or hit.outdated),
+        )
         for hit in hits
     )
 

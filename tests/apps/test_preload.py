@@ -37,7 +37,7 @@ def test_the_template_has_what_every_child_would_import_or_make_for_itself() -> 
     modules = found["modules"]
     assert isinstance(modules, list)
     takes_part = {target.partition(":")[0] for target in short_names().values()}
-    late = {"httpcore", "anyio._backends._asyncio", "pydantic.v1", "encodings.utf_8_sig"}
+    late = {"httpcore", "anyio._backends._asyncio", "pydantic.v1", "encodings.utf_8_sig", "ollama"}
     late |= {"local.journal.server.journal"}
     assert (takes_part | late) - set(modules) == set()
     assert found["worked_out"] == len(found["tools"]) == 4  # type: ignore[arg-type]  # a list

@@ -18,6 +18,7 @@ from local.tools.tool import Tool
 
 for target in short_names().values():
     importlib.import_module(target.partition(":")[0])
+importlib.import_module("ollama")  # which three of them would import with their first call
 for tool in Tool.__subclasses__():
     tool.arguments()
 httpx.AsyncHTTPTransport(verify=False)  # imports what httpx puts off; OpenSSL sets itself up, which is a megabyte

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class OllamaCalls:
-    """One server, by the `ollama` package, which is imported with the first call: it takes a tenth of a second.
+    """One server, by the `ollama` package, which is imported with the first call: whoever makes none goes without.
 
     Every failure is a `ModelError`. `timeout_seconds` limits each call, and each silence while a model is pulled.
     """

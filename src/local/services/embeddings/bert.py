@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from local.services.embeddings.rows_on_disk import RowsOnDisk
+
     Floats = NDArray[np.float32]
     Ints = NDArray[np.int64]
 
@@ -17,22 +19,22 @@ _BLOCK = 64  # columns
 _ROWS = 128  # tokens, of all texts, whose widest vectors are in memory at once
 _EPSILON = 1e-12
 _MASKED = -1e9  # added to the attention scores of padding
-_WORDS = "embeddings.word_embeddings.weight"
+WORDS = "embeddings.word_embeddings.weight"
 _ERFC = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)  # Abramowitz and Stegun 7.1.26
 
 
 class Bert:
-    """`weights` by their names in the checkpoint; their shapes say how many layers there are and how wide they are."""
+    """`weights` by their names in the checkpoint; their shapes say how many layers there are and how wide they are.
+    `words` are those of `WORDS`, a vector for each token, of which a text needs a few."""
 
-    def __init__(self, weights: Mapping[str, Floats], heads: int) -> None:
-        """Copies all but the words' vectors, of which a text needs a few: they stay where they are."""
+    def __init__(self, weights: Mapping[str, Floats], words: Floats | RowsOnDisk, heads: int) -> None:
+        """Copies the weights."""
         import numpy as np
 
-        self._heads = heads
+        self._words, self._heads = words, heads
         self._layers = 1 + max(int(name.split(".")[2]) for name in weights if name.startswith("encoder.layer."))
         joined = _joined(weights, self._layers)
         is_matrix = {name: name.startswith("encoder.") and weight.ndim == 2 for name, weight in joined.items()}
-        self._words = np.asarray(joined.pop(_WORDS))
         self._weights = {name: np.array(weight) for name, weight in joined.items() if not is_matrix[name]}
         self._blocks = _in_blocks({name: weight for name, weight in joined.items() if is_matrix[name]})
 

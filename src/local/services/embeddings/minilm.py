@@ -8,11 +8,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from local.errors import ModelError
-from local.services.embeddings.bert import Bert
+from local.services.embeddings.bert import WORDS, Bert
 from local.services.embeddings.embedder import normalised
+from local.services.embeddings.rows_on_disk import RowsOnDisk
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _LENGTH_BYTES = 8
 
 
-def load_tensors(path: Path) -> dict[str, NDArray[np.float32]]:
+def load_tensors(path: Path) -> dict[str, np.memmap[Any, np.dtype[np.float32]]]:
     """Every float32 tensor of a file by its name, as read-only memory maps, each of its own: what is copied and let go
     of takes no memory. Raises `ModelError`.
 
@@ -119,7 +120,12 @@ def _load(directory: Path) -> tuple[Tokenizer, Bert]:
     # Beside a model server the cores are busy, and then several BLAS threads wait for each other: 2 are half as fast
     # as 1 [m]. The limit holds for the process.
     threadpool_limits(limits=1, user_api="blas")
-    bert = Bert(load_tensors(directory / "model.safetensors"), _setting(directory, "config", "num_attention_heads"))
+    path = directory / "model.safetensors"
+    weights = load_tensors(path)
+    if WORDS not in weights:
+        raise ModelError(f"{path}: the model's weights cannot be read: {WORDS} is missing")
+    words = RowsOnDisk(weights.pop(WORDS))
+    bert = Bert(weights, words, _setting(directory, "config", "num_attention_heads"))
     try:
         tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
     except Exception as error:  # noqa: BLE001 - the package raises nothing more special

@@ -1,0 +1,855 @@
+// Made by scripts/make_types.py from the code; do not edit.
+
+/** Every machine, when its state changes; with those changes that followed at once. Travels with `from` and `to`. */
+export interface AgentTransition {
+  agent: string;
+  query_id: string;
+  respondent_id: string;
+  from: string;
+  action: string;
+  to: string;
+  then: Record<string, string>[];
+}
+
+/** The generator, after an answer: the exchange alone, for those who keep histories. */
+export interface AnswerDialog {
+  query_id: string;
+  respondent_id: string;
+  query: string;
+  answer: string;
+  session_id: string | null;
+}
+
+/** Whoever could not handle a message: which one, and why. */
+export interface BusDead {
+  participant: string;
+  envelope_id: string;
+  dead_subject: string;
+  error: ErrorInfo;
+}
+
+/** Whoever notices that messages did not arrive: whose, on which subject, how many. */
+export interface BusGap {
+  observer: string;
+  sender: string;
+  instance: string;
+  missed_subject: string;
+  missed: number;
+}
+
+/** A bus to itself, until it hears it: proof that its subscriptions are in place. */
+export interface BusProbe {
+  instance: string;
+  attempt: number;
+}
+
+/** One thing that was said about an engram: `what` (pinned, score, sentiment, winner) became `value` then. */
+export interface ChangeRecord {
+  at: number;
+  what: string;
+  value: string | null;
+}
+
+/** One process as the supervisor sees it. `detail` says how it last died. */
+export interface ChildStatus {
+  name: string;
+  kind: string;
+  state: string;
+  pid: number | null;
+  restarts: number;
+  detail: string;
+}
+
+/** The tool `compare_answers`, when a respondent's model wants to know which of two texts answers a question better. A user waits for the main respondent's alone. */
+export interface ComparisonRequest {
+  respondent_id: string;
+  question: string;
+  answer_a: string;
+  answer_b: string;
+}
+
+/** A critic's answer to that; `error` says why it has none. */
+export interface ComparisonResult {
+  winner: "A" | "B" | "tie" | null;
+  order_consistent: boolean | null;
+  feedback: string;
+  judge: string;
+  error: ErrorInfo | null;
+}
+
+/** A durable consumer that a process serves. `subjects` are whole ones and families. With `linger_ms` a delivery may wait so long for others to travel with it: nobody waits for what this consumer does. */
+export interface ConsumerClaim {
+  name: string;
+  subjects: string[];
+  max_in_flight: number;
+  lane_width: number;
+  linger_ms: number;
+}
+
+/** The generator, before it asks the model with less than everything: what is left out, and what that leaves. */
+export interface ContextCompacted {
+  query_id: string;
+  respondent_id: string;
+  summarised_turns: number;
+  left_out_turns: number;
+  masked_results: number;
+  folded_rounds: number;
+  tokens_before: number;
+  gauge: ContextGauge;
+}
+
+/** How full a model's window is: tokens of the prompt, of the whole window, and by part, all estimated. */
+export interface ContextGauge {
+  used: number;
+  limit: number;
+  parts: Record<string, number>;
+}
+
+/** A door that wants to see the generator's record, or to have it changed: sessions (`key` is the user's whose they are, none is everybody's; `query`, `cursor`, `limit`, `among`: only these), session, query, turns (those `before` or `after` the query `at` or a `position`, or the one that is there: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete. `key` is the session's id, of query the query's. With `of_user` another user's session is as if it were not there. */
+export interface ConversationRequest {
+  verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query";
+  key: string;
+  of_user: string | null;
+  query: string;
+  cursor: string;
+  limit: number;
+  among: string[] | null;
+  order: "before" | "after" | "at";
+  at: string;
+  position: number | null;
+  labels: Record<string, string | boolean | null>;
+  before: string;
+  branch_id: string;
+}
+
+/** The generator's answer to that: `value` is the record, or `error` says why there is none. */
+export interface ConversationResult {
+  verb: string;
+  value: Record<string, unknown> | null;
+  error: ErrorInfo | null;
+}
+
+/** A critic, after it has read an answer. `score` is 1 to 5, or null with a status that says why; `expected` the mean over the judge's probabilities of the scores, where they are known. */
+export interface CritiqueResult {
+  query_id: string;
+  respondent_id: string;
+  score: number | null;
+  expected: number | null;
+  status: "graded" | "unparsed" | "failed" | "skipped";
+  feedback: string;
+  rubric: string;
+  judge: string;
+  self_judged: boolean;
+  session_id: string | null;
+}
+
+/** A remembered exchange. `origin` is where its content comes from: user, assistant, web, tool. `score` is the critic's, `sentiment` the user's rating, `winner` whose answer won when two were compared, or "tie"; `recalled` are the engrams that the answer rests on. `cut` says that `query` or `answer` is not whole; an export has both. */
+export interface EngramRecord {
+  engram_id: string;
+  query_id: string;
+  respondent_id: string;
+  session_id: string;
+  query: string;
+  answer: string;
+  origin: string;
+  asked_at: number;
+  pinned: boolean;
+  score: number | null;
+  sentiment: number | null;
+  winner: "A" | "B" | "tie" | null;
+  superseded_by: string | null;
+  recalled: string[];
+  intent: string | null;
+  entities: string[];
+  tainted: boolean;
+  cut: boolean;
+}
+
+/** A failure as data: `kind` is a word for programs, `message` a sentence for people. */
+export interface ErrorInfo {
+  kind: string;
+  message: string;
+}
+
+/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. */
+export interface FactRecord {
+  slot: string;
+  value: string;
+  stated_at: number;
+  engram_id: string;
+  superseded_at: number | null;
+  certain: boolean;
+  added: boolean;
+}
+
+/** The generator, while the model thinks: one fragment, `index` from 0 within an attempt. */
+export interface GenerationThinking {
+  query_id: string;
+  respondent_id: string;
+  attempt: number;
+  index: number;
+  text: string;
+}
+
+/** The generator, while the model speaks: one fragment of the answer, counted together with the thinking. */
+export interface GenerationToken {
+  query_id: string;
+  respondent_id: string;
+  attempt: number;
+  index: number;
+  text: string;
+}
+
+/** The generator, when no model server answers for now: it waits until one does; `reason` is a sentence. What was said in an earlier attempt does not count any more. */
+export interface GenerationWaiting {
+  query_id: string;
+  respondent_id: string;
+  attempt: number;
+  reason: string;
+}
+
+/** A durable consumer: it is done with these, for good. */
+export interface JournalAck {
+  consumer: string;
+  numbers: number[];
+}
+
+/** A process that serves durable consumers: when they are ready, every few seconds, and when the journal has opened. The sender's instance is given what was not acknowledged yet. */
+export interface JournalAttach {
+  consumers: ConsumerClaim[];
+}
+
+/** The journal to one publisher's instance: its messages with these ids are on disk. `refused` are ids that it cannot take, for the reason in `error`. */
+export interface JournalConfirmed {
+  instance: string;
+  ids: string[];
+  refused: string[];
+  error: ErrorInfo | null;
+}
+
+/** The journal to the instance that serves a durable consumer: entry `number` for the `attempt`th time. `frame` is the envelope as it was on the wire; `after` the entry of the same session that has to begin first, 0 for none. */
+export interface JournalDeliver {
+  consumer: string;
+  instance: string;
+  number: number;
+  attempt: number;
+  after: number;
+  frame: string;
+}
+
+/** A process that serves a durable consumer, when it ends in order: what it holds is handed back. */
+export interface JournalDetach {
+  consumer: string;
+}
+
+/** The journal's answer to that. There may be more if there are `limit` of them, or if `more` says so. */
+export interface JournalEntries {
+  entries: JournalEntry[];
+  more: boolean;
+  error: ErrorInfo | null;
+}
+
+/** One message on record. The payload of a redacted one is gone from the end of its frame. */
+export interface JournalEntry {
+  number: number;
+  committed_at: number;
+  redacted: boolean;
+  frame: string;
+}
+
+/** A process that serves a durable consumer, when a handler has raised: entry `number` is to be given again after a while, or to become a dead letter with this `reason`. */
+export interface JournalFailed {
+  consumer: string;
+  number: number;
+  attempt: number;
+  reason: string;
+}
+
+/** The journal to an instance whose place another one has taken: it is given nothing any more, and should end. */
+export interface JournalFenced {
+  consumer: string;
+  instance: string;
+}
+
+/** The journal, when it begins to serve and after each reconnection: resend what it has not confirmed, attach. */
+export interface JournalOpened {
+}
+
+/** Whoever wants to know what is on record: entries above `after` that match everything given, oldest first. */
+export interface JournalRead {
+  subjects: string[];
+  correlation_id: string | null;
+  correlation_ids: string[];
+  session_id: string | null;
+  after: number;
+  limit: number;
+}
+
+/** Whoever deletes something: the payloads of a session, of everything one query caused, and those that mention a text, whichever are given, are to leave the journal, too. */
+export interface JournalRedact {
+  session_id: string | null;
+  query_id: string | null;
+  mentioned: string | null;
+}
+
+/** The journal's answer to that: how many payloads it has removed, or why it could not. */
+export interface JournalRedacted {
+  count: number;
+  error: ErrorInfo | null;
+}
+
+/** Whoever has mended what dead letters were due to: those with these numbers, or all, are to be given again to a consumer, or to each that was given up with them. */
+export interface JournalRedeliver {
+  consumer: string | null;
+  numbers: number[];
+}
+
+/** The journal's answer to that: by consumer, which messages are on record as to be given again, or why none is. */
+export interface JournalRedelivered {
+  numbers: Record<string, number[]>;
+  error: ErrorInfo | null;
+}
+
+/** A process that serves durable consumers, four times a second while it works: by consumer and number, the attempts in flight. */
+export interface JournalWorking {
+  attempts: Record<string, Record<string, number>>;
+}
+
+/** One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. */
+export interface Lease {
+  id: string;
+  running: boolean;
+}
+
+/** A process that uses a model server, at each change and twice a second while there is anything: all it wants of it. `turns` are users' turns under way, which wait for nobody: they are told of at once where a lease is in line, else if they last. What is not among `leases` any more has ended. */
+export interface LeaseClaim {
+  server: string;
+  turns: number;
+  leases: Lease[];
+}
+
+/** The arbiter, after each change and twice a second while a lease is in line: the line for one model server, by the ids of leases. What is `revoked` has to stop, and waits again; `waiting` is in order. */
+export interface LeaseState {
+  server: string;
+  slots: number;
+  turns: number;
+  granted: string[];
+  revoked: string[];
+  waiting: string[];
+}
+
+/** The memory, when a judgement of an answer is noted at its engram: score, sentiment or winner; or when a user has pinned it (1) or taken the pin out (0). */
+export interface MemoryAnnotated {
+  engram_id: string;
+  query_id: string;
+  respondent_id: string;
+  what: "score" | "sentiment" | "winner" | "pinned";
+  value: number | string | null;
+}
+
+/** The memory, when a model has looked at an exchange. `facts` are those that were stored, `refused` says for each other one why it was not. */
+export interface MemoryClassified {
+  engram_id: string;
+  query_id: string;
+  status: "classified" | "unparsed";
+  intent: string | null;
+  entities: string[];
+  facts: FactRecord[];
+  refused: string[];
+  model: string;
+}
+
+/** The memory, when a user has had an engram deleted: nobody is to keep anything of that exchange. */
+export interface MemoryDeleted {
+  engram_id: string;
+  query_id: string;
+  respondent_id: string;
+}
+
+/** The memory, when an exchange is safely in its store; its words can be found. */
+export interface MemoryIngested {
+  engram_id: string;
+  query_id: string;
+  respondent_id: string;
+}
+
+/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
+export interface MemoryRequest {
+  verb: "search" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "repeated" | "export";
+  query: string;
+  engram_id: string;
+  not_session: string | null;
+  before: number | null;
+  of_session: string;
+  cursor: string;
+  history: boolean | null;
+  limit: number;
+}
+
+/** The memory's answer to that. It is not on record: what it holds has its one home in the memory's own store. */
+export interface MemoryResult {
+  verb: string;
+  hits: RecalledEngram[];
+  nearest: RecallScore[];
+  engrams: EngramRecord[];
+  facts: FactRecord[];
+  changes: ChangeRecord[];
+  repeated_in: string[];
+  lines: string[];
+  left_out: string[];
+  cursor: string;
+  more_before: number | null;
+  degraded: string[];
+  error: ErrorInfo | null;
+}
+
+/** The model keeper, while a model is pulled: at each new `status`, at most twice a second between, and at its end. `completed` and `total` are bytes of the file that is on its way. `state` is running, done, stopped or failed. */
+export interface ModelProgress {
+  model: string;
+  state: "running" | "done" | "stopped" | "failed";
+  status: string;
+  completed: number | null;
+  total: number | null;
+  error: ErrorInfo | null;
+}
+
+/** A model that is here. `server` is the kind of server that it is for, `size` in bytes where it is known, `path` that of its GGUF file; the `current` one answers, or will from the next start on. */
+export interface ModelRecord {
+  name: string;
+  server: "ollama" | "llama_server";
+  size: number | null;
+  path: string | null;
+  current: boolean;
+}
+
+/** A door that wants to know which models there are (list), to have one pulled (pull), no longer (stop), or to have it answer from the next start on (use). `model` is its name, the path of a GGUF file, or for pull where it lies. */
+export interface ModelRequest {
+  verb: "list" | "pull" | "stop" | "use";
+  model: string;
+}
+
+/** The model keeper's answer to a request. To list: what is here, pulls under way and those that ended since the start, and in `note` why Ollama could not be asked. To pull and stop: how that pull stands. To use: the model, as `models`. `chosen` is the model that answers from the next start on, as provider/model. */
+export interface ModelResult {
+  verb: string;
+  models: ModelRecord[];
+  pulls: ModelProgress[];
+  chosen: string;
+  note: string;
+  error: ErrorInfo | null;
+}
+
+/** What an engram says that holds no more; `values` are what the user said instead, none if that was deleted. `engram_ids` are the engrams that all of this is from. */
+export interface OutdatedFact {
+  slot: string;
+  value: string;
+  superseded_at: number;
+  values: string[];
+  engram_ids: string[];
+}
+
+/** A critic, when two respondents have answered a query. `winner` is null with a status that says why; `order_consistent` whether the judge preferred the same answer in both orders: if not, it is a tie, unless the judge's probabilities are known: `preferred` is then that of A, the mean over both orders, and decides. */
+export interface PairwiseResult {
+  query_id: string;
+  winner: "A" | "B" | "tie" | null;
+  order_consistent: boolean | null;
+  preferred: number | null;
+  status: "graded" | "unparsed" | "failed" | "skipped";
+  feedback: string;
+  rubric: string;
+  judge: string;
+  self_judged: boolean;
+  session_id: string | null;
+}
+
+/** Every participant, every five seconds and soon after a change: that it lives, what it does, what it has sent. */
+export interface ParticipantStatus {
+  name: string;
+  kind: string;
+  pid: number;
+  instance: string;
+  state: "starting" | "ready" | "stopping";
+  inflight: number;
+  counters: Record<string, number>;
+  details: Record<string, string>;
+  last_seq: Record<string, number>;
+  children: ChildStatus[];
+}
+
+/** The generator, as soon as the journal has given it the query; again for each repeat of a running query. */
+export interface QueryAccepted {
+  query_id: string;
+  respondent_id: string;
+  attempt: number;
+}
+
+/** A door, when the user wants an answer stopped. */
+export interface QueryCancel {
+  query_id: string;
+}
+
+/** The generator, when a query ends without becoming a turn: refused, or cancelled while it waited in line. */
+export interface QueryFailed {
+  query_id: string;
+  respondent_id: string;
+  attempt: number;
+  error: ErrorInfo;
+}
+
+/** A door, when somebody asks. `history` replaces the session's own history and makes the turn leave none. */
+export interface QueryReceived {
+  query_id: string;
+  query: string;
+  attachments: string[];
+  incognito: boolean;
+  history: Record<string, unknown>[] | null;
+  session_id: string | null;
+}
+
+/** One engram of a search. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name: where `fused` is below `threshold`, it was not good enough. */
+export interface RecallScore {
+  engram_id: string;
+  relevance: number;
+  similarity: number | null;
+  parts: Record<string, number>;
+}
+
+/** One that a search has found, best first. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name. */
+export interface RecalledEngram {
+  engram_id: string;
+  query_id: string;
+  respondent_id: string;
+  session_id: string;
+  query: string;
+  answer: string;
+  origin: string;
+  asked_at: number;
+  pinned: boolean;
+  score: number | null;
+  sentiment: number | null;
+  winner: "A" | "B" | "tie" | null;
+  superseded_by: string | null;
+  recalled: string[];
+  intent: string | null;
+  entities: string[];
+  tainted: boolean;
+  cut: boolean;
+  relevance: number;
+  similarity: number | null;
+  parts: Record<string, number>;
+  folded: string[];
+  successor_of: string | null;
+  outdated: OutdatedFact[];
+}
+
+/** The generator, when a turn ends: the answer and everything that led to it. */
+export interface ResponseGeneration {
+  query_id: string;
+  respondent_id: string;
+  status: "answered" | "cancelled" | "failed";
+  query: string;
+  answer: string;
+  cut_off: boolean;
+  thinking: string;
+  tool_calls: ToolCallRecord[];
+  model: string;
+  prompt: string;
+  incognito: boolean;
+  in_history: boolean;
+  usage: UsageInfo;
+  degraded: string[];
+  tainted: boolean;
+  error: ErrorInfo | null;
+  session_id: string | null;
+  generator_id: string;
+}
+
+/** The reward service to the respondent that gave an answer: the answer's reward is now this, 0 for none. It takes the place of any earlier one of the same answer. */
+export interface RewardEvent {
+  query_id: string;
+  respondent_id: string;
+  reward: number;
+  source: "user";
+  rated_at: number;
+}
+
+/** The generator, when a user goes on from an earlier place of a session: `session_id` begins with the turns that `branched_from` has before the query `before`, which are not said again. */
+export interface SessionBranched {
+  session_id: string;
+  branched_from: string;
+  before: string;
+  incognito: boolean;
+  branched_at: number;
+}
+
+/** The generator, when a user has given a session a title, or pinned it, or taken that back: this holds from now on. Without `title` it is called as its first query. */
+export interface SessionChanged {
+  session_id: string;
+  title: string | null;
+  pinned: boolean;
+  changed_at: number;
+}
+
+/** The generator, when a session was deleted or an incognito one has ended: nobody is to keep anything of it. */
+export interface SessionDeleted {
+  deleted_session_id: string;
+}
+
+/** One tool call as it stands in the answer's record. `made_by` is the respondent that made it, if another one; `tainted` that its result taints the session. */
+export interface ToolCallRecord {
+  call_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  result: string | null;
+  error: ErrorInfo | null;
+  sources: string[];
+  links: string[];
+  tainted: boolean;
+  whole: Record<string, string | number> | null;
+  recalled: RecallScore[];
+  duration_ms: number;
+  made_by: string;
+}
+
+/** The generator, when the model calls a tool. `call_id` is `query_id:step:index`, the same in every attempt. */
+export interface ToolRequest {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  same_host: boolean;
+}
+
+/** A tool, when a call has settled: either `result` or `error`. `sources` are addresses the text came from, `links` those that it leads to; `tainted` says that there are words of strangers in what a trusted tool tells. */
+export interface ToolResult {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  tool: string;
+  result: string | null;
+  error: ErrorInfo | null;
+  sources: string[];
+  links: string[];
+  tainted: boolean;
+  whole: Record<string, string | number> | null;
+  recalled: RecallScore[];
+  duration_ms: number;
+}
+
+/** A tool, when it starts and when asked: what the model is told, and the manners of the tool. */
+export interface ToolSchema {
+  tool: string;
+  description: string;
+  parameters: Record<string, unknown>;
+  effect: "none" | "read" | "write";
+  repeatable: boolean;
+  timeout_seconds: number;
+  rubric: string;
+  trusted: boolean;
+}
+
+/** Whoever needs to know which tools there are; every tool answers with its schema. */
+export interface ToolSchemaRequest {
+}
+
+/** What a turn cost: tokens of all calls, seconds by the server's own names, and the last prompt's `context`. */
+export interface UsageInfo {
+  prompt_tokens: number;
+  completion_tokens: number;
+  durations: Record<string, number>;
+  context: ContextGauge | null;
+}
+
+/** The memory, when what a user has pinned changes, and for each who has when it starts. It does not say what that is: a prompt is made of answers alone, so whoever needs the lines asks for them (`memory.request.facts`). */
+export interface UserFacts {
+  of_user: string;
+}
+
+/** A door, when a user rates an answer; the latest rating of an answer counts, null withdraws it. */
+export interface UserFeedback {
+  query_id: string;
+  respondent_id: string;
+  rating: -1 | 1 | null;
+  comment: string;
+  rated_at: number;
+}
+
+/** The body of POST /sessions/{session_id}/branch. Without a session_id the branch gets a fresh one. */
+export interface BranchBody {
+  before: string;
+  session_id?: string | null;
+}
+
+/** What is to be carried of the bus: subjects and families, with payloads or only their sizes. */
+export interface BusBody {
+  subjects?: string[];
+  payload?: "none" | "full";
+}
+
+/** The body of POST /feedback. The latest rating of an answer counts; null withdraws it. */
+export interface FeedbackBody {
+  query_id: string;
+  rating: -1 | 1 | null;
+  comment?: string;
+  respondent_id?: string;
+}
+
+/** The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back. */
+export interface LabelsBody {
+  title?: string | null;
+  pinned?: boolean;
+}
+
+/** The body of POST /query. Without a session_id the query is a session of its own. */
+export interface QueryBody {
+  query: string;
+  attachments?: string[];
+  query_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | null;
+  incognito?: boolean;
+  wait?: boolean;
+}
+
+/** The body of POST /stream/{stream_id}. What is left out stays as it is. */
+export interface StreamBody {
+  sessions?: string[];
+  queries?: string[];
+  list?: boolean;
+  participants?: boolean;
+  bus?: BusBody | null;
+}
+
+/** The body of POST /users. */
+export interface UserBody {
+  name: string;
+}
+
+/** An envelope without its payload. */
+export interface EnvelopeHeader {
+  subject: string;
+  id: string;
+  sender: string;
+  instance: string;
+  seq: number;
+  correlation_id: string;
+  cause_id?: string;
+  in_reply_to?: string;
+  session_id?: string;
+  user_id?: string;
+  sent_at: number;
+  ttl_ms?: number;
+  v: number;
+  size?: number;
+  payload?: unknown;
+}
+
+/** What a query's events carry, by their names. */
+export interface QueryEvents {
+  accepted: QueryAccepted & { session_id: string };
+  state: AgentTransition;
+  thinking: GenerationThinking & { count?: number };
+  token: GenerationToken & { count?: number };
+  waiting: GenerationWaiting;
+  tool_call: ToolRequest;
+  tool_result: ToolResult;
+  response: unknown;
+  error: QueryFailed;
+  critique: CritiqueResult;
+  pairwise: PairwiseResult;
+  feedback: UserFeedback;
+  snapshot: unknown;
+}
+
+/** The messages by their subjects. */
+export interface Messages {
+  "agent.transition": AgentTransition;
+  "answer.dialog": AnswerDialog;
+  "bus.dead": BusDead;
+  "bus.gap": BusGap;
+  [subject: `bus.probe.${string}`]: BusProbe;
+  "comparison.request": ComparisonRequest;
+  "comparison.result": ComparisonResult;
+  "context.compacted": ContextCompacted;
+  [subject: `conversation.request.${string}`]: ConversationRequest;
+  [subject: `conversation.result.${string}`]: ConversationResult;
+  "critique.result": CritiqueResult;
+  "generation.thinking": GenerationThinking;
+  "generation.token": GenerationToken;
+  "generation.waiting": GenerationWaiting;
+  "journal.ack": JournalAck;
+  "journal.attach": JournalAttach;
+  [subject: `journal.confirmed.${string}`]: JournalConfirmed;
+  [subject: `journal.deliver.${string}`]: JournalDeliver;
+  "journal.detach": JournalDetach;
+  "journal.entries": JournalEntries;
+  "journal.failed": JournalFailed;
+  [subject: `journal.fenced.${string}`]: JournalFenced;
+  "journal.opened": JournalOpened;
+  "journal.read": JournalRead;
+  "journal.redact": JournalRedact;
+  "journal.redacted": JournalRedacted;
+  "journal.redeliver": JournalRedeliver;
+  "journal.redelivered": JournalRedelivered;
+  "journal.working": JournalWorking;
+  "model.lease.claim": LeaseClaim;
+  "model.lease.state": LeaseState;
+  "memory.annotated": MemoryAnnotated;
+  "memory.classified": MemoryClassified;
+  "memory.deleted": MemoryDeleted;
+  "memory.ingested": MemoryIngested;
+  [subject: `memory.request.${string}`]: MemoryRequest;
+  [subject: `memory.result.${string}`]: MemoryResult;
+  "model.progress": ModelProgress;
+  [subject: `model.request.${string}`]: ModelRequest;
+  [subject: `model.result.${string}`]: ModelResult;
+  "pairwise.result": PairwiseResult;
+  "participant.status": ParticipantStatus;
+  "query.accepted": QueryAccepted;
+  "query.cancel": QueryCancel;
+  "query.failed": QueryFailed;
+  "query.received": QueryReceived;
+  "response.generation": ResponseGeneration;
+  "reward.event": RewardEvent;
+  "session.branched": SessionBranched;
+  "session.changed": SessionChanged;
+  "session.deleted": SessionDeleted;
+  [subject: `tool.request.${string}`]: ToolRequest;
+  [subject: `tool.result.${string}`]: ToolResult;
+  "tool.schema": ToolSchema;
+  "tool.schema.request": ToolSchemaRequest;
+  "memory.facts": UserFacts;
+  "user.feedback": UserFeedback;
+}
+
+/** What kinds of errors there are. */
+export type ErrorKind =
+  | "bus_closed"
+  | "bus_not_ready"
+  | "busy"
+  | "cancelled"
+  | "conflict"
+  | "context_overflow"
+  | "deleted"
+  | "forbidden"
+  | "invalid"
+  | "journal_full"
+  | "journal_gone"
+  | "malformed"
+  | "method_not_allowed"
+  | "not_confirmed"
+  | "not_found"
+  | "overloaded"
+  | "publish_timeout"
+  | "quota"
+  | "rate_limit"
+  | "stopping"
+  | "store_gone"
+  | "timeout"
+  | "too_large"
+  | "too_many_queries"
+  | "too_slow"
+  | "unauthorized"
+  | "unavailable"
+  | "unsendable"
+  | "unsupported_media_type";

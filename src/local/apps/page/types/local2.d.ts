@@ -438,6 +438,16 @@ export interface ModelResult {
   error: ErrorInfo | null;
 }
 
+/** One call of a model: when it was asked, first heard of and done, in seconds since 1970, and its tokens. Without `model` it was cut off. */
+export interface ModelSpan {
+  started: number;
+  first_token: number | null;
+  ended: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  model: string;
+}
+
 /** What an engram says that holds no more; `values` are what the user said instead, none if that was deleted. `engram_ids` are the engrams that all of this is from. */
 export interface OutdatedFact {
   slot: string;
@@ -505,12 +515,15 @@ export interface QueryReceived {
   session_id: string | null;
 }
 
-/** One engram of a search. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name: where `fused` is below `threshold`, it was not good enough. */
+/** One engram of a search. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name: where `fused` is below `threshold`, it was not good enough. Its age then is null where that was not noted; `outdated` says that something in it held no more. */
 export interface RecallScore {
   engram_id: string;
   relevance: number;
   similarity: number | null;
   parts: Record<string, number>;
+  asked_at: number | null;
+  age_seconds: number | null;
+  outdated: boolean;
 }
 
 /** One that a search has found, best first. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name. */
@@ -652,12 +665,13 @@ export interface ToolSchema {
 export interface ToolSchemaRequest {
 }
 
-/** What a turn cost: tokens of all calls, seconds by the server's own names, and the last prompt's `context`. */
+/** What a turn cost: tokens of all calls, seconds by the server's own names, the last prompt's `context`, and each call by itself. */
 export interface UsageInfo {
   prompt_tokens: number;
   completion_tokens: number;
   durations: Record<string, number>;
   context: ContextGauge | null;
+  steps: ModelSpan[];
 }
 
 /** The memory, when what a user has pinned changes, and for each who has when it starts. It does not say what that is: a prompt is made of answers alone, so whoever needs the lines asks for them (`memory.request.facts`). */

@@ -83,6 +83,10 @@ class BlobStore:
         latest = time.time() - seconds
         return {path.name for path, status in self._files() if status.st_mtime <= latest}
 
+    def size(self) -> int:
+        """The bytes of all blobs together."""
+        return sum(status.st_size for _, status in self._files())
+
     def mentioning(self, text: str) -> set[str]:
         """The names of the blobs that contain a text. Reads all of them."""
         return {path.name for path, _ in self._files() if text.encode() in path.read_bytes()}
@@ -139,10 +143,15 @@ class BlobStore:
         return self._directory / name[:2] / name
 
 
-def references(payload: bytes) -> list[str]:
-    """The names of the blobs that a payload refers to. Raises `MalformedFrame`."""
+def references(payload: bytes) -> dict[str, int]:
+    """The names of the blobs that a payload refers to, with the bytes of each. Raises `MalformedFrame`."""
     values = parse_object(payload, "payload").values() if is_packed(payload) else ()
-    return [str(value[MARK]) for value in values if isinstance(value, dict) and value.keys() >= {MARK, "size"}]
+    found = (value for value in values if isinstance(value, dict) and value.keys() >= {MARK, "size"})
+    return {str(value[MARK]): _bytes(value["size"]) for value in found}
+
+
+def _bytes(size: object) -> int:
+    return size if isinstance(size, int) else 0
 
 
 def _is_reference(value: Any) -> bool:

@@ -31,9 +31,9 @@ NOT_KEPT = ConversationResult(verb="session", value={"text": LARGE})
 
 
 @asynccontextmanager
-async def journaled_bus(folder: Path) -> AsyncIterator[Bus]:
+async def journaled_bus(folder: Path, **settings: float) -> AsyncIterator[Bus]:
     hub, blobs, rejects = MemoryHub(), BlobStore(folder / "blobs"), RejectLog(folder / "rejected.jsonl")
-    journal = Journal(JournalConfig(), JournalStore(folder / "journal.db"), blobs, rejects)
+    journal = Journal(JournalConfig(**settings), JournalStore(folder / "journal.db"), blobs, rejects)
     stop, ready = asyncio.Event(), asyncio.Event()
     serving = asyncio.create_task(
         ParticipantRunner(journal, Bus("journal", hub.transport(), blobs=blobs)).run(stop, ready.set)
@@ -152,6 +152,21 @@ async def test_what_nothing_refers_to_any_more_is_cleared_up_without_a_deletion(
         left_for(tmp_path, MINUTE)
         while blobs_in(tmp_path):  # the journal keeps house until then
             await bus.request(JournalRead(), JournalEntries, 10)
+
+
+async def test_large_fields_count_for_the_limit_and_the_oldest_go_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "HOUSEKEEPING_SECONDS", 0.01)
+    async with journaled_bus(tmp_path, max_megabytes=2.0) as bus:
+        for number in range(4):
+            await answer(bus, f"q{number}", "s", f"{number} {LARGE * 8}")  # 0.8 MB each
+        left_for(tmp_path, MINUTE)
+        while len(blobs_in(tmp_path)) > 2:  # the journal keeps house until then
+            await bus.request(JournalRead(), JournalEntries, 10)
+        assert len(await subjects_left(bus)) == 2
+        last = [file.read_text()[1:3] for file in blobs_in(tmp_path)]
+    assert sorted(last) == ["2 ", "3 "]
 
 
 async def test_samples_of_what_nobody_took_go_with_any_deletion(tmp_path: Path) -> None:

@@ -58,6 +58,19 @@ async def test_what_retention_removes_makes_the_file_smaller(path: Path, store: 
     assert await store.verify() is None
 
 
+async def test_what_lies_elsewhere_for_an_entry_counts(store: JournalStore, entry: MakeEntry) -> None:
+    await store.commit([entry(number, payload=b"large" if number % 2 else b"{}") for number in range(1, 11)])
+    million = 1_000_000
+
+    def weigh(frame: bytes) -> int:
+        return million if frame.endswith(b"large") else 0
+
+    assert await store.retain(FOREVER, 3 * million, 5 * million, weigh) == 5  # three are large
+    assert await numbers(store) == [6, 7, 8, 9, 10]
+    assert await store.retain(FOREVER, 3 * million, 2 * million, weigh) == 0
+    assert await store.verify() is None
+
+
 async def test_retention_never_removes_what_a_consumer_has_not_settled(
     store: JournalStore, clock: Any, entry: MakeEntry
 ) -> None:

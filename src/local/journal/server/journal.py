@@ -17,7 +17,7 @@ from local.config import Settings
 from local.errors import LocalError, StoreDamaged
 from local.journal.core.consumer_state import MAX_FAILURES, DeliveryLimits
 from local.journal.server.journal_writer import JournalWriter
-from local.journal.server.redaction import YOUNG_SECONDS, JournalRedaction
+from local.journal.server.redaction import YOUNG_SECONDS, JournalRedaction, size_of_references
 from local.journal.store.entry import Stored
 from local.journal.store.schema import FILE_NAME
 from local.journal.store.store import JournalStore
@@ -201,10 +201,15 @@ class Journal(Participant):
         sweeps = False  # not before whoever waited for this process has sent again what it had to say
         while True:
             try:
-                removed = await self._store.retain(self._settings.max_age_days * DAY, self._max_bytes)
+                elsewhere = 0
+                if sweeps:
+                    await self._sweep(HOUSEKEEPING_SECONDS)
+                    elsewhere = await self._redaction.size_of_large_fields()
+                age = self._settings.max_age_days * DAY
+                removed = await self._store.retain(age, self._max_bytes, elsewhere, size_of_references)
                 if removed:
                     log.info("%d messages that nobody needs any more were removed", removed)
-                if sweeps:
+                if removed and sweeps:
                     await self._sweep(HOUSEKEEPING_SECONDS)
             except LocalError as error:
                 log.warning("nothing could be removed: %s", error)

@@ -7,6 +7,7 @@ from contextlib import aclosing
 
 from local.bus.blobs import BlobStore, references
 from local.bus.reject_log import RejectLog
+from local.errors import MalformedFrame
 from local.journal.store.entry import Stored
 from local.journal.store.store import JournalStore
 from local.protocol.envelope import MARK, decode
@@ -48,6 +49,10 @@ class JournalRedaction:
         if self._blobs is not None:
             await self._remove_unused(await asyncio.to_thread(self._blobs.older_than, age_seconds))
 
+    async def size_of_large_fields(self) -> int:
+        """Their bytes on the disk."""
+        return 0 if self._blobs is None else await asyncio.to_thread(self._blobs.size)
+
     async def _redact_mentions(self, text: str, large: set[str]) -> int:
         """Also of those that mention it in a large field."""
         holders = set() if self._blobs is None else await asyncio.to_thread(self._blobs.mentioning, text)
@@ -79,6 +84,14 @@ class JournalRedaction:
                 names -= _references(page)
         for name in names:
             await asyncio.to_thread(self._blobs.remove, name)
+
+
+def size_of_references(frame: bytes) -> int:
+    """The bytes of the large fields that a frame refers to; none for one whose payload is gone."""
+    try:
+        return sum(references(decode(frame).payload).values())
+    except MalformedFrame:
+        return 0
 
 
 def _references(page: list[Stored]) -> set[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from local.errors import NotOnRecord
 from local.journal.core.consumer_state import MAX_FENCED, ConsumerChanges, ConsumerState, Deaths
@@ -179,8 +179,11 @@ FREED_PAGES = 1000  # given back to the file system in one transaction, of 4 kB 
 _ENTRY_OVERHEAD = 500  # bytes of header columns and indexes
 
 
-def remove_slice(db: sqlite3.Connection, committed_before: float, max_bytes: int) -> int:
-    """Remove the oldest entries that are too old or too many, at most `SLICE` of them; returns how many.
+def remove_slice(
+    db: sqlite3.Connection, committed_before: float, max_bytes: int, weigh: Callable[[bytes], int]
+) -> tuple[int, int]:
+    """Remove the oldest entries that are too old or too many, at most `SLICE` of them; returns how many, and how many
+    bytes lie elsewhere for them, as `weigh` tells of each frame.
 
     Always a prefix, up to the first that is needed, so that a number missing in the middle is damage and nothing else.
     """
@@ -188,16 +191,19 @@ def remove_slice(db: sqlite3.Connection, committed_before: float, max_bytes: int
     last = state.last_number
     needed = min((lowest_needed(db, name, last) for name in consumer_names(db)), default=last + 1)
     used = _used_bytes(db)
-    excess, average = used - max_bytes, used / (last - state.first_number + 2)
-    removed, cut = 0, 0
-    for number, committed_at, size in db.execute(
-        "SELECT number, committed_at, length(frame) FROM entries WHERE number < ? ORDER BY number LIMIT ?",
+    excess: float = used - max_bytes
+    average = used / (last - state.first_number + 2)
+    removed, cut, elsewhere = 0, 0, 0
+    for number, committed_at, frame in db.execute(
+        "SELECT number, committed_at, frame FROM entries WHERE number < ? ORDER BY number LIMIT ?",
         (needed, SLICE),
     ):
         if committed_at >= committed_before and excess <= 0:
             break
         removed, cut = removed + 1, number
-        excess -= max(size + _ENTRY_OVERHEAD, average)  # rather too much: what is still over is left to the next slice
+        beside = weigh(frame)
+        elsewhere += beside
+        excess -= max(len(frame) + _ENTRY_OVERHEAD, average) + beside  # rather too much: the next slice has the rest
     if removed:
         for condition in (
             "entries WHERE number",
@@ -207,7 +213,7 @@ def remove_slice(db: sqlite3.Connection, committed_before: float, max_bytes: int
         ):
             db.execute(f"DELETE FROM {condition} <= ?", (cut,))
         write_state(db, state.changed()._replace(first_number=cut + 1))
-    return removed
+    return removed, elsewhere
 
 
 def give_back_slice(db: sqlite3.Connection) -> bool:

@@ -35,6 +35,11 @@ SLICE = 500  # entries looked through in one transaction
 NO_CHANGES: Mapping[str, ConsumerChanges] = MappingProxyType({})
 
 
+def _weightless(frame: bytes) -> int:
+    """Of one beside which nothing lies."""
+    return 0
+
+
 class JournalStore:
     """Use as `async with`; one process has it open. Every coroutine returns after its commit.
 
@@ -148,16 +153,24 @@ class JournalStore:
         """Remove the payloads of single messages. One that comes only later is stored without its payload."""
         return await self._redact(entries.ENVELOPE, envelope_ids)
 
-    async def retain(self, max_age_seconds: float, max_bytes: int) -> int:
-        """Remove the oldest entries that are older, or that make the file's used part larger, and give the space back;
+    async def retain(
+        self, max_age_seconds: float, max_bytes: int, elsewhere: int = 0, weigh: Callable[[bytes], int] = _weightless
+    ) -> int:
+        """Remove the oldest entries that are older, or that make too much of the file's used part and the `elsewhere`
+        bytes that lie beside it, of which `weigh` tells how many are a frame's. Give the space of the file back;
         returns how many.
 
         Stops at the first entry that a registered consumer has neither acknowledged nor had as a dead letter.
         """
         oldest = self._clock() - max_age_seconds
         removed = 0
-        while count := await self._database.run(lambda db: remove_slice(db, oldest, max_bytes)):
-            removed += count
+        left = elsewhere
+        while True:
+            remove = partial(remove_slice, committed_before=oldest, max_bytes=max_bytes - left, weigh=weigh)
+            count, freed = await self._database.run(remove)
+            if not count:
+                break
+            removed, left = removed + count, max(0, left - freed)
         while removed and await self._database.run(give_back_slice):
             pass
         return removed

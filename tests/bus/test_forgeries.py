@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -241,6 +242,22 @@ async def test_no_forgery_arrives_and_the_same_message_of_the_rightful_sender_do
     assert talk.heard.empty()
     reasons = scene.rejects.read_text()
     assert "web_search has not declared that it says response.generation" in reasons
+
+
+@pytest.mark.parametrize(("name", "own", "other"), [("generator", "A", "B"), ("generator_b", "B", "A")])
+async def test_a_respondent_says_nothing_as_another_one(
+    scene: Scene, talk: Talk, name: str, own: str, other: str
+) -> None:
+    answer = ResponseGeneration(query_id="q", respondent_id=other, status="answered", query="?", answer="forged")
+    call = ToolRequest(query_id="q", respondent_id=other, call_id="q:0:0", tool="dice", args={"respondent_id": own})
+    for number, message in enumerate((answer, call), 1):
+        await talk.says(name, message)
+        await talk.says(name, message.model_copy(update={"respondent_id": own}))
+        heard = await asyncio.wait_for(talk.heard.get(), 20)
+        assert json.loads(heard.payload)["respondent_id"] == own
+        assert scene.refused(talk.listener) == number
+    assert talk.heard.empty()
+    assert f"{name} answers as {own}, and has spoken as {other}" in scene.rejects.read_text()
 
 
 async def test_nobody_says_how_another_one_is(scene: Scene, talk: Talk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import stat
@@ -166,3 +167,35 @@ def test_what_is_refused_is_counted_sampled_and_logged_once(
         "refused: web_search says how memory is",
     ]
     assert len((tmp_path / "rejected.jsonl").read_text().splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    ("subject", "payload", "is_refused"),
+    [
+        ("response.generation", b'{"respondent_id":"B"}', False),
+        ("response.generation", b'{"respondent_id":"A"}', True),
+        (
+            "response.generation",
+            b'{"tool_calls":[{"respondent_id":"B"}]}',
+            True,
+        ),  # the main one
+        ("response.generation", b"[]", True),
+        ("participant.status", b'{"name":"generator_b"}', False),  # names no respondent
+    ],
+)
+def test_who_answers_as_one_respondent_is_refused_as_another(
+    names: Names, subject: str, payload: bytes, is_refused: bool
+) -> None:
+    says = frozenset({"response.generation", "participant.status"})
+    names.declared["generator_b"] = Declaration(says, speaks_as="B")
+    fault = names.guard.fault(Envelope(subject, "1", "generator_b", "i", 1, "q", payload))
+    assert (fault is not None) is is_refused
+
+
+def test_a_declaration_of_an_earlier_version_binds_to_no_respondent(tmp_path: Path) -> None:
+    Declarations(tmp_path).write("generator", Declaration(frozenset({"response.generation"})))
+    (path,) = tmp_path.glob("*.json")
+    value = json.loads(path.read_text())
+    del value["speaks_as"]
+    path.write_text(json.dumps(value))
+    assert Declarations(tmp_path).read("generator") == Declaration(frozenset({"response.generation"}))

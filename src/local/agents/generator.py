@@ -51,6 +51,7 @@ class GeneratorAgent(Respondent):
     name = "generator"
     publishes = (QueryAccepted, QueryReceived, QueryFailed, AnswerDialog, RecordDeletion, SessionChanges)
     policy = RespondentPolicy(MAIN_RESPONDENT, "conversation.db", UsersTurn)
+    speaks_as = policy.respondent_id
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

@@ -49,6 +49,7 @@ class SecondRespondent(Respondent):
         loads_model=False,  # that could push out the one that users wait for
         has_own_model=True,
     )
+    speaks_as = policy.respondent_id
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

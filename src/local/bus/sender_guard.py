@@ -7,26 +7,34 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
 from local.errors import DeclarationNotWritten
 from local.protocol.bus_messages import BusProbe
+from local.protocol.delivery_classes import message_classes
 from local.protocol.envelope import Envelope
+from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.subjects import covers
 
 MAX_PROCESSES = 4096
 MAX_SUBJECTS = 4096  # of one process
+RESPONDENT = "respondent_id"
 UNKNOWN_SECONDS = 1.0  # before a name that nobody has declared is looked up again
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What one participant may publish, whole subjects and families, and which durable consumers it serves."""
+    """What one participant may publish, whole subjects and families, and which durable consumers it serves.
+
+    One that answers queries does all that as one respondent, whose id is `speaks_as`.
+    """
 
     says: frozenset[str]
     serves: frozenset[str] = frozenset()
+    speaks_as: str | None = None
 
     def allows(self, subject: str) -> bool:
         """Whether it may publish on a subject, or on a whole family."""
@@ -34,7 +42,8 @@ class Declaration:
 
     def encode(self, name: str) -> str:
         """As JSON, the same for the same."""
-        return json.dumps({"name": name, "says": sorted(self.says), "serves": sorted(self.serves)}, indent=1) + "\n"
+        value = {"name": name, "says": sorted(self.says), "serves": sorted(self.serves), "speaks_as": self.speaks_as}
+        return json.dumps(value, indent=1) + "\n"
 
     @classmethod
     def decode(cls, text: str, name: str) -> Self:
@@ -42,7 +51,7 @@ class Declaration:
         value = json.loads(text)
         if value["name"] != name:
             raise ValueError(name)  # a file system that takes no notice of capitals
-        return cls(frozenset(map(str, value["says"])), frozenset(map(str, value["serves"])))
+        return cls(frozenset(map(str, value["says"])), frozenset(map(str, value["serves"])), value.get("speaks_as"))
 
 
 class Declarations:
@@ -99,9 +108,13 @@ class SenderGuard:
 
     def fault(self, envelope: Envelope) -> str | None:
         """Why an envelope is to be refused, for a person to read; None if it is not."""
-        if self.may_say(envelope.sender, envelope.instance, envelope.subject):
-            return None
-        return f"{envelope.sender[:80]} has not declared that it says {envelope.subject}"
+        if not self.may_say(envelope.sender, envelope.instance, envelope.subject):
+            return f"{envelope.sender[:80]} has not declared that it says {envelope.subject}"
+        known = self._processes.get((envelope.sender, envelope.instance))
+        own = known and known[0].speaks_as
+        if own and envelope.subject.startswith(_of_respondents()) and (named := _respondent_of(envelope)) != own:
+            return f"{envelope.sender[:80]} answers as {own}, and has spoken as {named[:80]}"
+        return None
 
     def may_say(self, sender: str, instance: str, subject: str) -> bool:
         """Whether a process may publish on a subject. A probe is of use to its own bus alone, so anybody may."""
@@ -136,3 +149,18 @@ class SenderGuard:
             self._processes.clear()
         known = self._processes[sender, instance] = (declaration, {})
         return known
+
+
+@cache
+def _of_respondents() -> tuple[str, ...]:
+    """The subjects and families of the messages that name a respondent."""
+    return tuple(kind.subject for kind in message_classes() if RESPONDENT in kind.model_fields)
+
+
+def _respondent_of(envelope: Envelope) -> str:
+    """Whom a message names; the main one where it names nobody. What cannot be read is refused by those who read it."""
+    try:
+        payload = json.loads(envelope.payload)
+    except ValueError:
+        payload = {}
+    return str(payload.get(RESPONDENT, MAIN_RESPONDENT)) if isinstance(payload, dict) else MAIN_RESPONDENT

@@ -25,7 +25,7 @@ def declaration_of(kind: type[Participant]) -> Declaration:
     for base in kind.__mro__[: kind.__mro__.index(Participant)]:
         written = vars(base).get("publishes")
         said.update(_named(base) if written is None else written)
-    return Declaration(frozenset(_subjects(kind, said)), consumers)
+    return Declaration(frozenset(_subjects(kind, said)), consumers, kind.speaks_as)
 
 
 def what_everybody_says() -> Declaration:

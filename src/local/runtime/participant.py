@@ -118,6 +118,7 @@ class Participant:
     Config: ClassVar[type[Settings]] = Settingless
     journaled: ClassVar[bool] = True
     publishes: ClassVar[Publications | None] = None  # beside what handlers return; see `declaring`
+    speaks_as: ClassVar[str | None] = None  # the respondent_id that all it says of a query names, if it answers queries
     linger_ms: ClassVar[int] = 0  # what the journal gives it may wait so long, to travel together: nobody waits for it
     bus: Bus
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field
 
 from local.agents.grading.grader import Grader
-from local.agents.grading.judge import Judge
+from local.agents.grading.judge import Judge, Successor
+from local.agents.grading.judge_chooser import MADE_FOR_JUDGING, NUM_CTX, JudgeChooser
 from local.agents.grading.judgements import no_comparison
 from local.agents.grading.judging_sample import REASON, is_in_sample
 from local.agents.leases import Leases
@@ -35,6 +38,7 @@ from local.services.judging.profiles import PROFILES, ProfileName
 from local.services.judging.rubric import Rubrics
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 CONSUMER = "critic"
 SECOND_RESPONDENT = "B"
@@ -42,7 +46,6 @@ ANSWERS_AT_ONCE = 64  # they wait for quiet together, and for the model one by o
 COMPARISONS_AT_ONCE = 16  # more than those that nobody waits for, which stay in line for the model meanwhile
 COMPARISON_SECONDS = 120.0  # a user waits for it
 HOUR = 3600.0
-_BY_NAME: dict[str, ProfileName] = {"prometheus": "prometheus2", "selene": "selene"}
 
 
 class CriticConfig(Settings):
@@ -88,7 +91,10 @@ class CriticAgent(Participant):
         routing = resources.routing
         if routing is None:
             raise ConfigError("the critic needs a model server, and none is known here")
-        name = routing.first("critic", config.model or routing.first("chat", resources.chat_model))
+        answering = routing.first("chat", resources.chat_model)
+        name = routing.first("critic", config.model or answering)
+        is_named = bool(config.model or routing.config.roles.critic) or resources.model_backend == "stand_in"
+        chooser = None if is_named else JudgeChooser.beside(routing, answering)
         judge = Judge(
             connect(routing, timeout_seconds=config.timeout_seconds),
             name,
@@ -97,6 +103,7 @@ class CriticAgent(Participant):
             leases=Leases(lambda model: routing.locate(model)[0]),
             # It goes by any model's name, but users shall know it.
             signs_as="stand-in" if resources.model_backend == "stand_in" else None,
+            successor=None if chooser is None else partial(_successor, config, chooser),
         )
         return cls(config, judge)
 
@@ -225,7 +232,15 @@ def profile_of(profile: Literal["auto"] | ProfileName, model: str) -> ProfileNam
     """The profile that was chosen, or the one that the model's name tells; else JSON by a schema."""
     if profile != "auto":
         return profile
-    return next((found for word, found in _BY_NAME.items() if word in model.lower()), "generic-json")
+    return next((found for word, found in MADE_FOR_JUDGING.items() if word in model.lower()), "generic-json")
+
+
+async def _successor(config: CriticConfig, chooser: JudgeChooser) -> Successor | None:
+    choice = await chooser.choose()
+    log.info("answers are judged by %s: %s", choice.name or "the model that gives them", choice.why)
+    if choice.name is None:
+        return None
+    return Successor(choice.name, PROFILES[profile_of(config.profile, choice.name)], config.num_ctx or NUM_CTX)
 
 
 def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:

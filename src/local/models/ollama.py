@@ -17,7 +17,7 @@ from local.models.answer_stream import AnswerStream, json_object, read_call, tok
 from local.models.chat import Degraded, Delta, Done, Json, ModelInfo, ThinkingDelta, ToolCall, Usage
 from local.models.error_tables import ollama_errors
 from local.models.model_client import ConnectionLimits, ModelClient
-from local.models.ollama_calls import OllamaCalls
+from local.models.ollama_calls import LoadedModel, OllamaCalls
 
 _NANOSECONDS = 1e9
 _DURATIONS = ("total", "load", "prompt_eval", "eval")
@@ -73,6 +73,10 @@ class OllamaModel(ModelClient[ModelInfo]):
     async def pulled(self) -> dict[str, int | None]:
         """The sizes in bytes of all models that are pulled, by name; None where the server does not say."""
         return await self._calls.pulled()
+
+    async def loaded(self) -> list[LoadedModel]:
+        """The models that are in memory now, by Ollama's own word."""
+        return await self._calls.loaded()
 
     async def version(self) -> str:
         """The server's version, `0.12.6`: the cheapest way to ask whether it is there."""

@@ -9,6 +9,7 @@ import asyncio
 import importlib
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import httpx
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
     from ollama import AsyncClient, ShowResponse
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model in a server's memory: how many bytes it takes there, and how many of those on graphics cards."""
+
+    name: str
+    size: int
+    in_vram: int = 0
 
 
 class OllamaCalls:
@@ -55,6 +65,12 @@ class OllamaCalls:
         """The sizes in bytes of all models that are pulled, by name."""
         listed = await self._within("/api/tags", "", (await self._opened()).list())
         return {entry.model: entry.size for entry in listed.models if entry.model is not None}
+
+    async def loaded(self) -> list[LoadedModel]:
+        """The models that are in memory now."""
+        running = await self._within("/api/ps", "", (await self._opened()).ps())
+        found = [(entry.model or entry.name or "", entry.size or 0, entry.size_vram or 0) for entry in running.models]
+        return [LoadedModel(*each) for each in found]
 
     async def pull(self, model: str, first_seconds: float, between_seconds: float) -> AsyncGenerator[Json, None]:
         """The server's progress; its beginning may take `first_seconds`, each later silence `between_seconds`."""

@@ -80,11 +80,22 @@ class _Reply:
     model: str
 
 
+@dataclass(frozen=True, slots=True)
+class Successor:
+    """A model that judges in the place of another, and how it is asked."""
+
+    name: str
+    profile: Profile
+    num_ctx: int
+
+
 _Calling = Callable[[JudgeRequest], Coroutine[Any, Any, _Reply]]
 
 
 class Judge:
     """The model `name`, asked in the manner of `profile`. `signs_as` is its name for people where that is another.
+
+    `successor` gives who judges in its place from the first grade or comparison in the background on, if anybody.
 
     What it raises is a `ModelError`, and then there is no verdict.
     """
@@ -98,16 +109,15 @@ class Judge:
         num_ctx: int,
         leases: Leases | None = None,
         signs_as: str | None = None,
+        successor: Callable[[], Awaitable[Successor | None]] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.leases = leases or Leases()
         self._breaker = CircuitBreaker()
         self._model, self._model_name, self._profile = model, name, profile
-        self._signs_as = signs_as
-        self._options = {"num_ctx": num_ctx, "num_predict": REPLY_TOKENS}
-        room = min(MOST_CHARACTERS, 2 * num_ctx)
-        self._rooms = (room, room // 4)  # the second where a script has more tokens than we thought
+        self._signs_as, self._successor, self._settling = signs_as, successor, asyncio.Lock()
+        self._give(num_ctx)
         self._clock, self._sleep = clock, sleep
 
     @property
@@ -122,10 +132,12 @@ class Judge:
 
     async def grade(self, case: Case, rubric: Rubric) -> tuple[str, Verdict]:
         """The score of one answer, whenever the model has time for it, after the name of the model that gave it."""
+        await self._settle()
         return await self._fitting(lambda room: self._grade(shortened(case, room), rubric))
 
     async def compare(self, pair: Pair, rubric: Rubric) -> tuple[str, ComparisonOutcome]:
         """Which of two answers is better, in the same way."""
+        await self._settle()
         return await self._fitting(lambda room: self._compare(shortened(pair, room), rubric, self._in_background))
 
     async def compare_now(self, pair: Pair, rubric: Rubric) -> tuple[str, ComparisonOutcome]:
@@ -136,6 +148,26 @@ class Judge:
     async def close(self) -> None:
         """Close every connection."""
         await self._model.close()
+
+    async def _settle(self) -> None:
+        """Let the one who is to judge in its place take over, if there is one; asked until that is known."""
+        async with self._settling:
+            if self._successor is None:
+                return
+            try:
+                found = await self._successor()
+            except ModelError as error:
+                log.info("%s judges for now: %s", self.name, error)
+                return
+            self._successor = None
+            if found is not None:
+                self._model_name, self._profile = found.name, found.profile
+                self._give(found.num_ctx)
+
+    def _give(self, num_ctx: int) -> None:
+        self._options = {"num_ctx": num_ctx, "num_predict": REPLY_TOKENS}
+        room = min(MOST_CHARACTERS, 2 * num_ctx)
+        self._rooms = (room, room // 4)  # the second where a script has more tokens than we thought
 
     async def _grade(self, case: Case, rubric: Rubric) -> tuple[str, Verdict]:
         grading, judge = Grading(self._profile, case, rubric), self.name

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from local.agents.answering.call_rules import SideEffectPolicy
-from local.agents.answering.steps import PlannedCall
+from local.agents.answering.result_reader import SCHEMA
+from local.agents.answering.steps import READ_RESULT, PlannedCall
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
 READS = ToolSchema(tool="look", description="", parameters={})
@@ -43,6 +44,14 @@ def test_of_equal_calls_the_first_with_a_result_counts_and_else_the_error() -> N
 @pytest.mark.parametrize("kind", ["too_many_calls", "unknown_tool", "repeated_call"])
 def test_a_call_that_reached_no_tool_is_made(kind: str) -> None:
     assert SideEffectPolicy([made(kind=kind, a=1)]).settle(call(a=1), READS) is None
+
+
+def test_what_was_read_on_is_no_result_of_another_turns_calls() -> None:
+    """The ids of calls in its arguments mean other calls there."""
+    args = {"call_id": "0:0", "start": 1000}
+    read = ToolCallRecord(call_id="q:2:0", tool=READ_RESULT, args=args, result="the rest")
+    planned = PlannedCall(call_id="q:2:0", tool=READ_RESULT, args=args)
+    assert SideEffectPolicy([read]).settle(planned, SCHEMA) is None
 
 
 def test_a_call_with_effects_is_refused_even_if_the_first_has_made_it() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from local.apps.local_web import LocalWeb, load_pages
 from local.apps.stories import STORIES
@@ -25,6 +25,8 @@ FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--disable-features=Translate"),
 )
+expect.set_options(timeout=SECONDS * 1000)
+
 # Counts what a policy refuses: the page must not even try.
 WATCH_POLICY = """
 globalThis.refused = [];

@@ -42,7 +42,12 @@ export function recorded(row, sessionId) {
 function phaseOf(turn) {
   if (turn.answer) return "answering";
   if (turn.tool_calls.some((call) => !isDone(call))) return "calling";
-  return turn.attempt || turn.thinking ? "thinking" : "waiting";
+  return turn.thinking ? "thinking" : "waiting";
+}
+
+/** Whether nothing was done for a question yet: it may stand in a line. */
+export function isUntouched(turn) {
+  return turn.status === "open" && !turn.thinking && !turn.answer && !turn.tool_calls.length;
 }
 
 /** Whether a call has ended. */
@@ -60,9 +65,8 @@ export function after(turn, event, data) {
 const STEPS = {
   accepted: (turn, data) =>
     turn.status === "open"
-      ? { ...turn, attempt: data.attempt, phase: phaseOf({ ...turn, attempt: data.attempt }), waiting_for: null }
+      ? { ...turn, attempt: data.attempt, phase: phaseOf(turn), waiting_for: null }
       : turn,
-  state: (turn, data) => (turn.status === "open" ? { ...turn, state: data.to ?? data.to_state } : turn),
   thinking: (turn, data) => grown(turn, { thinking: turn.thinking + data.text, phase: "thinking" }, data),
   token: (turn, data) => grown(turn, { answer: turn.answer + data.text, phase: "answering" }, data),
   tool_call: (turn, data) =>

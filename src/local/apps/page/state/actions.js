@@ -2,7 +2,8 @@
 
 import { request } from "../net/api.js";
 import { fresh } from "../net/ids.js";
-import { conversationOf, load, loadAround } from "./conversation.js";
+import { isUntouched } from "../core/turn.js";
+import { conversationOf, load, loadAround, noteBranch } from "./conversation.js";
 import { changeDraft, draftOf } from "./drafts.js";
 import { ask, takeBack } from "./outbox.js";
 import { currentId, isIncognito, isRailOpen, selected, sessions, tell } from "./store.js";
@@ -89,8 +90,9 @@ export async function submit() {
 
 /** A new conversation that begins with the turns before one. */
 async function branchAt(sessionId, queryId) {
-  const branched = await request("POST", `/sessions/${sessionId}/branch`, { before: queryId });
-  return branched.session_id;
+  const { session_id: id, branched_from: from } = await request("POST", `/sessions/${sessionId}/branch`, { before: queryId });
+  noteBranch({ session_id: id, branched_from: from.session_id, before: from.query_id, first: null });
+  return id;
 }
 
 /** Stop an answer; one that was not accepted yet is taken back. */
@@ -105,7 +107,7 @@ export async function stop(queryId) {
 
 /** Put a question back into the composer: to ask it again, changed, or one that waits, in its stead. */
 export async function edit(turn) {
-  const isWaiting = turn.status === "open" && !turn.attempt;
+  const isWaiting = isUntouched(turn);
   if (isWaiting) await stop(turn.query_id);
   const files = turn.attachments.map((file) => ({ ...file, key: file.id, state: "ready" }));
   changeDraft(turn.session_id, { text: turn.query, files, replaces: isWaiting ? null : turn.query_id }, !isSecret(turn.session_id));

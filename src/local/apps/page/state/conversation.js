@@ -76,6 +76,15 @@ export function all() {
   return [...conversations.values()];
 }
 
+/** A conversation has got another version: those of the same origin show it. */
+export function noteBranch(branch) {
+  for (const one of conversations.values()) {
+    const known = one.branches.peek();
+    const isOfFamily = one.id === branch.branched_from || known.some((other) => other.branched_from === branch.branched_from);
+    if (isOfFamily && !known.some((other) => other.session_id === branch.session_id)) one.branches.value = [...known, branch];
+  }
+}
+
 export function forget(sessionId) {
   conversations.delete(sessionId);
 }

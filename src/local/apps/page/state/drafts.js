@@ -5,11 +5,10 @@ import { signal } from "../html.js";
 const KEPT_AS = "local2.drafts";
 const MOST = 50;
 export const NEW = "new";
+const EMPTY = Object.freeze({ text: "", files: [], replaces: null });
 
 /** By conversation: `{text, files, replaces}`; `replaces` is a turn that is asked again, changed. */
 export const drafts = signal(read());
-const EMPTY = Object.freeze({ text: "", files: [], replaces: null });
-
 export function draftOf(sessionId) {
   return drafts.value.get(sessionId ?? NEW) ?? EMPTY;
 }

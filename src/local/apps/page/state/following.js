@@ -6,7 +6,7 @@ import { authorization } from "../net/api.js";
 import { all, conversationOf, hear, load } from "./conversation.js";
 import { hearDeleted, hearSession, loadList } from "./listing.js";
 import { announce } from "./announcer.js";
-import { outbox, deliver } from "./outbox.js";
+import { deliver, onAccepted, outbox } from "./outbox.js";
 import { asked } from "../core/turn.js";
 import { currentId, health, isOutdated, me, offlineSince, participants, sessions } from "./store.js";
 
@@ -21,14 +21,23 @@ let frame = 0;
 export function listen() {
   stream = new SharedStream(take, (isConnected) => void connected(isConnected));
   stream.start();
+  onAccepted(follow);
   follow();
 }
 
 /** Tell the stream what this tab shows and waits for. */
 export function follow() {
-  const open = all().flatMap((one) => one.open);
+  const open = [...all().flatMap((one) => one.open), ...judged()];
   const shown = all().filter((one) => one.open.length || one.id === currentId.peek());
   stream?.want({ sessions: shown.map((one) => one.id), queries: open.filter((id) => !outbox.peek().has(id)) });
+}
+
+const ended = new Map(); // when each query that was followed has ended
+const TRAIL_SECONDS = 130; // for how long its judgements are waited for
+
+function judged() {
+  for (const [id, at] of ended) if (Date.now() / 1000 - at > TRAIL_SECONDS) ended.delete(id);
+  return ended.keys();
 }
 
 /** Events wait for the next frame, and are shown together. */
@@ -58,6 +67,7 @@ const HEARD = {
     const change = hear(data);
     if (!change) return;
     announce(change.before, change.after);
+    if (change.before.status === "open" && change.after.status === "answered") ended.set(data.query_id, Date.now() / 1000);
     if (change.before.status === "open" && change.after.status !== "open") follow();
   },
   asked(data) {

@@ -34,29 +34,33 @@ export function resume() {
   }
 }
 
-/** Take a question back that was not accepted; returns it. */
+/** Take a question back that is not known to be accepted. It may have arrived, and is cancelled for that case.
+ * @returns {boolean} whether there was one */
 export function takeBack(queryId) {
   const question = outbox.peek().get(queryId);
-  if (question) {
-    drop(queryId);
-    conversationOf(question.session_id).drop(queryId);
-  }
-  return question;
+  if (!question) return false;
+  drop(queryId);
+  conversationOf(question.session_id).drop(queryId);
+  const sending = underway.get(queryId);
+  sending?.abort();
+  if (sending) void request("POST", `/query/${queryId}/cancel`).catch(() => {}); // not_found: it has not arrived
+  return true;
 }
 
-const underway = new Set();
+const underway = new Map();
 
 /** Send one; what passes is tried again by itself. */
 export async function deliver(queryId) {
   const question = outbox.peek().get(queryId);
   if (!question || underway.has(queryId)) return;
-  underway.add(queryId);
+  const sending = new AbortController();
+  underway.set(queryId, sending);
   try {
-    await request("POST", "/query", bodyOf(question));
+    await request("POST", "/query", bodyOf(question), { signal: sending.signal });
     drop(queryId);
     accept(question);
   } catch (failure) {
-    refuse(question, failure);
+    if (!sending.signal.aborted) refuse(question, failure);
   } finally {
     underway.delete(queryId);
   }

@@ -8,7 +8,7 @@
  *   "cancelled" | "failed", phase: "sending" | "waiting" | "thinking" | "calling" | "answering" | "ended", answer: string,
  *   thinking: string, tool_calls: ToolCall[], model: string | null, usage: any, degraded: string[], error: any,
  *   scores: {critique: any, pairwise: any, rating: number | null}, attempt: number, waiting_for: string | null,
- *   created_at: number | null, finished_at: number | null, state?: string}} Turn
+ *   created_at: number | null, finished_at: number | null, copy_of?: string | null}} Turn
  *
  * @typedef {{session_id: string, title: string | null, updated_at: number, started_at: number, turns: number,
  *   pinned: boolean, open: number, incognito: boolean}} Session

@@ -25,7 +25,7 @@ export function DeleteDialog({ sessionId, close }) {
   return html`<h2 id="dialog-title">Delete “${title}”?</h2>
     <p>Its questions and answers go for good, from the record and the memory, too.</p>
     ${step.trouble ? html`<p class="trouble" role="alert">${step.trouble}</p>` : null}
-    <div class="dialog-acts"><button type="button" autofocus onClick=${close}>Cancel</button>
+    <div class="dialog-acts"><button type="button" data-first onClick=${close}>Cancel</button>
       <button type="button" class="bad" disabled=${step.name === "working"} onClick=${() => void remove()}>${step.name === "working" ? "Deleting…" : "Delete"}</button></div>`;
 }
 
@@ -37,5 +37,5 @@ function Done({ done, close }) {
         ? html`<p>Other answers had recalled something of it and may repeat it:</p><${Repeated} ids=${done.repeated_in} />`
         : null}
     ${done.copied_to?.length ? html`<p>${counted(done.copied_to.length, "other version")} of the conversation ${done.copied_to.length === 1 ? "keeps its copy" : "keep their copies"} of what was said before they part.</p>` : null}
-    <div class="dialog-acts"><button type="button" autofocus onClick=${close}>Close</button></div>`;
+    <div class="dialog-acts"><button type="button" data-first onClick=${close}>Close</button></div>`;
 }

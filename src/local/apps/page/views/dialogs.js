@@ -19,6 +19,7 @@ export function Dialogs() {
   useEffect(() => {
     if (!Inside) dialog.value = null;
     node.current?.showModal();
+    node.current?.querySelector("[data-first]")?.focus();
     return () => back(from.current);
   }, []);
   if (!Inside) return null;

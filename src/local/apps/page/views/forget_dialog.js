@@ -12,9 +12,9 @@ export function ForgetDialog({ engramId, text, close }) {
       (failure) => put({ name: "ask", trouble: failure.message })
     );
   if (step.name === "done") return html`<h2 id="dialog-title">Forgotten</h2><p>These had recalled it and may repeat it:</p><${Repeated} ids=${step.ids} />
-    <div class="dialog-acts"><button type="button" autofocus onClick=${close}>Close</button></div>`;
+    <div class="dialog-acts"><button type="button" data-first onClick=${close}>Close</button></div>`;
   return html`<h2 id="dialog-title">Forget this?</h2><blockquote dir="auto">${text}</blockquote>
     <p>The memory and its exchange go for good, from the conversation, too.</p>
     ${step.trouble ? html`<p class="trouble" role="alert">${step.trouble}</p>` : null}
-    <div class="dialog-acts"><button type="button" autofocus onClick=${close}>Cancel</button><button type="button" class="bad" onClick=${() => void forget()}>Forget</button></div>`;
+    <div class="dialog-acts"><button type="button" data-first onClick=${close}>Cancel</button><button type="button" class="bad" onClick=${() => void forget()}>Forget</button></div>`;
 }

@@ -14,7 +14,7 @@ export function TokenForm() {
     <span class="mark" aria-hidden="true"></span>
     <h1>LoCAL2 asks who you are</h1>
     <p>Open the link that its start has printed, or type the token: yours, or the one that <code>local2 user add</code> gave you.</p>
-    <label>Token <input type="password" autocomplete="current-password" required autofocus value=${value} onInput=${(event) => put(event.target.value)} /></label>
+    <label>Token <input type="password" autocomplete="current-password" required value=${value} onInput=${(event) => put(event.target.value)} /></label>
     <button class="accent" type="submit">Go on</button>
   </form></main>`;
 }

@@ -2,6 +2,7 @@
 
 import { html, useMemo } from "../html.js";
 import { sourcesOf } from "../core/sources.js";
+import { isUntouched } from "../core/turn.js";
 import { bytes } from "../core/words.js";
 import { Prose } from "../markdown/prose.js";
 import { outbox } from "../state/outbox.js";
@@ -17,10 +18,10 @@ import { Versions } from "./versions.js";
 export function Turn({ turn: known, conversation }) {
   const turn = known.value;
   const unsent = outbox.value.get(turn.query_id);
-  const isQueued = turn.phase === "waiting" && conversation.open[0] !== turn.query_id;
+  const isQueued = isUntouched(turn) && conversation.open[0] !== turn.query_id;
   return html`<article class="turn" tabindex="-1" data-query=${turn.query_id} data-state=${turn.status} data-phase=${turn.phase} aria-label=${`Question: ${shortened(turn.query)}`}>
     <${Question} turn=${turn} conversation=${conversation} isQueued=${isQueued} unsent=${unsent} />
-    ${isQueued || unsent ? null : html`<${Reply} turn=${turn} conversation=${conversation} />`}
+    ${isQueued || unsent?.trouble ? null : html`<${Reply} turn=${turn} conversation=${conversation} />`}
   </article>`;
 }
 
@@ -31,7 +32,7 @@ function Question({ turn, conversation, isQueued, unsent }) {
     ${turn.attachments.length ? html`<ul class="files">${turn.attachments.map((file) => html`<li class="file">${file.name} · ${bytes(file.size ?? 0)}</li>`)}</ul>` : null}
     <${Versions} turn=${turn} conversation=${conversation} />
     ${unsent?.trouble ? html`<${Unsent} turn=${turn} trouble=${unsent.trouble} />` : null}
-    ${isQueued && !unsent
+    ${isQueued && !unsent?.trouble
       ? html`<div class="waits"><small>waits for the answer above</small><button type="button" onClick=${() => void edit(turn)}>Edit</button><button type="button" onClick=${() => void stop(turn.query_id)}>Remove</button></div>`
       : null}
   </div>`;

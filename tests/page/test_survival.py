@@ -1,0 +1,119 @@
+"""What the page does while things break: reloads, a killed API, a server that is away, many tabs, hostile words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from playwright.sync_api import Page, expect
+
+from local.apps.temporary_system import TemporarySystem
+from tests.page.conftest import PagedSystem, Visitor
+
+Visit = Callable[..., Visitor]
+
+STORY = "\n\n".join(f"Paragraph {number} of the *story*, with `code`." for number in range(40))
+SLOW = {"chunk_chars": 9, "chunk_delay_seconds": 0.03}
+BROKEN_CONNECTION = ("net::", "Failed to load resource", "ERR_")
+
+
+def begin(page: Page, question: str) -> str:
+    page.fill("#question", question)
+    page.keyboard.press("Enter")
+    page.wait_for_function("location.hash.startsWith('#/c/')")
+    return page.evaluate("location.hash.split('/')[2]")  # type: ignore[no-any-return]
+
+
+def shown(page: Page) -> str:
+    """The text of the one answer, as soon as it has ended."""
+    expect(page.locator("article.turn")).to_have_count(1)
+    expect(page.locator("article.turn")).to_have_attribute("data-state", "answered", timeout=90_000)
+    return page.locator("[data-answer]").inner_text()
+
+
+def as_text(page: Page, paged: PagedSystem, session: str) -> str:
+    """What a page shows of it that has heard nothing of its becoming."""
+    (turn,) = paged.request("GET", f"/sessions/{session}/turns")["turns"]
+    assert turn["answer"] == STORY
+    page.reload()
+    return shown(page)
+
+
+def test_a_page_that_is_loaded_again_at_any_point_of_an_answer_shows_it_once_and_whole(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    paged.script({"user": "^tell me", "replies": [{"thinking": "A story. " * 9, "content": STORY}]}, **SLOW)
+    page = visit().open()
+    session = begin(page, "tell me")
+    for paragraph in (None, 0, 3, 9, 20):
+        if paragraph is not None:
+            expect(page.locator("article.turn")).to_contain_text(f"Paragraph {paragraph} of the story")
+        page.reload()
+    assert shown(page) == as_text(page, paged, session)
+
+
+def test_a_question_that_was_sent_while_nobody_answered_is_asked_once_when_somebody_does(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    visitor = visit()
+    visitor.expected = lambda trouble: any(one in trouble for one in BROKEN_CONNECTION)
+    page = visitor.open()
+    visitor.context.set_offline(True)
+    session = begin(page, "What is 11+11?")
+    expect(page.locator("[data-state=unsent]")).to_contain_text("it goes as soon as it can")
+    expect(page.locator("[data-state=offline]")).to_be_visible(timeout=90_000)
+    visitor.context.set_offline(False)
+    expect(page.locator("[data-answer]")).to_have_text("11+11 = 22")
+    expect(page.locator("[data-state=offline]")).to_have_count(0)
+    assert len(paged.request("GET", f"/sessions/{session}/turns")["turns"]) == 1
+
+
+def test_tabs_share_one_stream_and_all_of_them_advance_also_when_the_one_that_reads_it_is_closed(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    paged.script({"user": "^tabbed", "replies": [{"content": STORY}]}, **SLOW)
+    visitor = visit()
+    streams: list[str] = []
+    visitor.context.on("request", lambda asked: streams.append(asked.url) if "/stream?" in asked.url else None)
+    tabs = [visitor.open()]
+    session = begin(tabs[0], "tabbed")
+    tabs += [visitor.open(f"#/c/{session}") for _ in range(3)]
+    for tab in tabs:
+        expect(tab.locator("article.turn")).to_contain_text("Paragraph 2 of the story")
+    assert len(streams) == 1
+    tabs[0].close()
+    texts = [shown(tab) for tab in tabs[1:]]
+    assert len(streams) == 2
+    assert set(texts) == {as_text(tabs[1], paged, session)}
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> TemporarySystem:
+    """A system of the test's own: its API is killed."""
+    return TemporarySystem(tmp_path / "data", flags=["--backend", "stand_in"])
+
+
+def test_an_api_that_is_killed_costs_the_reader_nothing(visit: Visit, own: TemporarySystem) -> None:
+    with own as system:
+        paged = PagedSystem(system)
+        paged.script({"user": "^tell me", "replies": [{"thinking": "A story. " * 9, "content": STORY}]}, **SLOW)
+        visitor = visit()
+        visitor.url = system.api_url
+        visitor.expected = lambda trouble: any(one in trouble for one in BROKEN_CONNECTION)
+        page = visitor.open()
+        session = begin(page, "tell me")
+        for paragraph in (0, 4):
+            expect(page.locator("article.turn")).to_contain_text(f"Paragraph {paragraph} of the story", timeout=90_000)
+            kill_api(paged)
+        assert shown(page) == as_text(page, paged, session)
+        visitor.close()
+
+
+def kill_api(paged: PagedSystem) -> None:
+    """kill -9."""
+    (api,) = [one for one in paged.request("GET", "/participants")["participants"] if one["name"] == "api"]
+    process = psutil.Process(api["pid"])
+    process.kill()
+    psutil.wait_procs([process], 30)

@@ -7,16 +7,19 @@ import fnmatch
 import os
 import shutil
 import sqlite3
-import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, closing, contextmanager, suppress
-from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 import zmq
+
+sys.path.insert(0, str(Path(__file__).parent / "chaos"))  # for the package `chaos_harness`
+
+from chaos_harness.small_disk import MayNotMount, SmallDisk
 
 from local.bus.address import BusAddress
 from local.bus.blobs import BlobStore
@@ -300,63 +303,14 @@ def until() -> Callable[[Callable[[], object]], Awaitable[None]]:
     return until
 
 
-class SmallDisk:
-    """A file system of its own, of 8 MiB, mounted at `folder`."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._ballast, self._names = folder / "ballast", folder / "names"
-
-    def fill(self, *, room: int = 0) -> None:
-        """Leave so many bytes, and no more."""
-        with suppress(OSError), self._ballast.open("ab", buffering=0) as file:
-            while file.write(b"x" * 4096) == 4096:
-                pass
-        os.truncate(self._ballast, self._ballast.stat().st_size - room)
-
-    def fill_names(self) -> None:
-        """Leave no room for one more file."""
-        self._names.mkdir()
-        with suppress(OSError):
-            for number in count():
-                (self._names / str(number)).touch()
-
-    def free(self) -> None:
-        """Have all the room again."""
-        self._ballast.unlink(missing_ok=True)
-        shutil.rmtree(self._names, ignore_errors=True)
-
-    @contextmanager
-    def read_only(self) -> Iterator[None]:
-        """Whoever opens a file there meanwhile cannot write to it; files that are open do not notice."""
-        aside = self.folder.with_name(f"{self.folder.name}.read-only")
-        aside.mkdir(exist_ok=True)
-        for command in (
-            ["--bind", self.folder, aside],
-            ["-o", "remount,bind,ro", aside],  # where nobody has opened a file to write to it
-            ["--bind", aside, self.folder],
-        ):
-            subprocess.run(["mount", *command], check=True)
-        try:
-            yield
-        finally:
-            for path in (self.folder, aside):
-                subprocess.run(["umount", "--lazy", path], check=True)
-
-
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
     """Skips the test where one may not mount."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    mounted = mount and subprocess.run(
-        [mount, "-t", "tmpfs", "-o", "size=8m,nr_inodes=500", "tmpfs", folder], capture_output=True
-    )
-    if not mounted or mounted.returncode:
-        pytest.skip("mounting a small disk takes the rights of the system's owner")
-    yield SmallDisk(folder)
-    subprocess.run(["umount", "--lazy", folder], check=True)
+    try:
+        with SmallDisk(tmp_path / "disk") as disk:
+            yield disk
+    except MayNotMount as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -1,11 +1,6 @@
 """`pytest tests/chaos --chaos-seed N` hits other processes in another order."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # for the package `chaos_harness` beside this file
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from chaos_harness.cells import Cell, Treatment, matrix, run_cell
+from chaos_harness.disk_cells import DiskCell, DiskTrouble, run_disk_cell, system_on
 from chaos_harness.judge import Fault
-from chaos_harness.system import ChaosSystem
+from chaos_harness.system import VICTIMS, ChaosSystem
 
 LONG_HANG, NAP_SECONDS = 30.0, 1.0
 pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
@@ -21,12 +22,14 @@ THAWED = [
     Cell("tool.before_run", Treatment.REPLACE),
     Cell("turn.step_stored", Treatment.REPLACE),
 ]
+IN_TROUBLE = [DiskCell(DiskTrouble.FULL, "journal"), DiskCell(DiskTrouble.READ_ONLY, "generator")]
 
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChaosSystem]:
     """One that loses patience with frozen processes soon."""
     with ChaosSystem(tmp_path_factory.mktemp("chaos")) as system:
+        assert set(system.victims()) == set(VICTIMS), "whom nobody finds nobody hits"
         yield system
 
 
@@ -39,6 +42,12 @@ async def test_whoever_is_struck_at_a_step_nothing_is_lost_or_done_twice(system,
 async def test_a_process_that_thaws_goes_on_where_it_was(tmp_path) -> None:
     with ChaosSystem(tmp_path, hang_seconds=LONG_HANG) as system:
         found = {cell: await run_cell(system, cell, freeze_seconds=NAP_SECONDS) for cell in THAWED}
+    assert not any(found.values()), "\n".join([*map(str, found.items()), *system.log])
+
+
+async def test_whoever_is_killed_on_a_disk_in_trouble_nothing_is_lost_or_done_twice(small_disk, tmp_path) -> None:
+    with system_on(small_disk, tmp_path, seconds=NAP_SECONDS) as system:
+        found = {cell: await run_disk_cell(system, small_disk, cell, seconds=NAP_SECONDS) for cell in IN_TROUBLE}
     assert not any(found.values()), "\n".join([*map(str, found.items()), *system.log])
 
 

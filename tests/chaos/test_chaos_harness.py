@@ -105,7 +105,7 @@ def test_the_matrix_covers_every_failpoint_in_every_way() -> None:
     for treatment in set(Treatment) - {Treatment.REPLACE}:
         assert {cell.failpoint for cell in cells if cell.treatment is treatment} == NAMES
     replaced = {cell.process for cell in cells if cell.treatment is Treatment.REPLACE}
-    assert replaced == {"generator", "StampTool", "Witness", "critic", "reward", "generator_b"}
+    assert replaced == {"generator", "stamp", "witness", "critic", "reward", "generator_b"}
 
 
 def test_a_gap_is_due_to_the_last_blow_or_to_a_freeze() -> None:

@@ -7,7 +7,7 @@ import signal
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -30,11 +30,11 @@ REACH_SECONDS = 20.0
 PATIENCE = 40.0
 PROXY = "proxy"
 PROCESSES = {
-    "api": "api", "generator": "generator", "journal": "journal", "observer": "Witness", "tool": "StampTool",
+    "api": "api", "generator": "generator", "journal": "journal", "observer": "witness", "tool": "stamp",
     "turn": "generator", **{name: name for name in OBSERVERS},
 }  # fmt: skip
 # A second process of the memory is refused for as long as the first one lives: its index bears no two writers.
-REPLACEMENTS = {"generator": "generator", "StampTool": STAMP, "Witness": WITNESS} | {
+REPLACEMENTS = {"generator": "generator", "stamp": STAMP, "witness": WITNESS} | {
     name: name for name in OBSERVERS if name != "memory"
 }
 
@@ -103,6 +103,18 @@ async def run_cell(
     system: ChaosSystem, cell: Cell, *, freeze_seconds: float = 10.0, patience: float = PATIENCE
 ) -> list[Violation]:
     """Violations of one cell; its users' sessions are its own. Raises `NotReached`."""
+    treatment = _treated(system, cell, freeze_seconds)
+    found = await violations_under(system, cell.victim, treatment, patience=patience)
+    if found is None:
+        raise NotReached(f"nobody reached {cell.failpoint} within {REACH_SECONDS:g} s")
+    return found
+
+
+async def violations_under(
+    system: ChaosSystem, victim: str, treatment: AbstractAsyncContextManager[bool], *, patience: float
+) -> list[Violation] | None:
+    """Violations while users ask and one process is treated; None if the treatment says that it came to nothing. It is
+    over when it has been entered; each user then asks one question of each kind."""
     asked: list[Asked] = []
     since: list[Asked] = []  # ended after the process was treated
     treated = asyncio.Event()
@@ -114,19 +126,19 @@ async def run_cell(
         if treated.is_set():
             since.append(each)
 
-    await _comes_true(lambda: system.bears_a_strike(cell.victim))
-    system.count_strike(cell.victim)
+    await _comes_true(lambda: system.bears_a_strike(victim))
+    system.count_strike(victim)
     begun = time.monotonic_ns()
     think_seconds = THINK_SECONDS if system.observed else 0.0
     users = Users([f"c{begun}.{number}" for number in range(USERS)], think_seconds=think_seconds)
     async with client_of(system.api_url, patience) as client:
         async with asyncio.TaskGroup() as tasks, Raters(client) as raters:
             asking = tasks.create_task(ask_as_many_users(client, users, lambda _: len(since) < USERS * ROUND, told))
-            async with _treated(system, cell, freeze_seconds) as reached:
+            async with treatment as was_treated:
                 treated.set()
                 await asking
-        if not reached:
-            raise NotReached(f"nobody reached {cell.failpoint} within {REACH_SECONDS:g} s")
+        if not was_treated:
+            return None
         found = judge(await gather(system, client, asked))
         if system.observed:
             found += await violations_at_the_end(system.data_dir, client, asked, raters, patience)

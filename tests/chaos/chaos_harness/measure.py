@@ -6,10 +6,12 @@ import logging
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 from chaos_harness.cells import Cell, NotReached, Treatment, leaves_frozen_alone, matrix, run_cell
+from chaos_harness.disk_cells import DISK_SIZE, TROUBLE_SECONDS, DiskTrouble, disk_matrix, run_disk_cell, system_on
 from chaos_harness.driver import How
 from chaos_harness.figures import longest_gaps, percentiles
 from chaos_harness.judge import Fault, Violation
@@ -17,6 +19,7 @@ from chaos_harness.load import Users
 from chaos_harness.observers_judge import Fault as ObserversFault
 from chaos_harness.observers_run import observed_chaos
 from chaos_harness.run import Result, random_chaos
+from chaos_harness.small_disk import MayNotMount, SmallDisk
 from chaos_harness.system import HANG_SECONDS, ChaosSystem
 
 log = logging.getLogger(__name__)
@@ -72,8 +75,30 @@ async def observers_run(*, seed: int, sessions: int, queries: int, every: float)
 
 
 async def full_matrix() -> list[Measured]:
-    """Every failpoint under every treatment: how many cells went wrong."""
-    return [await _under(treatment) for treatment in Treatment]
+    """Every failpoint under every treatment, and every process under every trouble of the disk: how many cells went
+    wrong."""
+    return [*[await _under(treatment) for treatment in Treatment], *await _on_a_small_disk()]
+
+
+async def _on_a_small_disk() -> list[Measured]:
+    """Nothing where one may not mount."""
+    broken = dict.fromkeys(DiskTrouble, 0)
+    with tempfile.TemporaryDirectory(prefix="chaos-") as name, ExitStack() as stack:
+        folder = Path(name)
+        try:
+            disk = stack.enter_context(SmallDisk(folder / "disk", DISK_SIZE))
+        except MayNotMount as error:
+            log.warning("cells of the disk left out: %s", error)
+            return []
+        system = stack.enter_context(system_on(disk, folder))
+        for cell in disk_matrix():
+            violations = await run_disk_cell(system, disk, cell)
+            _tell("-".join(cell), violations)
+            broken[cell.trouble] += bool(violations)
+    return [
+        Measured(f"chaos: killed while the disk is {trouble} for {TROUBLE_SECONDS:g} s, broken", count, "cells", 0)
+        for trouble, count in broken.items()
+    ]
 
 
 async def _under(treatment: Treatment) -> Measured:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import dataclass
 
 import pytest
@@ -61,6 +62,32 @@ def test_a_line_that_grows_is_cut_where_the_wait_would_pass_the_limit() -> None:
 
 def test_a_line_that_moves_as_fast_as_it_grows_is_never_cut() -> None:
     assert Door(Line(asked_per_second=60, begun_per_second=60), FREE).first_refused(60) is None
+
+
+def test_a_line_that_becomes_slower_is_cut_within_a_second_and_says_how_long_it_takes_now() -> None:
+    line = Line(0, 0)
+    door = Door(line, FREE)
+    refused: list[float] = []
+    for tenth in range(1, 121):  # 240 wait, of which 60 begin each second: four seconds; from 10 s on only 15 do
+        door.now = tenth / 10
+        line.waiting, line.begun = 240, int(60 * min(door.now, 10) + 15 * max(door.now - 10, 0))
+        try:
+            door.control.require_room(line)
+        except TooManyQueries:
+            refused.append(door.now)
+    assert 10 < refused[0] <= 11
+    with pytest.raises(TooManyQueries) as last:
+        door.control.require_room(line)
+    assert last.value.retry_seconds >= 10  # it takes sixteen, less where chance could have had a part in it
+
+
+def test_what_chance_does_to_a_line_s_speed_cuts_nothing() -> None:
+    line, chance = Line(0, 0), random.Random(1)
+    door = Door(line, FREE)
+    for tenth in range(1, 600):
+        door.now = tenth / 10
+        line.waiting, line.begun = 120, line.begun + sum(chance.random() < 0.1 for _ in range(40))  # 40 a second
+        door.control.require_room(line)
 
 
 def test_whoever_is_refused_hears_how_long_it_takes() -> None:

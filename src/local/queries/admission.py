@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -59,8 +60,9 @@ class TurnFigures:
 
 class AdmissionControl:
     """Decides, and keeps only what it has measured, on queries before their turn begins: from there on it is the
-    model's time. Whoever joins a line waits as long as it takes at its speed (J. Little, 1961: L = λW), and where it
-    stands still no less than the first in it has waited already. Nothing is refused where few wait.
+    model's time. Whoever joins a line waits as long as it takes at its speed (J. Little, 1961: L = λW), on average
+    or as it has been lately, and where it stands still no less than the first in it has waited already. Nothing is
+    refused where few wait.
     """
 
     def __init__(self, max_wait_seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -113,9 +115,22 @@ class AdmissionControl:
     def _wait_seconds(self, now: float) -> float:
         """How long a query that joins the line now waits for LoCAL2 itself; 0 if it is short or the model's, and as far
         as that is not known."""
-        (first_at, first), (last_at, last) = self._samples[0], self._samples[-1]
+        _, last = self._samples[-1]
         if last.waiting < FEW or self._turns is None or self._turns.wait_for_model:
             return 0.0
-        seconds, begun = last_at - first_at, last.begun - first.begun
-        is_measured = seconds >= LEAST_SECONDS and begun >= FEW
-        return max(now - last.since, last.waiting * seconds / begun if is_measured else 0.0)
+        seconds, begun = self._since(0)
+        if seconds < LEAST_SECONDS or begun < FEW:
+            return now - last.since
+        return max(now - last.since, last.waiting * seconds / begun, last.waiting / self._speed_lately())
+
+    def _since(self, number: int) -> tuple[float, int]:
+        """The seconds from a sample to the last one, and how many have begun meanwhile."""
+        (at, sample), (last_at, last) = self._samples[number], self._samples[-1]
+        return last_at - at, last.begun - sample.begun
+
+    def _speed_lately(self) -> float:
+        """How many begin in a second, over no longer than it takes to tell, and no less than chance may have hidden:
+        two standard deviations of so many events."""
+        measured = map(self._since, reversed(range(len(self._samples))))
+        seconds, begun = next((s, n) for s, n in measured if s >= LEAST_SECONDS and n >= FEW)
+        return (begun + 2 * math.sqrt(begun)) / seconds

@@ -14,7 +14,7 @@ from local.agents.model_keeper import ModelKeeper, ModelKeeperConfig
 from local.apps.models import ModelKeeperAway, ModelRefused, Models
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
-from local.config_models import load_models
+from local.config_models import Endpoint, Routing, load_models
 from local.protocol.envelope import Envelope
 from local.protocol.model_messages import ModelProgress
 from local.runtime.participant import Resources
@@ -58,7 +58,10 @@ def settings(tmp_path: Path) -> Path:
 @pytest.fixture
 async def door(hub: FakeHub, tmp_path: Path, settings: Path) -> AsyncIterator[Door]:
     wire, stop, ready = MemoryHub(), asyncio.Event(), asyncio.Event()
-    resources = Resources(tmp_path, ollama_url="http://127.0.0.1:1", layers=(DEFAULTS, settings))
+    routing = Routing.to_one("stand_in", Endpoint(kind="ollama", url="http://127.0.0.1:1"))
+    resources = Resources(
+        tmp_path, routing, "stand_in", "gemma4:12b", ollama_url="http://127.0.0.1:1", layers=(DEFAULTS, settings)
+    )
     keeper = ModelKeeper.build(ModelKeeperConfig(hub_url=hub.url), resources)
     async with AsyncExitStack() as stack:
         bus = await stack.enter_async_context(Bus("door", wire.transport()))
@@ -91,6 +94,7 @@ async def test_a_pull_is_told_from_its_beginning_to_its_end(door: Door, tmp_path
         ("tiny-Q4_K_M", "llama_server", 3_000_004)
     ]
     assert [pull.state for pull in listed.pulls] == ["done"]
+    assert listed.chosen == "ollama/gemma4:12b"
     assert "no Ollama server answers" in listed.note
 
 

@@ -121,5 +121,12 @@ def test_a_model_that_is_not_here_is_not_chosen(commands: Commands) -> None:
     assert "local2: there is no file /nowhere/m.gguf, here or in " in err
 
 
+def test_where_none_is_chosen_the_one_of_the_generator_is_marked(commands: Commands) -> None:
+    (commands.data / "models").mkdir(parents=True, mode=0o700)
+    (commands.data / "models" / "mine.gguf").write_bytes(b"GGUF")
+    (commands.settings / "generator.yaml").write_text("model: mine\n")
+    assert commands.run("model", "list")[1].startswith("* mine")
+
+
 def test_with_nothing_here_it_says_how_to_get_one(commands: Commands) -> None:
     assert "no model is here; `local2 model pull NAME` gets one" in commands.run("model", "list")[2]

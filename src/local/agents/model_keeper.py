@@ -38,9 +38,12 @@ class ModelKeeper(Participant):
     Config = ModelKeeperConfig
     publishes = (ModelProgress,)
 
-    def __init__(self, config: ModelKeeperConfig, stock: ModelStock, layers: Sequence[Path]) -> None:
+    def __init__(
+        self, config: ModelKeeperConfig, stock: ModelStock, layers: Sequence[Path], answering: str = ""
+    ) -> None:
+        """`answering` is the model that answers where the settings choose none, as provider/model."""
         super().__init__(config)
-        self._stock, self._layers = stock, layers
+        self._stock, self._layers, self._answering = stock, layers, answering
         self._pulls: dict[str, ModelProgress] = {}  # by name, the latest last
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -48,7 +51,8 @@ class ModelKeeper(Participant):
     def build(cls, config: ModelKeeperConfig, resources: Resources) -> Self:
         """Keep GGUF files in the data directory."""
         folder, token = resources.data_dir / FOLDER, config.hf_token
-        return cls(config, ModelStock(folder, resources.ollama_url, config.hub_url, token), resources.layers)
+        stock = ModelStock(folder, resources.ollama_url, config.hub_url, token)
+        return cls(config, stock, resources.layers, _answering(resources))
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -85,7 +89,7 @@ class ModelKeeper(Participant):
 
     async def _list(self) -> ModelResult:
         models, note = await self._stock.models()
-        chosen = chosen_model(self._layers)
+        chosen = chosen_model(self._layers) or self._answering
         records = tuple(_record(model, chosen) for model in models)
         return ModelResult(verb="list", models=records, pulls=tuple(self._pulls.values()), chosen=chosen, note=note)
 
@@ -136,6 +140,14 @@ class ModelKeeper(Participant):
         for name in ended[:-ENDED_KEPT]:
             del self._pulls[name]
         self.bus.post(progress)
+
+
+def _answering(resources: Resources) -> str:
+    """Of the stand-in it is what Ollama would be asked for, were it there."""
+    if resources.routing is None:
+        return ""
+    provider, model = resources.routing.locate(resources.routing.first("chat", resources.chat_model))
+    return f"{'ollama' if resources.model_backend == 'stand_in' else provider}/{model}"
 
 
 def _record(model: StockedModel, chosen: str) -> ModelRecord:

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
+from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.backend import any_ollama_url
 from local.apps.command_line import ConfigDir, DataDir, JsonOption
 from local.apps.run_directory import RunDirectory
-from local.config import layers_for, load_system
+from local.config import layers_for, load, load_system
 from local.config_choice import choose_model, chosen_model
 from local.config_models import ModelsConfig, load_models
 from local.environment import data_dir as find_data_dir
@@ -38,7 +39,7 @@ def listing(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir:
     """Show the models that are here; a * stands before the one that answers."""
     layers = layers_for(config_dir)
     models, note = asyncio.run(_stock(layers, data_dir).models())
-    chosen = chosen_model(layers).partition("/")[2]
+    chosen = chosen_model(layers).partition("/")[2] or load("generator", GeneratorConfig, layers).model
     if as_json:
         typer.echo(_as_json(models, chosen, note))
         return

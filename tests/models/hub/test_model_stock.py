@@ -140,35 +140,26 @@ async def test_a_disk_without_room_is_told_before_anything_is_fetched(
 
 
 async def test_a_disk_that_fills_up_keeps_what_is_there(
-    stock: ModelStock, hub: FakeHub, folder: Path, monkeypatch: pytest.MonkeyPatch
+    hub: FakeHub, small_disk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, is_full = GgufDownload._write, True
-
-    def fail(self: GgufDownload, file: Any, data: bytes) -> None:
-        write(self, _FullFile(file) if is_full and file.tell() > 100_000 else file, data)
-
-    monkeypatch.setattr(GgufDownload, "_write", fail)
+    monkeypatch.setattr(gguf_download, "SPARE_BYTES", -(10**9))  # it was free when the pull began
+    folder = small_disk.folder
+    stock = ModelStock(folder / "models", "", hub.url)
+    small_disk.fill(room=200_000)
     with pytest.raises(ModelError, match=f"{os.strerror(errno.ENOSPC)}; what is there is kept") as caught:
         await pull(stock, f"hf.co/{REPO}")
     assert caught.value.kind == "disk_full"
-    is_full = False
+    small_disk.free()
     await pull(stock, f"hf.co/{REPO}")
-    assert (folder / Q4).read_bytes() == hub.files[Q4]
-    assert hub.ranges()[1] != ""
+    assert (folder / "models" / Q4).read_bytes() == hub.files[Q4]
+    assert hub.ranges()[1] > "bytes=1"
 
 
-class _FullFile:
-    """A file on a disk that takes half of what is written and no more."""
-
-    def __init__(self, file: Any) -> None:
-        self._file, self._room = file, 5_000
-        self.tell = file.tell
-
-    def write(self, data: memoryview) -> int:
-        if not self._room:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        room, self._room = self._room, 0
-        return int(self._file.write(data[:room]))
+async def test_a_folder_that_cannot_be_made_is_told(hub: FakeHub, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelError, match="cannot be written: Not a directory") as caught:
+        await pull(ModelStock(tmp_path / "file" / "models", "", hub.url), f"hf.co/{REPO}")
+    assert caught.value.kind == "unwritable"
 
 
 @pytest.mark.parametrize(

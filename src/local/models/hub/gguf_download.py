@@ -23,6 +23,7 @@ from local.models.hub.model_folder import MAGIC
 
 CHUNK_BYTES = 1024 * 1024
 SPARE_BYTES = 256 * 1024 * 1024  # left free for everything else that is kept
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 TRIES = 5  # one after the other without a byte
 
 
@@ -37,8 +38,7 @@ class GgufDownload:
 
     async def run(self) -> AsyncGenerator[tuple[int, int | None], None]:
         """Yields how many bytes are there, and of how many. Raises `ModelError`: unreachable, model_missing,
-        unauthorised, disk_full, checksum, bad_model or busy."""
-        self._target.parent.mkdir(parents=True, exist_ok=True)
+        unauthorised, disk_full, unwritable, checksum, bad_model or busy."""
         size, identity = self._file.size, self._file.sha256[:12]
         if not identity:
             size, identity = await self._look()
@@ -123,7 +123,7 @@ class GgufDownload:
                 self._digest.update(rest[:written])
                 rest = rest[written:]
         except OSError as error:
-            kind = "disk_full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "server_error"
+            kind = "disk_full" if error.errno in _FULL else "unwritable"
             advice = "what is there is kept; make room and pull it again"
             raise ModelError(f"{self._target.parent}: {error.strerror}; {advice}", kind=kind) from None
 
@@ -142,10 +142,12 @@ class GgufDownload:
 def _opened(part: Path) -> Iterator[BinaryIO]:
     """The file to write to, held by this process alone."""
     try:
+        part.parent.mkdir(parents=True, exist_ok=True)
         with part.open("a+b", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield file
     except BlockingIOError:
         raise ModelError(f"{part.name} is being pulled already; wait for it", kind="busy") from None
     except OSError as error:
-        raise ModelError(f"{part} cannot be written: {error.strerror}", kind="disk_full") from None
+        kind = "disk_full" if error.errno in _FULL else "unwritable"
+        raise ModelError(f"{part} cannot be written: {error.strerror}", kind=kind) from None

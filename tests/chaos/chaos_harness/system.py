@@ -63,9 +63,12 @@ class ChaosSystem:
         self._system = TemporarySystem(folder / "data", config_dir=self._config, flags=["--log-level", "warning"])
 
     def __enter__(self) -> Self:
-        """Raises `SystemDidNotStart`."""
+        """Raises `SystemDidNotStart`, and `KeyError` for a victim that is not there: it would never be hit."""
         with _environment(VARIABLE, self._failpoints()):
             self._system.__enter__()
+        if absent := set(self._names) - self.victims().keys():
+            self._system.__exit__(None, None, None)
+            raise KeyError(f"no process is called {', '.join(sorted(absent))}")
         slow = {"kind": "first_token_delay", "seconds": self._model_seconds, "times": FOR_EVER}
         model = f"{self._system.facts.model_url}/stand_in/fault"
         httpx.post(model, json=slow, trust_env=False).raise_for_status()

@@ -110,9 +110,10 @@ class LexicalSearch:
             for number in having:
                 own[number] += weights[term]
             for number in find(db, table, user_id, f"context : {_quoted(term)}"):
-                before[number] += 0.0 if number in having else weights[term]
+                if number not in having:
+                    before[number] += weights[term]
         best = sum(weights.values())
-        return {number: (own[number] / best, before[number] / best) for number in {*own, *before}}
+        return {number: (own.get(number, 0.0) / best, before.get(number, 0.0) / best) for number in {*own, *before}}
 
     def _frequency(self, db: sqlite3.Connection, table: Language, term: str) -> int:
         """In how many texts a word is, counted no further than it matters."""

@@ -108,11 +108,12 @@ def rank(
 ) -> Ranked:
     """The best `limit` candidates as hits. `relevance_floor` is the embedder's."""
     scale = _Scale(weights, relevance_floor, now)
-    relevances = sorted((scale.relevance(candidate) for candidate in candidates), reverse=True)
-    threshold = weights.stands_out + (weights.crowd_share * relevances[CROWD - 1] if len(relevances) >= CROWD else 0.0)
-    hits = [replace(scale.hit(candidate), threshold=threshold) for candidate in candidates]
+    relevances = [scale.relevance(candidate) for candidate in candidates]
+    crowd = sorted(relevances, reverse=True)[CROWD - 1 : CROWD]
+    threshold = weights.stands_out + sum(weights.crowd_share * reached for reached in crowd)
+    hits = [scale.hit(*each, threshold) for each in zip(candidates, relevances, strict=True)]
     hits.sort(key=lambda hit: (-hit.score, -hit.engram.asked_at, hit.engram.engram_id))
-    if not hits or relevances[0] < threshold:
+    if max(relevances, default=0.0) < threshold:
         return Ranked(nearest=tuple(hits[:limit]))
     relevant = [hit for hit in hits if hit.fused >= weights.stands_out]
     made = {hit.engram.engram_id: hit for hit in hits}
@@ -139,11 +140,12 @@ class _Scale:
             return words
         return max(0.0, 1 - (1 - cosine) * (1 - RELATED) / (1 - min(self.relevance_floor, 0.99)))
 
-    def hit(self, candidate: Candidate) -> EngramHit:
-        base = self.relevance(candidate) + self.weights.period * candidate.in_period
+    def hit(self, candidate: Candidate, relevance: float, threshold: float) -> EngramHit:
+        base = relevance + self.weights.period * candidate.in_period
         adjusted, words = factors(candidate.engram, self.now, self.weights), self.words(candidate)
-        return EngramHit(candidate.engram, base * adjusted.product, base, adjusted, words,
-                         self.meaning(candidate.cosine, words), candidate.cosine, candidate.in_period)  # fmt: skip
+        meaning = self.meaning(candidate.cosine, words)
+        return EngramHit(candidate.engram, base * adjusted.product, base, adjusted, words, meaning, candidate.cosine,
+                         candidate.in_period, threshold)  # fmt: skip
 
 
 def factors(engram: Engram, now: float, weights: Weights = WEIGHTS) -> Factors:
@@ -199,7 +201,10 @@ def _merged(better: EngramHit, other: EngramHit) -> EngramHit:
 
 def _say_the_same(words: frozenset[str], others: frozenset[str]) -> bool:
     """Nearly the same words, and exactly the same numbers: those are what an update changes."""
-    different = words ^ others
-    if len(different) > (1 - DUPLICATE) * len(words | others):
+    both = len(words) + len(others)
+    if abs(len(words) - len(others)) > (1 - DUPLICATE) * both:
+        return False  # as most are, without a look at the words
+    common = len(words & others)
+    if both - 2 * common > (1 - DUPLICATE) * (both - common):
         return False
-    return not any(character.isdigit() for word in different for character in word)
+    return not any(character.isdigit() for word in words ^ others for character in word)

@@ -103,7 +103,8 @@ def _numbers_in(db: sqlite3.Connection, user_id: str, period: NamedTime) -> list
 
 def _best(coverages: Coverages, numbers: Iterable[int]) -> list[int]:
     """The numbers of the engrams with most of the words; of equals, the latest."""
-    return nlargest(CANDIDATES, numbers, key=lambda number: (*coverages.get(number, (0.0, 0.0)), number))
+    best = nlargest(CANDIDATES, ((*coverages.get(number, (0.0, 0.0)), number) for number in numbers))
+    return [number for *_, number in best]
 
 
 def explained(db: sqlite3.Connection, hits: Iterable[EngramHit]) -> tuple[EngramHit, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 
@@ -95,10 +95,13 @@ def all_words(text: str) -> frozenset[str]:
     return frozenset(_words(text.casefold()))
 
 
-def _words(text: str) -> Iterator[str]:
+def _words(text: str) -> Iterable[str]:
     if text.isascii() or not _UNSPACED.search(text):  # most texts, and twice as fast
-        yield from _WORD.findall(text)
-        return
+        return _WORD.findall(text)
+    return _words_and_pairs(text)
+
+
+def _words_and_pairs(text: str) -> Iterator[str]:
     for word in _WORD.findall(_UNSPACED.sub(lambda run: f" {run[0]} ", text)):
         if _UNSPACED.match(word) and len(word) > 1:
             yield from (word[start : start + 2] for start in range(len(word) - 1))

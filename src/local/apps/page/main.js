@@ -3,6 +3,7 @@
 import { html, render } from "./html.js";
 import { readAddress } from "./state/actions.js";
 import { listen } from "./state/following.js";
+import { followTraces } from "./state/inspection.js";
 import { resume } from "./state/outbox.js";
 import { listenToKeys } from "./state/keys.js";
 import { App } from "./views/app.js";
@@ -16,4 +17,5 @@ render(html`<${App} />`, page);
 page.dataset.state = "ready";
 resume();
 listenToKeys();
+followTraces();
 listen();

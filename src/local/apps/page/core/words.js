@@ -30,7 +30,8 @@ export function figure(number) {
 export function bytes(count) {
   if (count < 1000) return `${count} B`;
   if (count < 999_500) return `${(count / 1000).toFixed(count < 9950 ? 1 : 0)} kB`;
-  return `${(count / 1_000_000).toFixed(1)} MB`;
+  if (count < 999_500_000) return `${(count / 1_000_000).toFixed(1)} MB`;
+  return `${(count / 1_000_000_000).toFixed(1)} GB`;
 }
 
 /** "1 tool", "2 tools". */

@@ -6,7 +6,8 @@
 import { NEW, changeDraft } from "./drafts.js";
 import { conversationOf } from "./conversation.js";
 import { edit, go, isSecret, stop } from "./actions.js";
-import { currentId, dialog, inspectorTab, isIncognito, isInspectorOpen, isRailOpen } from "./store.js";
+import { inspectTurn } from "./inspection.js";
+import { currentId, dialog, isIncognito, isInspectorOpen, isRailOpen, me } from "./store.js";
 
 /** @typedef {{id: string, title: string, keys?: string[], group: string, when?: () => boolean, run: () => void}} Command */
 
@@ -24,8 +25,9 @@ export const COMMANDS = [
   { id: "rename", title: "Rename this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "rename", sessionId: currentId.peek() }) },
   { id: "delete", title: "Delete this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "delete", sessionId: currentId.peek() }) },
   { id: "export", title: "Export this conversation", group: "Conversation", when: hasConversation, run: () => (dialog.value = { kind: "export", sessionId: currentId.peek() }) },
-  { id: "inspector", title: "Open or close the inspector", keys: ["i"], group: "View", when: hasConversation, run: () => (isInspectorOpen.value = !isInspectorOpen.peek()) },
-  { id: "waterfall", title: "Show where the time went", keys: ["w"], group: "View", when: hasConversation, run: waterfall },
+  { id: "inspector", title: "Open or close the inspector", keys: ["i"], group: "View", when: hasConversation, run: inspector },
+  { id: "waterfall", title: "Show where the time went", keys: ["w"], group: "View", when: hasConversation, run: () => inspectTurn(turnInFocus()?.dataset.query, "time") },
+  { id: "models", title: "Models: choose or get one", group: "View", when: () => me.peek().owner, run: () => (dialog.value = { kind: "models" }) },
   { id: "write", title: "Write", keys: ["c"], group: "Go", run: () => focus("question") },
   { id: "keys", title: "All keys", keys: ["?"], group: "View", run: () => (dialog.value = { kind: "keys" }) },
 ];
@@ -66,9 +68,10 @@ function focus(id, isInRail = false) {
   requestAnimationFrame(() => document.getElementById(id)?.focus());
 }
 
-function waterfall() {
-  inspectorTab.value = "time";
-  isInspectorOpen.value = true;
+/** Have the inspector show the turn in focus, or close it. */
+function inspector() {
+  if (isInspectorOpen.peek()) isInspectorOpen.value = false;
+  else inspectTurn(turnInFocus()?.dataset.query);
 }
 
 /** The turn that has the focus, else the last one. */

@@ -6,7 +6,9 @@ import { authorization } from "../net/api.js";
 import { all, conversationOf, hear, load } from "./conversation.js";
 import { hearDeleted, hearSession, loadList } from "./listing.js";
 import { announce } from "./announcer.js";
+import { hearApproval } from "./approvals.js";
 import { deliver, onAccepted, outbox } from "./outbox.js";
+import { hearPull } from "./system.js";
 import { asked } from "../core/turn.js";
 import { currentId, health, isOutdated, me, offlineSince, participants, sessions } from "./store.js";
 
@@ -81,6 +83,8 @@ const HEARD = {
   participant(data) {
     participants.value = new Map(participants.peek()).set(data.name, data);
   },
+  approval: hearApproval,
+  pull: hearPull,
 };
 
 /** After an interruption that could not be made good event by event: look at the record. */

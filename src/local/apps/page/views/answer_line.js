@@ -3,18 +3,15 @@
 import { html } from "../html.js";
 import { counted, duration, moment } from "../core/words.js";
 import { edit, rate } from "../state/actions.js";
-import { inspectorTab, isInspectorOpen, now, selected } from "../state/store.js";
+import { inspect } from "../state/inspection.js";
+import { now } from "../state/store.js";
 import { CopyButton } from "./copy_button.js";
 import { Grade } from "./grade.js";
 
 export function AnswerLine({ turn, conversation }) {
   if (turn.status === "open") return null;
   const rating = turn.scores?.rating ?? null;
-  const why = () => {
-    selected.value = { kind: "turn", queryId: turn.query_id, sessionId: conversation.id };
-    inspectorTab.value = "time";
-    isInspectorOpen.value = true;
-  };
+  const why = () => inspect({ kind: "turn", queryId: turn.query_id, sessionId: conversation.id }, "story");
   return html`<footer class="line" data-state="done">
     <span class="facts">${facts(turn).map((fact) => html`<span>${fact}</span>`)}<${Grade} critique=${turn.scores?.critique} /></span>
     <span class="push"></span>

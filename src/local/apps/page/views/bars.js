@@ -2,10 +2,11 @@
 
 import { html } from "../html.js";
 import { moment } from "../core/words.js";
-import { health, isOutdated, notices, now, offlineSince } from "../state/store.js";
+import { isOutdated, notices, now, offlineSince } from "../state/store.js";
+import { StandInNote } from "./stand_in_note.js";
+import { SystemNote } from "./system_note.js";
 
 export function Bars() {
-  const problem = health.value?.problem ?? null;
   return html`<div class="bars">
     ${offlineSince.value !== null
       ? html`<p class="bar-note bad" role="status" data-state="offline"><b>Not connected</b> since ${moment(offlineSince.value, now.value)}. What is here stays readable, what you send waits; trying again.</p>`
@@ -13,7 +14,8 @@ export function Bars() {
     ${isOutdated.value
       ? html`<p class="bar-note" role="status"><b>LoCAL2 was updated.</b> <button type="button" onClick=${() => location.reload()}>Load the new page</button></p>`
       : null}
-    ${problem && offlineSince.value === null ? html`<p class="bar-note warn" role="status"><b>Not all is well:</b> ${problem}</p>` : null}
+    <${SystemNote} />
+    <${StandInNote} />
     ${notices.value.map((notice) => html`<${Notice} key=${notice.id} notice=${notice} />`)}
   </div>`;
 }

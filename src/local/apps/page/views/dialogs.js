@@ -7,9 +7,15 @@ import { ExportDialog } from "./export_dialog.js";
 import { FindDialog } from "./find_dialog.js";
 import { ForgetDialog } from "./forget_dialog.js";
 import { KeysDialog } from "./keys_dialog.js";
+import { ModelsDialog } from "./models_dialog.js";
+import { Palette } from "./palette.js";
 import { RenameDialog } from "./rename_dialog.js";
+import { SettingsDialog } from "./settings_dialog.js";
 
-const KINDS = { delete: DeleteDialog, export: ExportDialog, find: FindDialog, forget: ForgetDialog, keys: KeysDialog, rename: RenameDialog };
+const KINDS = {
+  delete: DeleteDialog, export: ExportDialog, find: FindDialog, forget: ForgetDialog, keys: KeysDialog, models: ModelsDialog, palette: Palette,
+  rename: RenameDialog, settings: SettingsDialog,
+};
 
 export function Dialogs() {
   const kind = dialog.value?.kind;

@@ -1,9 +1,10 @@
 /** The numbered sources below an answer. */
 
 import { html } from "../html.js";
-import { moment } from "../core/words.js";
 import { engramOf } from "../core/sources.js";
-import { inspectorTab, isInspectorOpen, now, selected } from "../state/store.js";
+import { moment } from "../core/words.js";
+import { inspect } from "../state/inspection.js";
+import { now } from "../state/store.js";
 
 export function Sources({ sources, turn }) {
   if (!sources.length || turn.status === "open") return null;
@@ -21,10 +22,7 @@ function when(source, turn) {
 
 function Source({ source, turn }) {
   if (source.kind === "page") return html`<a href=${source.address} target="_blank" rel="noopener noreferrer" title=${source.address}>${source.label}</a>`;
-  const show = () => {
-    selected.value = { kind: "turn", queryId: turn.query_id, engramId: engramOf(source.address) };
-    inspectorTab.value = "sources";
-    isInspectorOpen.value = true;
-  };
+  const engramId = engramOf(source.address);
+  const show = () => inspect(engramId ? { kind: "engram", engramId } : { kind: "turn", sessionId: turn.session_id, queryId: turn.query_id }, engramId ? "story" : "sources");
   return html`<button type="button" class="quiet" title=${source.address} onClick=${show}>${source.label}${when(source, turn)}</button>`;
 }

@@ -5,6 +5,7 @@ import { conversationOf, load } from "../state/conversation.js";
 import { begin } from "../state/commands.js";
 import { current, currentId, dialog, health, isIncognito, isRailOpen, sessions } from "../state/store.js";
 import { isSecret } from "../state/actions.js";
+import { ApprovalCards } from "./approval_cards.js";
 import { Composer } from "./composer.js";
 import { ContextGauge } from "./context_gauge.js";
 import { Transcript } from "./transcript.js";
@@ -16,6 +17,7 @@ export function Talk() {
   return html`
     <${TalkBar} conversation=${conversation} />
     ${conversation ? html`<${Shown} key=${id} conversation=${conversation} />` : html`<${Welcome} />`}
+    ${id ? html`<${ApprovalCards} key=${`asks ${id}`} sessionId=${id} />` : null}
     <${Composer} key=${`composer ${id}`} sessionId=${id} />
   `;
 }

@@ -5,6 +5,7 @@ import { isDone } from "../core/turn.js";
 import { duration, figure } from "../core/words.js";
 import { hostOf } from "../core/sources.js";
 import { send } from "../net/api.js";
+import { inspect } from "../state/inspection.js";
 import { Recalls } from "./recalls.js";
 
 const MAIN = ["query", "url", "path", "command", "text", "question", "name"];
@@ -45,6 +46,7 @@ function Insides({ call, turn }) {
   return html`<div class="insides">
     <h4>Sent</h4><pre tabindex="0">${JSON.stringify(call.args ?? {}, null, 2)}</pre>
     ${call.result == null ? null : html`<h4>Came back</h4><pre tabindex="0" dir="auto">${whole ?? text(call.result)}</pre>`}
+    <button type="button" class="quiet" onClick=${() => inspect({ kind: "call", sessionId: turn.session_id, queryId: turn.query_id, callId: call.call_id }, "story")}>Look closer</button>
     ${call.whole && whole === null ? html`<button type="button" onClick=${() => void more()}>Show all ${figure(call.whole.characters ?? 0)} characters</button>` : null}
   </div>`;
 }

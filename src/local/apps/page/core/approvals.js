@@ -1,0 +1,79 @@
+/**
+ * What waits for a person: a tool that asks whether it may, or a question of the model. A fold of messages by call_id;
+ * times are seconds since 1970. The first answer wins, whichever door it came from; silence denies.
+ * @typedef {{call_id: string, query_id: string, session_id: string, tool: string, args: any, level?: string,
+ *   why?: string, sources?: string[], effect?: string, asked_at?: number, expires_at?: number|null, question?: string,
+ *   options?: string[], decision?: string|null, by?: string|null}} Approval
+ */
+
+export const CHOICES = Object.freeze({ allow: "Allow once", allow_session: "In this conversation", deny: "Deny" });
+
+/** After `approval.request`. One that is known keeps its decision. @param {Map<string, Approval>} known */
+export function withRequest(known, request) {
+  if (!request?.call_id) return known;
+  const before = known.get(request.call_id);
+  return new Map(known).set(request.call_id, { decision: null, by: null, ...request, ...(before?.decision ? { decision: before.decision, by: before.by } : {}) });
+}
+
+/** After `approval.decision`; the first one counts. @param {Map<string, Approval>} known */
+export function withDecision(known, { call_id, decision, by = null }) {
+  const before = known.get(call_id);
+  if (!before || before.decision) return known;
+  return new Map(known).set(call_id, { ...before, decision, by });
+}
+
+/** What still waits in a conversation, the oldest first. @param {Map<string, Approval>} known */
+export function waitingIn(known, sessionId, now) {
+  return [...known.values()]
+    .filter((one) => one.session_id === sessionId && !one.decision && (one.expires_at == null || one.expires_at > now))
+    .sort((one, other) => (one.asked_at ?? 0) - (other.asked_at ?? 0));
+}
+
+/** How long until it is denied by itself: 272 → "4:32"; "" where it waits for ever. */
+export function timeLeft(approval, now) {
+  if (approval.expires_at == null) return "";
+  const seconds = Math.max(0, Math.ceil(approval.expires_at - now));
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+}
+
+/** Whether the model asks its user something, and not for leave. */
+export function isQuestion(approval) {
+  return approval.tool === "request_clarification" || Boolean(approval.question);
+}
+
+/** The sentence at the head of a card. */
+export function heading(approval) {
+  if (isQuestion(approval)) return approval.question ?? approval.args?.question ?? "The model has a question.";
+  const certainty = approval.level === "L1" ? ", which can be undone" : approval.level === "L2" ? ", which cannot be undone" : "";
+  return `${approval.tool} wants to ${deed(approval.args ?? {})}${certainty}`;
+}
+
+function deed(args) {
+  if (Array.isArray(args.argv) || typeof args.command === "string") return "run a command";
+  if (typeof args.url === "string") return "open an address";
+  if (typeof args.content === "string" || typeof args.new === "string") return "change a file";
+  return "do this";
+}
+
+/** What would happen, as lines to be shown: `{kind: "command"|"address"|"added"|"removed"|"text", text}`. */
+export function effectOf({ args = {} }) {
+  if (Array.isArray(args.argv)) return [{ kind: "command", text: args.argv.map(quoted).join(" ") }];
+  if (typeof args.command === "string") return [{ kind: "command", text: args.command }];
+  if (typeof args.old === "string" && typeof args.new === "string") return [...path(args), ...lines("removed", args.old), ...lines("added", args.new)];
+  if (typeof args.content === "string") return [...path(args), ...lines("added", args.content)];
+  if (typeof args.url === "string") return [{ kind: "address", text: args.url }];
+  return Object.entries(args).map(([name, value]) => ({ kind: "text", text: `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}` }));
+}
+
+function path(args) {
+  return typeof args.path === "string" ? [{ kind: "text", text: args.path }] : [];
+}
+
+function lines(kind, text) {
+  return text.split("\n").map((line) => ({ kind, text: line }));
+}
+
+/** An argument as a shell would have to be told it. */
+function quoted(argument) {
+  return /^[\w@%+=:,./-]+$/.test(argument) ? argument : `'${String(argument).replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,21 @@
+/** What waits for a person to say yes or no: heard on the stream, which tells it again after each interruption; answered here. */
+
+import { signal } from "../html.js";
+import { withDecision, withRequest } from "../core/approvals.js";
+import { request } from "../net/api.js";
+
+/** By call_id. @type {any} */
+export const approvals = signal(new Map());
+
+/** One that asks, or what was decided of it. @param {any} event */
+export function hearApproval(event) {
+  const before = approvals.peek();
+  const known = event.tool || event.question ? withRequest(before, event) : before;
+  approvals.value = event.decision ? withDecision(known, event) : known;
+}
+
+/** Answer one. Throws an `ApiFailure`; what another door has answered first is heard, not thrown. */
+export async function decide(callId, decision, words = null) {
+  await request("POST", `/approvals/${encodeURIComponent(callId)}`, words === null ? { decision } : { decision, answer: words });
+  hearApproval({ call_id: callId, decision, by: "page" });
+}

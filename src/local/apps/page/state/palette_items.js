@@ -1,0 +1,43 @@
+/** Everything that can be gone to or done by its name: commands, conversations, participants, settings, models. */
+
+import { dialog, me, participants, sessions } from "./store.js";
+import { COMMANDS } from "./commands.js";
+import { go } from "./actions.js";
+import { inspect } from "./inspection.js";
+import { restart } from "./system.js";
+
+/** @typedef {{key: string, group: string, title: string, detail?: string, keys?: string[], run: () => void}} Item */
+
+/** @returns {Item[]} what makes sense now, the likeliest first */
+export function paletteItems() {
+  return [...commands(), ...conversations(), ...people(), ...settings()];
+}
+
+function commands() {
+  const shown = COMMANDS.filter((command) => command.id !== "palette" && (command.when?.() ?? true));
+  return shown.map(({ id, title, keys, run }) => ({ key: `command ${id}`, group: "Do", title, keys, run }));
+}
+
+function conversations() {
+  const recent = [...sessions.value.values()].sort((one, other) => (other.updated_at ?? 0) - (one.updated_at ?? 0));
+  return recent.map((one) => ({
+    key: `session ${one.session_id}`,
+    group: "Conversations",
+    title: one.title || "Untitled",
+    detail: one.pinned ? "pinned" : one.incognito ? "incognito" : "",
+    run: () => go(one.session_id),
+  }));
+}
+
+function people() {
+  if (!me.value.owner) return [];
+  return [...participants.value.values()].flatMap(({ name, kind, state }) => [
+    { key: `participant ${name}`, group: "Participants", title: `Participant ${name}`, detail: `${kind}, ${state}`, run: () => inspect({ kind: "participant", name }, "story") },
+    { key: `restart ${name}`, group: "Participants", title: `Restart ${name}`, detail: kind, run: () => void restart(name) },
+  ]);
+}
+
+function settings() {
+  if (!me.value.owner) return [];
+  return [...participants.value.keys()].map((name) => ({ key: `settings ${name}`, group: "Settings", title: `Settings of ${name}`, run: () => (dialog.value = { kind: "settings", name }) }));
+}

@@ -1,0 +1,47 @@
+/**
+ * A tool asks whether it may: what it would do, why it asks, and three answers. It never takes the focus; its letters
+ * count only while the focus is in it, so that a key typed for the composer never answers it.
+ */
+
+import { html, useId, useState } from "../html.js";
+import { CHOICES, effectOf, heading, timeLeft } from "../core/approvals.js";
+import { decide } from "../state/approvals.js";
+
+const LETTERS = { y: "allow", s: "allow_session", n: "deny" };
+const MARKS = { added: "+", removed: "−", command: "$" };
+const LETTER_OF = { allow: "Y", allow_session: "S", deny: "N" };
+
+export function ApprovalCard({ approval, now }) {
+  const [state, put] = useState({ isSending: false, trouble: "" });
+  const id = useId();
+  const left = timeLeft(approval, now);
+  const say = async (decision) => {
+    if (state.isSending) return;
+    put({ isSending: true, trouble: "" });
+    await decide(approval.call_id, decision).catch((failure) => put({ isSending: false, trouble: failure.message }));
+  };
+  const key = (event) => {
+    const decision = LETTERS[event.key.toLowerCase()];
+    if (!decision || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    void say(decision);
+  };
+  return html`<section class="ask" role="group" tabindex="-1" aria-labelledby=${`${id}-head`} data-call=${approval.call_id} onKeyDown=${key}>
+    <h3 id=${`${id}-head`}>${heading(approval)}</h3>
+    <${Effect} lines=${effectOf(approval)} />
+    ${approval.why ? html`<p dir="auto">${approval.why}</p>` : null}
+    ${approval.sources?.length ? html`<p>This conversation has words from ${approval.sources.map((source, index) => html`${index ? ", " : ""}<b dir="auto">${source}</b>`)}. Nothing has been done yet.</p>` : null}
+    ${state.trouble ? html`<p class="trouble" role="alert">Your answer did not arrive: ${state.trouble}</p>` : null}
+    <div class="ask-acts">${Object.entries(CHOICES).map(
+      ([decision, title]) => html`<button type="button" key=${decision} class=${decision === "allow" ? "accent" : null} disabled=${state.isSending} onClick=${() => void say(decision)}>${title} <kbd>${LETTER_OF[decision]}</kbd></button>`
+    )}<span class="push"></span>${left ? html`<small>denied by itself in <span class="num">${left}</span></small>` : null}</div>
+  </section>`;
+}
+
+function Effect({ lines }) {
+  if (!lines.length) return null;
+  return html`<pre class="effect" tabindex="0" dir="ltr" aria-label="What it would do">${lines.map(
+    ({ kind, text }, index) => html`<span key=${index} class=${`e-${kind}`}>${MARKS[kind] ? html`<i aria-hidden="true">${MARKS[kind]}</i>` : null}${kind === "removed" || kind === "added" ? html`<span class="unseen">${kind}: </span>` : null}${text}${"\n"}</span>`
+  )}</pre>`;
+}

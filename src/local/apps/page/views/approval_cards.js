@@ -1,0 +1,33 @@
+/** What asks for a person in this conversation, above the composer; the oldest first, one at a time. */
+
+import { html, useEffect, useState } from "../html.js";
+import { isQuestion, waitingIn } from "../core/approvals.js";
+import { approvals } from "../state/approvals.js";
+import { spoken } from "../state/store.js";
+import { ApprovalCard } from "./approval_card.js";
+import { QuestionCard } from "./question_card.js";
+
+export function ApprovalCards({ sessionId }) {
+  const now = useSeconds();
+  const waiting = waitingIn(approvals.value, sessionId, now);
+  const first = waiting[0];
+  useEffect(() => {
+    if (first) spoken.value = isQuestion(first) ? "the model has a question for you" : `${first.tool} asks for leave`;
+  }, [first?.call_id]);
+  if (!first) return null;
+  const Card = isQuestion(first) ? QuestionCard : ApprovalCard;
+  return html`<div class="asks" data-state="waiting">
+    <${Card} key=${first.call_id} approval=${first} now=${now} />
+    ${waiting.length > 1 ? html`<p class="help">${waiting.length - 1} more behind it</p>` : null}
+  </div>`;
+}
+
+/** Seconds since 1970, once a second. */
+function useSeconds() {
+  const [now, tick] = useState(Date.now() / 1000);
+  useEffect(() => {
+    const timer = setInterval(() => tick(Date.now() / 1000), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return now;
+}

@@ -1,0 +1,74 @@
+/** The settings of one participant, as a form made from their schema. */
+
+import { html, useEffect, useState } from "../html.js";
+import { fieldsOf, parsed, shown } from "../core/settings_form.js";
+import { request } from "../net/api.js";
+import { restart } from "../state/system.js";
+
+export function SettingsDialog({ name, close }) {
+  const [settings, put] = useState(null);
+  const [trouble, fail] = useState("");
+  const load = () => request("GET", `/settings/${encodeURIComponent(name)}`).then((found) => (put(found), fail("")), (failure) => fail(failure.message));
+  useEffect(() => void load(), [name]);
+  return html`<h2 id="dialog-title">Settings of ${name}</h2>
+    ${trouble ? html`<p class="trouble" role="alert">They could not be read: ${trouble} <button type="button" onClick=${() => void load()}>Try again</button></p>` : null}
+    ${settings ? html`<${Form} name=${name} settings=${settings} put=${put} close=${close} />` : null}`;
+}
+
+function Form({ name, settings, put, close }) {
+  const fields = fieldsOf(settings);
+  const [typed, type] = useState({});
+  const [state, tell] = useState({ trouble: "", saved: null });
+  const answers = Object.fromEntries(Object.keys(typed).map((key) => [key, parsed(fields.find((field) => field.name === key), typed[key])]));
+  const isWrong = Object.values(answers).some((answer) => answer.trouble);
+  const save = async (event) => {
+    event.preventDefault();
+    const values = Object.fromEntries(Object.entries(answers).map(([key, { value }]) => [key, value]));
+    try {
+      const saved = await request("PUT", `/settings/${encodeURIComponent(name)}`, { values });
+      put({ ...settings, ...saved });
+      type({});
+      const waits = (settings.restart_needed ?? []).filter((key) => Object.hasOwn(values, key));
+      tell({ trouble: "", saved: waits });
+    } catch (failure) {
+      tell({ trouble: failure.message, saved: null });
+    }
+  };
+  if (!fields.length) return html`<p class="empty">It has none.</p><div class="dialog-acts"><button type="button" onClick=${close}>Close</button></div>`;
+  return html`<form onSubmit=${save} noValidate>
+    ${settings.file ? html`<p class="help">They are kept in <code>${settings.file}</code>.</p>` : null}
+    ${fields.map((field) => html`<${Setting} key=${field.name} field=${field} typed=${typed[field.name]} trouble=${answers[field.name]?.trouble} isLate=${settings.restart_needed?.includes(field.name)} change=${(value) => type({ ...typed, [field.name]: value })} />`)}
+    ${state.trouble ? html`<p class="trouble" role="alert">Not saved: ${state.trouble}</p>` : null}
+    ${state.saved ? html`<${Saved} name=${name} waits=${state.saved} />` : null}
+    <div class="dialog-acts"><button type="button" onClick=${close}>Close</button><button class="accent" type="submit" disabled=${isWrong || !Object.keys(typed).length}>Save</button></div>
+  </form>`;
+}
+
+function Saved({ name, waits }) {
+  if (!waits.length) return html`<p role="status">Saved.</p>`;
+  return html`<p role="status">Saved. ${waits.join(", ")} will count when ${name} is started again. <button type="button" onClick=${() => void restart(name)}>Restart it</button></p>`;
+}
+
+function Setting({ field, typed, trouble, isLate, change }) {
+  const value = typed ?? (field.kind === "switch" ? field.value : shown(field, field.value));
+  const id = `setting-${field.name}`;
+  const notes = [field.isChanged ? `standard: ${shown(field, field.standard) || "none"}` : "", isLate ? "counts after a restart" : ""].filter(Boolean).join(" · ");
+  const Box = BOXES[field.kind];
+  return html`<div class="setting">
+    <label for=${id}><b>${field.title}</b>${notes ? html` <small>${notes}</small>` : null}</label>
+    <${Box} id=${id} field=${field} value=${value} isWrong=${Boolean(trouble)} change=${change} />
+    ${trouble ? html`<small class="trouble" id=${`${id}-note`} role="alert">${trouble}</small>` : field.description ? html`<small id=${`${id}-note`}>${field.description}</small>` : null}
+  </div>`;
+}
+
+const BOXES = {
+  switch: ({ id, value, change }) => html`<input type="checkbox" id=${id} checked=${Boolean(value)} onChange=${(event) => change(event.target.checked)} />`,
+  choice: ({ id, field, value, change }) => html`<select id=${id} aria-describedby=${`${id}-note`} onChange=${(event) => change(event.target.value)}>${field.options.map((one) => html`<option value=${String(one)} selected=${String(one) === String(value)}>${String(one)}</option>`)}</select>`,
+  json: ({ id, value, isWrong, change }) => html`<textarea id=${id} rows="3" spellcheck="false" aria-invalid=${isWrong} aria-describedby=${`${id}-note`} value=${value} onInput=${(event) => change(event.target.value)}></textarea>`,
+  number: (given) => html`<${Line} ...${given} />`,
+  text: (given) => html`<${Line} ...${given} />`,
+};
+
+function Line({ id, field, value, isWrong, change }) {
+  return html`<input type=${field.isSecret ? "password" : "text"} inputmode=${field.kind === "number" ? "decimal" : null} id=${id} autocomplete="off" spellcheck="false" aria-invalid=${isWrong} aria-describedby=${`${id}-note`} placeholder=${field.isNullable ? "none" : ""} value=${value} onInput=${(event) => change(event.target.value)} />`;
+}

@@ -1,0 +1,17 @@
+/** Says that no real model answers yet, and opens the way to one; who puts it away is told again in the next tab. */
+
+import { html, useState } from "../html.js";
+import { dialog, health } from "../state/store.js";
+
+const KEPT_AS = "local2.stand_in_note";
+
+export function StandInNote() {
+  const [isAway, put] = useState(sessionStorage.getItem(KEPT_AS) === "away");
+  if (!health.value?.stand_in || isAway) return null;
+  const away = () => {
+    put(true);
+    sessionStorage.setItem(KEPT_AS, "away");
+  };
+  return html`<p class="bar-note" role="status" data-state="stand-in"><span><b>The stand-in answers:</b> a small program, to look around with. A real model says more.</span>
+    <button type="button" class="get" onClick=${() => (dialog.value = { kind: "models" })}>Get a model</button><button type="button" aria-label="Put this note away" onClick=${away}>Later</button></p>`;
+}

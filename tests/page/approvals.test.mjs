@@ -1,0 +1,50 @@
+import { test } from "node:test";
+import assert from "node:assert/strict";
+import { effectOf, heading, isQuestion, timeLeft, waitingIn, withDecision, withRequest } from "../../src/local/apps/page/core/approvals.js";
+
+const request = (more = {}) => ({ call_id: "c1", query_id: "q", session_id: "s", tool: "write_file", level: "L1", args: { path: "a.txt", content: "x" }, asked_at: 10, expires_at: 310, ...more });
+
+test("what waits in a conversation is there until the first decision, which stays whatever comes later", () => {
+  let known = withRequest(new Map(), request());
+  known = withRequest(known, request({ call_id: "c0", asked_at: 5 }));
+  assert.deepEqual(waitingIn(known, "s", 20).map((one) => one.call_id), ["c0", "c1"]);
+  known = withDecision(known, { call_id: "c1", decision: "deny", by: "terminal" });
+  known = withDecision(known, { call_id: "c1", decision: "allow", by: "page" });
+  assert.deepEqual([known.get("c1").decision, known.get("c1").by], ["deny", "terminal"]);
+  assert.deepEqual(waitingIn(withRequest(known, request()), "s", 20).map((one) => one.call_id), ["c0"], "a request that is heard again asks nothing again");
+});
+
+test("another conversation and what has run out ask nothing here", () => {
+  const known = withRequest(new Map(), request());
+  assert.deepEqual(waitingIn(known, "other", 20), []);
+  assert.deepEqual(waitingIn(known, "s", 310), []);
+});
+
+test("a decision on what is not known, and a request without a call, change nothing", () => {
+  const known = new Map();
+  assert.equal(withDecision(known, { call_id: "x", decision: "allow" }), known);
+  assert.equal(withRequest(known, {}), known);
+});
+
+test("the time left is minutes and seconds, and nothing where it waits for ever", () => {
+  assert.equal(timeLeft(request(), 38), "4:32");
+  assert.equal(timeLeft(request(), 400), "0:00");
+  assert.equal(timeLeft(request({ expires_at: null }), 0), "");
+});
+
+test("the effect is shown as what would happen: a command as a shell reads it, a change as a diff, an address whole", () => {
+  assert.deepEqual(effectOf(request({ args: { argv: ["rm", "-rf", "it's mine"] } })), [{ kind: "command", text: String.raw`rm -rf 'it'\''s mine'` }]);
+  assert.deepEqual(effectOf(request({ args: { path: "a", old: "x\ny", new: "z" } })).map((one) => `${one.kind} ${one.text}`), ["text a", "removed x", "removed y", "added z"]);
+  assert.deepEqual(effectOf(request({ args: { url: "https://a.example/?q=1" } })), [{ kind: "address", text: "https://a.example/?q=1" }]);
+  assert.deepEqual(effectOf(request({ args: { n: [1] } })), [{ kind: "text", text: "n: [1]" }]);
+  assert.deepEqual(effectOf({ tool: "x" }), []);
+});
+
+test("a question of the model is told from a call that asks for leave", () => {
+  const question = request({ tool: "request_clarification", args: { question: "Which one?" } });
+  assert.ok(isQuestion(question));
+  assert.equal(heading(question), "Which one?");
+  assert.equal(heading(request()), "write_file wants to change a file, which can be undone");
+  assert.equal(heading(request({ tool: "shell_exec", level: "L2", args: { argv: ["rm", "x"] } })), "shell_exec wants to run a command, which cannot be undone");
+  assert.equal(heading(request({ tool: "other", level: undefined, args: null })), "other wants to do this");
+});

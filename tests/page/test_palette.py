@@ -1,0 +1,182 @@
+"""Everything by its name: the palette, the first run, and cards that ask."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from playwright.sync_api import Page, Route, expect
+
+from tests.page.conftest import PagedSystem
+from tests.page.test_chat import Visit, answered, ask, session_of
+
+# What the stream would have brought.
+HEAR = """async ([file, name, event]) => {
+  const { src } = document.querySelector("script[type=module]");
+  (await import(new URL(file, src).href))[name](event);
+}"""
+
+
+def open_palette(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox")).to_be_focused()
+
+
+def test_the_palette_finds_commands_conversations_and_participants_and_does_what_is_chosen(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    page = visit().open()
+    ask(page, "What is the capital of Norway?")
+    answered(page)
+    session = session_of(page)
+    open_palette(page)
+    page.keyboard.type("new conv")
+    expect(page.get_by_role("option", selected=True)).to_contain_text("New conversation")
+    page.keyboard.press("Enter")
+    expect(page.locator("#question")).to_be_focused()
+    assert session_of(page) is None
+    open_palette(page)
+    page.keyboard.type("norway")
+    expect(page.get_by_role("option", selected=True)).to_contain_text("capital of Norway")
+    page.keyboard.press("Enter")
+    page.wait_for_function("id => location.hash.includes(id)", arg=session)
+    open_palette(page)
+    page.keyboard.type("participant gen")
+    page.keyboard.press("Enter")
+    expect(page.locator(".inspector .facts")).to_contain_text("ready")
+    open_palette(page)
+    page.keyboard.type("qqqq")
+    expect(page.locator("dialog")).to_contain_text("Nothing is called that.")
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_have_count(0)
+
+
+def test_a_first_run_says_that_the_stand_in_answers_and_opens_the_way_to_a_model(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    page = visit().open()
+    expect(page.locator("[data-state=stand-in]")).to_contain_text("The stand-in answers")
+    page.route("**/models", lambda route: route.fulfill(json={"models": [], "current": "stand-in"}))
+    page.route("**/models/pull", lambda route: route.fulfill(status=202, json={"name": "gemma4:12b"}))
+    page.click("text=Get a model")
+    page.get_by_role("button", name="Get gemma4:12b").click()
+    pull = {"name": "gemma4:12b", "status": "pulling", "completed": 2_000_000_000, "total": 8_000_000_000}
+    page.evaluate(HEAR, ["state/system.js", "hearPull", pull])
+    expect(page.get_by_role("progressbar")).to_have_attribute("value", "0.25")
+    expect(page.locator(".pulling")).to_contain_text("2.0 GB of 8.0 GB")
+    page.evaluate(HEAR, ["state/system.js", "hearPull", {**pull, "error": "the disk is full"}])
+    expect(page.locator(".pulling .trouble")).to_have_text("the disk is full")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".pulling[data-state=running]")).to_be_visible()
+    page.click("dialog >> text=Close")
+    page.click("text=Later")
+    expect(page.locator("[data-state=stand-in]")).to_have_count(0)
+
+
+def approval(page: Page, **more: Any) -> dict[str, Any]:
+    """A tool asks in the conversation that is shown; returns what it asks."""
+    asked = {
+        "call_id": "call-1",
+        "query_id": "q",
+        "session_id": session_of(page),
+        "tool": "shell_exec",
+        "level": "L2",
+        "args": {"argv": ["rm", "-r", "old notes"]},
+        "sources": ["example.org"],
+        "asked_at": time.time(),
+        "expires_at": time.time() + 300,
+        **more,
+    }
+    page.evaluate(HEAR, ["state/approvals.js", "hearApproval", asked])
+    return asked
+
+
+def answer_approvals(page: Page, decisions: list[Any]) -> None:
+    """Take what the page decides."""
+
+    def take(route: Route) -> None:
+        decisions.append(route.request.post_data_json)
+        route.fulfill(json={})
+
+    page.route("**/approvals/*", take)
+
+
+def test_a_card_that_asks_takes_no_focus_and_is_answered_by_its_own_keys_alone(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    page = visit().open()
+    decisions: list[Any] = []
+    answer_approvals(page, decisions)
+    ask(page, "What is 6+6?")
+    answered(page)
+    page.focus("#question")
+    approval(page)
+    card = page.get_by_role("group", name="shell_exec wants to run a command, which cannot be undone")
+    expect(card).to_contain_text("rm -r 'old notes'")
+    expect(card).to_contain_text("example.org")
+    expect(page.locator("[data-spoken]")).to_have_text("shell_exec asks for leave")
+    expect(page.locator("#question")).to_be_focused()
+    page.keyboard.type("yn")
+    expect(page.locator("#question")).to_have_value("yn")
+    page.locator("article.turn").last.focus()
+    page.keyboard.press("y")
+    expect(card).to_be_visible()
+    card.get_by_role("button", name="Deny").focus()
+    page.keyboard.press("n")
+    expect(card).to_have_count(0)
+    assert decisions == [{"decision": "deny"}]
+
+
+def test_what_waits_is_asked_again_after_a_reload_and_ends_when_another_door_has_answered(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    page = visit().open()
+    ask(page, "What is 7+7?")
+    answered(page)
+    asked = approval(page)
+    expect(page.locator(".ask")).to_be_visible()
+    page.reload()
+    answered(page)
+    for _ in range(2):  # the stream tells it again, as often as it connects
+        page.evaluate(HEAR, ["state/approvals.js", "hearApproval", asked])
+    expect(page.locator(".ask")).to_have_count(1)
+    expect(page.locator(".asks")).not_to_contain_text("behind it")
+    decided = {"call_id": "call-1", "decision": "allow", "by": "terminal"}
+    page.evaluate(HEAR, ["state/approvals.js", "hearApproval", decided])
+    expect(page.locator(".ask")).to_have_count(0)
+
+
+def test_an_answer_that_does_not_arrive_leaves_the_card_and_says_so(visit: Visit, paged: PagedSystem) -> None:
+    visitor = visit()
+    visitor.expected = lambda trouble: "503" in trouble
+    page = visitor.open()
+    ask(page, "What is 8+8?")
+    answered(page)
+    approval(page)
+    failure = json.dumps({"error": {"kind": "unavailable", "message": "the gatekeeper is not there"}})
+    page.route("**/approvals/*", lambda route: route.fulfill(status=503, body=failure))
+    page.get_by_role("button", name="Allow once").click()
+    expect(page.locator(".ask")).to_contain_text("Your answer did not arrive: the gatekeeper is not there")
+
+
+def test_a_question_of_the_model_is_answered_with_one_of_its_options_or_with_words(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    page = visit().open()
+    answers: list[Any] = []
+    answer_approvals(page, answers)
+    ask(page, "What is 9+9?")
+    answered(page)
+    question = {"question": "Which roast?", "options": ["The washed one", "The natural one"]}
+    approval(page, tool="request_clarification", args=question)
+    page.get_by_role("button", name="The natural one").click()
+    expect(page.locator(".ask")).to_have_count(0)
+    approval(page, tool="request_clarification", args={"question": "Why?"}, call_id="call-2")
+    page.get_by_label("Your answer").fill("Because.")
+    page.keyboard.press("Enter")
+    expect(page.locator(".ask")).to_have_count(0)
+    assert answers == [
+        {"decision": "allow", "answer": "The natural one"},
+        {"decision": "allow", "answer": "Because."},
+    ]

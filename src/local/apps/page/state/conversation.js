@@ -71,6 +71,11 @@ export function conversationOf(sessionId) {
   return there;
 }
 
+/** Whether there can be a conversation of that id: addresses are typed, too. */
+export function isId(text) {
+  return /^[A-Za-z0-9._:~-]{1,128}$/.test(text);
+}
+
 /** Every conversation that is in memory. */
 export function all() {
   return [...conversations.values()];
@@ -92,6 +97,11 @@ export function forget(sessionId) {
 /** Load the latest turns. Leaves `state` and `trouble`; raises nothing. */
 export async function load(conversation, isNew = false) {
   if (conversation.state.peek() === "loading") return;
+  if (!isId(conversation.id)) {
+    conversation.trouble.value = { kind: "not_found" };
+    conversation.state.value = "failed";
+    return;
+  }
   conversation.state.value = "loading";
   try {
     const [page, session] = await Promise.all([turnsOf(conversation.id), request("GET", `/sessions/${conversation.id}`)]);

@@ -3,7 +3,7 @@
 import { batch } from "../html.js";
 import { SharedStream } from "../net/tabs.js";
 import { authorization } from "../net/api.js";
-import { all, conversationOf, hear, load } from "./conversation.js";
+import { all, conversationOf, hear, isId, load } from "./conversation.js";
 import { hearDeleted, hearSession, loadList } from "./listing.js";
 import { announce } from "./announcer.js";
 import { hearApproval } from "./approvals.js";
@@ -30,7 +30,7 @@ export function listen() {
 /** Tell the stream what this tab shows and waits for. */
 export function follow() {
   const open = [...all().flatMap((one) => one.open), ...judged()];
-  const shown = all().filter((one) => one.open.length || one.id === currentId.peek());
+  const shown = all().filter((one) => isId(one.id) && (one.open.length || one.id === currentId.peek()));
   stream?.want({ sessions: shown.map((one) => one.id), queries: open.filter((id) => !outbox.peek().has(id)) });
 }
 

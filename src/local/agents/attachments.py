@@ -47,14 +47,22 @@ class Attachments:
         """What is known of a file; with `user_id` only if it is that user's."""
         return _view(await asyncio.to_thread(self._get, attachment_id, user_id))
 
+    async def content(self, attachment_id: str, user_id: str | None = None) -> tuple[FileView, bytes]:
+        """The same with the bytes that were sent."""
+        kept, data = await asyncio.to_thread(self._read, attachment_id, user_id)
+        return _view(kept), data
+
     async def delete(self, attachment_id: str, user_id: str | None = None) -> None:
         """Remove a file for good; with `user_id` as that user's, which leaves it to others who have sent it."""
         await asyncio.to_thread(self._delete, attachment_id, user_id)
 
     def _get(self, attachment_id: str, user_id: str | None) -> Attachment:
+        return self._read(attachment_id, user_id)[0]
+
+    def _read(self, attachment_id: str, user_id: str | None) -> tuple[Attachment, bytes]:
         if user_id is not None and user_id not in self._store.owners(attachment_id):
             raise AttachmentMissing(attachment_id)
-        return self._store.get(attachment_id)
+        return self._store.read(attachment_id)
 
     def _delete(self, attachment_id: str, user_id: str | None) -> None:
         self._get(attachment_id, user_id)

@@ -30,6 +30,7 @@ _COMMANDS = {
     "ask": ("local.apps.console.commands", "ask_once"),
     "chat": ("local.apps.console.commands", "chat"),
     "repl": ("local.apps.console.commands", "chat"),
+    "trace": ("local.apps.console.commands", "trace"),
     "pull": ("local.apps.model_commands", "pull"),
     "participant": ("local.apps.participant_cli", "participant"),
 }

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Literal
 
-from local.errors import RecordUnreadable, RequestTimeout
+from pydantic_core import from_json
+
+from local.errors import MalformedFrame, RecordUnreadable, RequestTimeout
+from local.journal.client.record import entries_on_record
 from local.protocol.envelope import Trace
+from local.protocol.journal_messages import JournalRead
 from local.protocol.judgement_messages import UserFeedback
 from local.protocol.message import MAIN_RESPONDENT
-from local.protocol.messages import ConversationRequest
+from local.protocol.messages import ConversationRequest, QueryFailed, ResponseGeneration
 from local.queries.asker import Asker
 from local.queries.errors import AnswerNotOnRecord, QueryRefused
 from local.queries.query_events import Judgements
+from local.queries.query_trace import QueryTrace
 from local.queries.query_view import QueryView
-from local.queries.record import judgements_of, look_up, read_query
+from local.queries.record import judgements_of, look_up, read_judgements, read_query
+from local.queries.recorded_query import RecordedMessage, read_recorded, trace_of
 
 DELETE_SECONDS = 15.0  # longer than the generator waits for the journal, so that its reason is heard
 
@@ -37,6 +43,38 @@ class LoCALSession(Asker):
         except (RequestTimeout, RecordUnreadable):
             found = {query_id: Judgements() for query_id in query_ids}
         return {query_id: judgements.as_json() for query_id, judgements in found.items()}
+
+    async def recorded(self, query_id: str) -> tuple[list[RecordedMessage], QueryTrace]:
+        """All that is on record of a query, and what its time went into. Raises as `entries`."""
+        found = await read_recorded(self._bus, query_id, self._timeouts.last_look)
+        return found, await trace_of(self._bus, query_id, found)
+
+    async def entries(self, request: JournalRead) -> AsyncIterator[RecordedMessage]:
+        """What is on record that a request asks for. Raises `RequestTimeout`, `RecordUnreadable`."""
+        async for entry in entries_on_record(self._bus, request, self._timeouts.last_look):
+            yield RecordedMessage.of(entry)
+
+    async def payload(self, message: RecordedMessage) -> Any:
+        """The whole payload of a message on record, with its large fields if they are there; None where it was
+        removed."""
+        if message.entry.redacted:
+            return None
+        try:
+            return from_json(await self._bus.unpack(message.envelope))
+        except MalformedFrame:
+            return from_json(message.envelope.payload)
+
+    async def respondents(self, query_id: str) -> list[QueryView]:
+        """What each respondent makes of a query, the main one first. Raises `RequestTimeout`, `RecordUnreadable`."""
+        seconds = self._timeouts.last_look
+        told = [*await read_query(self._bus, query_id, seconds), *await read_judgements(self._bus, query_id, seconds)]
+        outcomes = [message for message, _ in told if isinstance(message, ResponseGeneration | QueryFailed)]
+        names = sorted({MAIN_RESPONDENT, *(outcome.respondent_id for outcome in outcomes)})
+        views = [QueryView(query_id, respondent_id=name) for name in names]
+        for view in views:
+            for message, envelope in told:
+                view.receive(message, envelope)
+        return views
 
     async def delete(self, session_id: str, of_user: str | None = None) -> dict[str, Any]:
         """Remove a session for good, here as well; with `of_user` only if it is that user's. Raises as `look_up` does;

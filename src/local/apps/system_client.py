@@ -93,7 +93,11 @@ class SystemClient:
     def sessions(self) -> list[Json]:
         """What GET /sessions lists, the latest first."""
         sessions: list[Json] = self.request("GET", "/sessions")["sessions"]
-        return sessions
+        return sorted(sessions, key=lambda session: -float(session["updated_at"]))  # pinned ones come first there
+
+    def trace(self, query_id: str) -> Json:
+        """What GET /query/{id}/trace says."""
+        return self.request("GET", f"/query/{quote(query_id, safe='')}/trace")
 
     def whole_id(self, beginning: str) -> str:
         """The id of the one session that begins so, or what was given if none does. Raises `NoAnswer` if several do."""

@@ -132,7 +132,8 @@ class JournalWorking(Message):
 
 
 class JournalRead(Message):
-    """Whoever wants to know what is on record: entries above `after` that match everything given, oldest first."""
+    """Whoever wants to know what is on record: entries above `after`, and below `before` if that is given, that match
+    everything given; oldest first, or if there is only `before` latest first."""
 
     subject = "journal.read"
     delivery = Delivery.EPHEMERAL
@@ -142,7 +143,13 @@ class JournalRead(Message):
     correlation_ids: tuple[str, ...] = Field((), max_length=100)  # any of these; none is everything
     session_id: str | None = None
     after: int = 0
+    before: int | None = None
     limit: int = Field(100, ge=1, le=1000)
+
+    @property
+    def is_backwards(self) -> bool:
+        """Whether the latest entry comes first."""
+        return self.before is not None and not self.after
 
 
 class JournalEntry(Data):

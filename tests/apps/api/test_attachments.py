@@ -99,3 +99,21 @@ async def test_a_picture_in_an_openai_message_is_an_attachment(system: System, c
 async def test_a_picture_that_is_none_or_elsewhere_is_refused(client: httpx.AsyncClient, url: str) -> None:
     refused = await client.post("/v1/chat/completions", json=completion(url))
     assert refused.status_code == 400 and refused.json()["error"]["type"] == "invalid_request_error"
+
+
+async def test_a_picture_is_given_to_be_shown_and_anything_else_to_be_kept_and_neither_can_run(
+    client: httpx.AsyncClient,
+) -> None:
+    page = b"<html><p>Cats sleep.</p><script>alert(1)</script></html>"
+    for name, data, disposition, media_type in (
+        ("Käse.png", PNG, "inline; filename*=UTF-8''K%C3%A4se.png", "image/png"),
+        ("a.html", page, "attachment; filename*=UTF-8''a.html", "application/octet-stream"),
+    ):  # fmt: skip
+        sent = (await send(client, name, data)).json()
+        given = await client.get(f"/attachments/{sent['id']}/content")
+        assert given.content == data
+        assert given.headers["content-disposition"] == disposition
+        assert given.headers["content-type"] == media_type
+        assert given.headers["content-security-policy"] == "sandbox; default-src 'none'"
+        assert given.headers["x-content-type-options"] == "nosniff"
+    assert kind(await client.get(f"/attachments/{UNKNOWN}/content")) == (404, "not_found")

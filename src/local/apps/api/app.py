@@ -17,6 +17,7 @@ from local.apps.api.routes import (
     bus_events,
     feedback,
     health,
+    journal,
     memory,
     openai,
     page,
@@ -26,7 +27,7 @@ from local.apps.api.routes import (
     users,
 )
 
-NOUNS = (query, health, attachments, sessions, bus_events, openai, memory, feedback, users, page, stream)
+NOUNS = (query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream)
 
 
 def create_app(context: ApiContext, policy: GuardPolicy, principals: Principals) -> ASGIApp:

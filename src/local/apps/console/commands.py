@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,9 @@ from local.apps.command_line import DataDir
 from local.apps.console.answering_system import AnsweringSystem
 from local.apps.console.conversation import ExitStatus, ask
 from local.apps.console.renderer import JsonRenderer, PlainRenderer, Renderer
+from local.apps.console.waterfall import waterfall
 from local.apps.run_directory import NotRunning
+from local.apps.terminal import write_lines
 from local.environment import environment
 from local.errors import BadQuestion, NoApi
 
@@ -98,6 +101,18 @@ def chat(
         chosen = session_of(system.find(), session, resume, last=last)
         options = ChatOptions(chosen or token_hex(16), think=think, incognito=incognito)  # type: ignore[arg-type]
         raise typer.Exit(Chat(system, options).run())
+
+
+def trace(
+    query_id: Annotated[str, typer.Argument(metavar="QUERY", help="The query's id, as `local2 journal show` has it.")],
+    as_json: Annotated[bool, typer.Option("--json", help="All of it, with every message.")] = False,
+    api: Api = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show what the time of a query went into: waiting, model, tools, memory."""
+    with AnsweringSystem(api, data_dir, may_start=False, flags=()) as system:
+        found = system.find().trace(query_id)
+    write_lines([json.dumps(found, ensure_ascii=False)] if as_json else waterfall(found))
 
 
 def _body(query: str, query_id: str, **others: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from local.apps.console.waterfall import waterfall
 from local.apps.terminal import date_and_time
 from local.errors import LocalError
 
@@ -121,10 +122,8 @@ def _model(chat: Chat, argument: str) -> None:
 
 
 def _why(chat: Chat, argument: str) -> None:
-    """what happened for the last answer, and when"""
-    answer = chat.system.find().request("GET", f"/query/{_last(chat)['query_id']}", also=(502,))
-    lines = [f"{line['t']:8.3f} s  {line['subject']}{_times(line['count'])}" for line in answer["event_log"]]
-    chat.say("\n".join(lines) or "it was before the API was started again: see `local2 journal show`")
+    """what the time of the last answer went into"""
+    chat.say("\n".join(waterfall(chat.system.find().trace(_last(chat)["query_id"]))))
 
 
 def _export(chat: Chat, argument: str) -> None:
@@ -182,10 +181,6 @@ def _engram(chat: Chat, argument: str) -> str:
 def _participants(chat: Chat) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = chat.system.find().request("GET", "/participants")["participants"]
     return found
-
-
-def _times(count: int) -> str:
-    return f" ×{count}" if count > 1 else ""
 
 
 def _short(text: str) -> str:

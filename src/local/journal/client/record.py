@@ -8,13 +8,28 @@ from typing import TypeVar
 from local.bus.bus import Bus
 from local.errors import RecordNotRedacted, RecordUnreadable, RequestTimeout
 from local.protocol.envelope import Envelope, decode
-from local.protocol.journal_messages import JournalEntries, JournalRead, JournalRedact, JournalRedacted
+from local.protocol.journal_messages import JournalEntries, JournalEntry, JournalRead, JournalRedact, JournalRedacted
 from local.protocol.message import Message
 
 M = TypeVar("M", bound=Message)
 
 PAGE = 10  # messages at a time: each may be long
 MOST = 1000  # of several queries: as many as fit into an answer
+
+
+async def entries_on_record(bus: Bus, request: JournalRead, seconds: float) -> AsyncIterator[JournalEntry]:
+    """Every entry that a request asks for, page by page, at most so many as its `limit` in each; `seconds` are for each
+    page. Raises `RequestTimeout` while there is no journal, and `RecordUnreadable`."""
+    while True:
+        page = await bus.request(request, JournalEntries, seconds)
+        if page.error is not None:
+            raise RecordUnreadable(page.error.message)
+        for entry in page.entries:
+            yield entry
+        if not page.more or not page.entries:
+            return
+        last = page.entries[-1].number
+        request = request.model_copy(update={"before" if request.is_backwards else "after": last})
 
 
 async def read_on_record(
@@ -29,15 +44,8 @@ async def read_on_record(
         request = JournalRead(subjects=tuple(subjects), correlation_id=query_ids, limit=PAGE)
     else:
         request = JournalRead(subjects=tuple(subjects), correlation_ids=tuple(query_ids), limit=MOST)
-    while True:
-        page = await bus.request(request, JournalEntries, seconds)
-        if page.error is not None:
-            raise RecordUnreadable(page.error.message)
-        for entry in page.entries:
-            yield decode(entry.frame.encode()), entry.redacted
-        if not page.more or not page.entries:
-            return
-        request = request.model_copy(update={"after": page.entries[-1].number})
+    async for entry in entries_on_record(bus, request, seconds):
+        yield decode(entry.frame.encode()), entry.redacted
 
 
 async def messages_on_record(

@@ -177,11 +177,12 @@ class Journal(Participant):
 
     async def _find(self, request: JournalRead) -> AsyncGenerator[Stored, None]:
         """What is asked for; not all of it in memory at a time."""
-        after, left = request.after, request.limit
+        after, before, left = request.after, request.before, request.limit
         while left:
             page = await self._store.read(
                 limit=min(left, PAGE),
                 after=after,
+                before=before,
                 subjects=request.subjects,
                 session_id=request.session_id,
                 correlation_id=request.correlation_id,
@@ -191,7 +192,8 @@ class Journal(Participant):
                 yield stored
             if len(page) < PAGE:
                 return
-            after, left = page[-1].number, max(0, left - PAGE)
+            after, before = (after, page[-1].number) if request.is_backwards else (page[-1].number, before)
+            left = max(0, left - PAGE)
 
     async def _keep_house(self) -> None:
         """Look through the whole file once, and remove now and then what is too old or too much."""

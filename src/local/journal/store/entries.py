@@ -95,6 +95,7 @@ class Filters(TypedDict, total=False):
     """
 
     after: int  # only higher numbers
+    before: int | None  # only lower numbers; without `after` the highest first
     subjects: Sequence[str]
     session_id: str | None
     correlation_id: str | None
@@ -108,6 +109,7 @@ def where(filters: Filters, limit: int) -> tuple[str, list[Any]]:
     """SQL behind WHERE for at most `limit` entries in order, and its parameters."""
     clause, subjects = subject_clause(filters.get("subjects", ()))
     conditions = {
+        "number < ?": filters.get("before"),
         "session_id = ?": filters.get("session_id"),
         "correlation_id = ?": filters.get("correlation_id"),
         "sender = ?": filters.get("sender"),
@@ -120,7 +122,14 @@ def where(filters: Filters, limit: int) -> tuple[str, list[Any]]:
     if queries:  # by whose index they are found, and not by that of the subjects
         clause = clause.replace("subject ", "+subject ")
     sql = " AND ".join(["number > ?", clause, *used, *among])
-    return f"{sql} ORDER BY number LIMIT ?", [filters.get("after", 0), *subjects, *used.values(), *queries, limit]
+    order = "DESC" if filters.get("before") is not None and not filters.get("after") else "ASC"
+    return f"{sql} ORDER BY number {order} LIMIT ?", [
+        filters.get("after", 0),
+        *subjects,
+        *used.values(),
+        *queries,
+        limit,
+    ]
 
 
 def subject_clause(subjects: Sequence[str]) -> tuple[str, tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from local.apps.api.principals import Caller
 FileId = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, Query(min_length=1, max_length=255)]
 HINT = f"send the file itself as the body: curl --data-binary @FILE 'http://…{UPLOAD_PATH}?name=FILE'"
+ANY_FILE = "application/octet-stream"  # of which no browser makes a page
 ANY_BODY = {"requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}}
 
 
@@ -37,6 +39,19 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
     async def show(attachment_id: FileId, caller: Caller) -> Response:
         """What is known of a file."""
         return JsonResponse(await context.attachments.look_up(attachment_id, caller.user_id))
+
+    @routes.get(UPLOAD_PATH + "/{attachment_id}/content")
+    @open_to(Access.USERS)
+    async def content(attachment_id: FileId, caller: Caller) -> Response:
+        """The file itself: a picture to be shown, anything else to be kept."""
+        view, data = await context.attachments.content(attachment_id, caller.user_id)
+        shown = "inline" if view.is_picture else "attachment"
+        headers = {
+            "content-disposition": f"{shown}; filename*=UTF-8''{quote(view.name, safe='')}",
+            "content-security-policy": "sandbox; default-src 'none'",
+            "cache-control": "private, no-store",
+        }
+        return Response(data, headers=headers, media_type=view.media_type if view.is_picture else ANY_FILE)
 
     @routes.delete(UPLOAD_PATH + "/{attachment_id}")
     @open_to(Access.USERS)

@@ -17,6 +17,7 @@ from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.principals import Caller, Principal, principal_of
 from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
+from local.apps.api.trace_view import respondent_view, trace_view
 from local.errors import AttachmentMissing
 from local.queries.errors import QueryRefused
 from local.queries.live_query import LiveQuery
@@ -57,6 +58,8 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
     routes.add_api_route("/query/{query_id}", queries.look_up, methods=["GET"])
     routes.add_api_route("/query/{query_id}/results/{call_id}", queries.result, methods=["GET"])
     routes.add_api_route("/query/{query_id}/events", queries.follow, methods=["GET"])
+    routes.add_api_route("/query/{query_id}/trace", queries.trace, methods=["GET"])
+    routes.add_api_route("/query/{query_id}/respondents", queries.respondents, methods=["GET"])
     routes.add_api_route("/query/{query_id}/cancel", queries.cancel, methods=["POST"])
 
 
@@ -121,6 +124,19 @@ class _Queries:
             if query.has_nothing_after(seen) and self._queries.trail.seconds_left(query) <= 0:
                 return Response(status_code=204)
         return self._stream(query, last_event_id)
+
+    @open_to(Access.USERS)
+    async def trace(self, query_id: PathId, caller: Caller) -> Response:
+        """What a query has caused, message by message, and what its time went into."""
+        live, _ = await self._queries.find(query_id, caller)
+        return JsonResponse(trace_view(*await self._session.recorded(query_id), live.view.log if live else ()))
+
+    @open_to(Access.USERS)
+    async def respondents(self, query_id: PathId, caller: Caller) -> Response:
+        """What each respondent makes of a query, also those whom users do not see otherwise."""
+        await self._queries.find(query_id, caller)
+        views = await self._session.respondents(query_id)
+        return JsonResponse({"query_id": query_id, "respondents": [respondent_view(view) for view in views]})
 
     @open_to(Access.USERS)
     async def cancel(self, query_id: PathId, caller: Caller) -> Response:

@@ -275,13 +275,14 @@ export interface JournalFenced {
 export interface JournalOpened {
 }
 
-/** Whoever wants to know what is on record: entries above `after` that match everything given, oldest first. */
+/** Whoever wants to know what is on record: entries above `after`, and below `before` if that is given, that match everything given; oldest first, or if there is only `before` latest first. */
 export interface JournalRead {
   subjects: string[];
   correlation_id: string | null;
   correlation_ids: string[];
   session_id: string | null;
   after: number;
+  before: number | null;
   limit: number;
 }
 

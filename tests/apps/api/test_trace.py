@@ -1,0 +1,104 @@
+"""What is on record over HTTP: of one query with its times, of all, and what each respondent has made of a query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from local.protocol.envelope import Trace
+from local.protocol.journal_messages import JournalRedact, JournalRedacted
+from local.protocol.judgement_messages import CritiqueResult
+from local.protocol.messages import ResponseGeneration
+
+System = Any  # of conftest.py
+
+
+async def ask(client: httpx.AsyncClient, query: str = "tool", query_id: str = "q", **fields: Any) -> None:
+    answer = await client.post("/query", json={"query": query, "query_id": query_id, **fields})
+    assert answer.status_code == 200
+
+
+async def test_a_trace_has_every_message_and_what_they_tell_of_the_time(client: httpx.AsyncClient) -> None:
+    await ask(client)
+    trace = (await client.get("/query/q/trace")).json()
+    subjects = [each["subject"] for each in trace["envelopes"] if each["recorded"]]
+    assert subjects[0] == "query.received"
+    assert {"tool.request.dice", "tool.result.dice", "response.generation"} <= set(subjects)
+    numbers = [each["seq"] for each in trace["envelopes"] if each["recorded"]]
+    assert numbers == sorted(numbers)
+    unrecorded = [each for each in trace["envelopes"] if not each["recorded"]]
+    assert {"generation.thinking", "generation.token"} <= {each["subject"] for each in unrecorded}
+    received = trace["envelopes"][0]
+    assert (received["summary"], received["sender"], received["size"] > 10) == ("tool", "api", True)
+    request, result = (
+        next(each for each in trace["envelopes"] if each["subject"] == f"tool.{which}.dice")
+        for which in ("request", "result")
+    )
+    assert result["summary"] == "4"
+    assert request["id"]
+    assert trace["spans"][0]["kind"] == "other"
+    assert trace["complete"] is True
+    assert sum(trace["self_time"].values()) > 0
+
+
+async def test_a_trace_without_its_payloads_is_not_complete(client: httpx.AsyncClient, system: System) -> None:
+    await ask(client)
+    async with system.bus("memory") as bus:
+        await bus.ready()
+        await bus.request(JournalRedact(mentioned='"answer":"Hi there."'), JournalRedacted, 5)
+    trace = (await client.get("/query/q/trace")).json()
+    assert trace["complete"] is False
+    removed = [each for each in trace["envelopes"] if each["redacted"]]
+    assert [(each["subject"], each["summary"], each["size"]) for each in removed] == [("response.generation", None, 0)]
+    assert trace["spans"][0]["ended"] is not None
+    entry = (await client.get(f"/journal/{removed[0]['seq']}")).json()
+    assert (entry["redacted"], entry["payload"]) == (True, None)
+
+
+async def test_the_record_is_read_in_pages_from_either_end(client: httpx.AsyncClient) -> None:
+    for query_id in ("q1", "q2"):
+        await ask(client, query_id=query_id, session_id="s")
+    everything = (await client.get("/journal?limit=500&session=s")).json()
+    numbers = [entry["seq"] for entry in everything["entries"]]
+    assert numbers == sorted(numbers, reverse=True)
+    assert everything["before"] is None
+    page, seen = (await client.get("/journal?limit=3&session=s")).json(), list[int]()
+    while True:
+        seen += [entry["seq"] for entry in page["entries"]]
+        if page["before"] is None:
+            break
+        page = (await client.get(f"/journal?limit=3&session=s&before={page['before']}")).json()
+    assert seen == numbers
+    later = (await client.get(f"/journal?limit=2&session=s&after={numbers[-1]}")).json()
+    assert [entry["seq"] for entry in later["entries"]] == numbers[-3:-1][::-1]
+    only = (await client.get("/journal?subject=tool.&query=q1")).json()["entries"]
+    assert {entry["subject"] for entry in only} == {"tool.request.dice", "tool.result.dice"}
+    assert (await client.get("/journal?subject=Nonsense!")).status_code == 422
+
+
+async def test_one_message_on_record_is_told_whole(client: httpx.AsyncClient) -> None:
+    await ask(client, "hello")
+    (asked,) = (await client.get("/journal?subject=query.received")).json()["entries"]
+    whole = (await client.get(f"/journal/{asked['seq']}")).json()
+    assert (whole["payload"]["query"], whole["redacted"]) == ("hello", False)
+    assert (await client.get("/journal/99999")).status_code == 404
+
+
+async def test_what_each_respondent_has_made_of_a_query_is_told_with_the_judgement_of_it(
+    client: httpx.AsyncClient, system: System
+) -> None:
+    await ask(client, "hello", session_id="s")
+    trace = Trace("q", None, "s")
+    async with system.bus("generator_b", journaled=True) as bus:
+        await bus.ready()
+        other = ResponseGeneration(query_id="q", respondent_id="B", status="answered", query="hello", answer="Hey.")
+        await bus.publish(other, trace)
+        for who, score in (("A", 3), ("B", 5)):
+            grade = CritiqueResult(query_id="q", respondent_id=who, score=score, status="graded")
+            await bus.publish(grade, trace)
+    told = (await client.get("/query/q/respondents")).json()["respondents"]
+    assert [(each["respondent_id"], each["answer"], each["scores"]["critique"]["score"]) for each in told] == [
+        ("A", "Hi there.", 3), ("B", "Hey.", 5),
+    ]  # fmt: skip
+    assert (await client.get("/query/unknown/respondents")).status_code == 404

@@ -34,13 +34,14 @@ class RestartPolicy:
 
     def died(self, lived: float | None, *, is_hopeless: bool = False) -> float:
         """Seconds to wait before the next start: none at first, then 0.1 s doubling up to 5 s; once the child is given
-        up 5 s doubling up to 30 s, and 30 s at once for a death that is hopeless, for only a person can mend that.
+        up 5 s doubling up to 30 s. A death that is hopeless gives it up at once: only a person can mend that, and soon
+        sees whether it helped.
 
         `lived` is the time from ready to death in seconds, None for a child that never became ready.
         """
         if is_hopeless:
             self._early_deaths = self._most
-            return LONGEST_RETRY
+            return self._retries.next()
         if lived is not None and lived > EARLY_SECONDS:
             self.reset()
             return 0.0

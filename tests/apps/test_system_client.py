@@ -69,3 +69,9 @@ def test_a_system_that_never_finds_the_time_is_given_up(slept: list[float], monk
     with system(BUSY) as client, pytest.raises(NoAnswer, match="ask again in 7 s"):
         client.ask("really?", "s")
     assert slept == []
+
+
+def test_the_sessions_are_the_latest_first_also_where_one_is_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = [{"session_id": name, "updated_at": at} for name, at in (("pinned", 1.0), ("new", 3.0), ("old", 2.0))]
+    monkeypatch.setattr(SystemClient, "request", lambda *_: {"sessions": listed})
+    assert [each["session_id"] for each in SystemClient("http://127.0.0.1:1").sessions()] == ["new", "old", "pinned"]

@@ -18,10 +18,10 @@ _TURNS = (
     "SELECT session_id, count(*) AS turns, sum(status = 'open') AS open, min(created_at) AS started_at,"
     " max(coalesce(finished_at, created_at)) AS touched_at, min(position) AS first,"
     " min(CASE WHEN copy_of IS NULL THEN position END) AS own"
-    " FROM turns WHERE respondent_id = :own AND in_history AND refused IS NULL GROUP BY session_id"
+    " FROM turns WHERE respondent_id = :own AND in_history AND refused IS NULL AND {among} GROUP BY session_id"
 )
 _EMPTY_BRANCHES = (
-    "SELECT session_id, 0, 0, branched_at, branched_at, NULL, NULL FROM branches WHERE respondent_id = :own"
+    "SELECT session_id, 0, 0, branched_at, branched_at, NULL, NULL FROM branches WHERE respondent_id = :own AND {among}"
     " AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session_id = branches.session_id"
     " AND turns.respondent_id = branches.respondent_id AND refused IS NULL)"
 )
@@ -63,9 +63,9 @@ def sessions_of(
     needles = [Needle(word) for word in wanted.query.split()]
     found = matches(db, respondent_id, needles) if needles else {}
     parameters: dict[str, Any] = {"own": respondent_id, "user": wanted.user_id, "unnamed": wanted.unnamed}
-    conditions = [":user IN ('', coalesce(user_id, :unnamed))"]
+    conditions, among = [":user IN ('', coalesce(user_id, :unnamed))"], "1"
     if wanted.among is not None:
-        conditions.append("session_id IN (SELECT value FROM json_each(:among))")
+        among = "session_id IN (SELECT value FROM json_each(:among))"
         parameters["among"] = json.dumps(list(wanted.among))
     if needles:
         titled = " AND ".join(needle.condition("title", parameters) for needle in needles)
@@ -74,7 +74,7 @@ def sessions_of(
     if cursor:
         conditions.append(_AFTER)
         parameters |= _place(cursor)
-    sql = f"SELECT * FROM ({_LISTED}) WHERE {' AND '.join(conditions)} {_ORDER}"
+    sql = f"SELECT * FROM ({_LISTED.format(among=among)}) WHERE {' AND '.join(conditions)} {_ORDER}"
     rows = db.execute(sql, {**parameters, "limit": limit + 1}).fetchall()
     sessions = [_session(row) for row in rows[:limit]]
     for session in sessions if needles else ():

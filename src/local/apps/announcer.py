@@ -85,4 +85,5 @@ def _status(supervisor: Supervisor, bus: Bus, details: dict[str, str]) -> Partic
         ),
         details=dict(details),
         last_seq=bus.last_seq,
+        subscriptions=dict.fromkeys(bus.heard(), ""),
     )

@@ -206,6 +206,7 @@ class ParticipantStatus(Message):
     counters: dict[str, int] = Field(default_factory=dict)
     details: dict[str, str] = Field(default_factory=dict)  # what it works with, such as the model's name
     last_seq: dict[str, int] = Field(default_factory=dict)
+    subscriptions: dict[str, str] = Field(default_factory=dict)  # subjects, and their durable consumers' names
     children: tuple[ChildStatus, ...] = ()  # the supervisor's alone
 
 

@@ -259,4 +259,10 @@ class ParticipantRunner:
             counters={**self._bus.counters, **self._counters, "expired": expired, **self._participant.figures()},
             details=self._participant.details(),
             last_seq={s: n for s, n in self._bus.last_seq.items() if not is_said_again(s)},
+            subscriptions=self._heard(),
         )
+
+    def _heard(self) -> dict[str, str]:
+        live = dict.fromkeys(self._bus.heard(), "")
+        durable = {subject: each.name for each in self._durable for subject in each.subjects}
+        return dict(sorted({**live, **durable}.items()))

@@ -37,7 +37,7 @@ class StatusBeat:
         """Whether to tell this at `now`, in seconds of one monotonic clock."""
         counters = {name: count for name, count in status.counters.items() if name not in OF_THE_BEATS}
         last_seq = {subject: seq for subject, seq in status.last_seq.items() if subject != status.subject}
-        what = (status.state, status.inflight, counters, status.details, last_seq)
+        what = (status.state, status.inflight, counters, status.details, last_seq, status.subscriptions)
         beat = tick_number(now, BEAT_SECONDS)
         if what == self._told and beat == self._told_in:
             return False

@@ -184,9 +184,10 @@ class DurableSubscriptions:
         self, bus: Bus, participant: Participant, name: str, handlers: Iterable[Handles], replaced: Callable[[], object]
     ) -> None:
         self.subscriptions = [DurableSubscription(participant, handles) for handles in handlers]
+        self.name, self.subjects = name, sorted(subscription.subject for subscription in self.subscriptions)
         self.consumer = bus.consume(
             name,
-            sorted(subscription.subject for subscription in self.subscriptions),
+            self.subjects,
             self._take,
             replaced,
             max_in_flight=max(2, *(subscription.handles.concurrency for subscription in self.subscriptions)),

@@ -68,6 +68,16 @@ async def names(client: httpx.AsyncClient) -> list[str]:
 
 @pytest.mark.parametrize("missing", ["generator", "journal"])
 @pytest.mark.parametrize("how", [{}, {"wait": False}, {"accept": "text/event-stream"}, {"query_id": "q"}])
+async def test_participants_tell_what_they_hear_and_as_which_durable_consumer(
+    system: System, client: httpx.AsyncClient
+) -> None:
+    await system.generator.beats_heard(client)
+    listed = (await client.get("/participants")).json()["participants"]
+    heard = next(row["subscriptions"] for row in listed if row["name"] == "generator")
+    assert heard["query.received"] == "generator" and heard["query.cancel"] == heard["conversation.request."] == ""
+    assert "participant.status" not in heard
+
+
 async def test_a_query_that_nobody_can_answer_is_503_at_once_and_says_why(
     system: System, missing: str, how: dict[str, Any]
 ) -> None:

@@ -149,6 +149,6 @@ class ParticipantTable:
 
 def _said(beat: _Beat | None) -> dict[str, Any]:
     if beat is None:
-        return {"instance": None, "inflight": 0, "counters": {}, "details": {}}
+        return {"instance": None, "inflight": 0, "counters": {}, "details": {}, "subscriptions": {}}
     status = beat.status
-    return status.model_dump(include={"instance", "inflight", "counters", "details"})
+    return status.model_dump(include={"instance", "inflight", "counters", "details", "subscriptions"})

@@ -483,6 +483,7 @@ export interface ParticipantStatus {
   counters: Record<string, number>;
   details: Record<string, string>;
   last_seq: Record<string, number>;
+  subscriptions: Record<string, string>;
   children: ChildStatus[];
 }
 

@@ -7,9 +7,12 @@ import logging
 import os
 from contextlib import suppress
 
+from local.apps.child_control import ChildControl
 from local.bus.bus import Bus
+from local.bus.sender_guard import Declaration
 from local.errors import BusNotReady
 from local.protocol.messages import ChildStatus, ParticipantStatus
+from local.runtime.declaring import what_everybody_says
 from local.runtime.presence import BEAT_SECONDS
 from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
 from local.tick import until_next_tick
@@ -38,7 +41,14 @@ class Announcer:
 
     async def run(self, supervisor: Supervisor) -> None:
         """Tell until cancelled. The supervisor works without a bus, too: until the proxy is there, nothing is told."""
-        await self._connect()
+        control = ChildControl(self._bus, supervisor)
+        try:
+            await self._connect()
+            await self._tell(supervisor)
+        finally:
+            control.close()
+
+    async def _tell(self, supervisor: Supervisor) -> None:
         self._bus.on_newcomer.append(self._wake.set)
         loop = asyncio.get_running_loop()
         while True:
@@ -53,6 +63,12 @@ class Announcer:
                 return await self._bus.ready()
             except BusNotReady as error:
                 log.warning("%s", error)
+
+
+def what_supervisor_says() -> Declaration:
+    """What everybody says, and what came of the requests that the supervisor gets."""
+    said = frozenset(message.subject for message in ChildControl.publishes)
+    return Declaration(what_everybody_says().says | said)
 
 
 def _detail(child: ChildState) -> str:

@@ -1,5 +1,5 @@
 """The command line: `local2 run | ask | chat | stories | tap | journal | prompt | model | doctor | participant | user |
-backup | restore | rebuild`."""
+restart | backup | restore | rebuild`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ _COMMANDS = {
     "trace": ("local.apps.console.commands", "trace"),
     "pull": ("local.apps.model_commands", "pull"),
     "participant": ("local.apps.participant_cli", "participant"),
+    "restart": ("local.apps.restart_command", "restart"),
 }
 
 prompt_app = typer.Typer(help="What the model is told.")

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from local import failpoints
 from local.agents.answering.generator_config import GeneratorConfig
-from local.apps.announcer import Announcer
+from local.apps.announcer import Announcer, what_supervisor_says
 from local.apps.backend import Backend, choose_backend, with_backend
 from local.apps.data_dir_lock import DataDirLock
 from local.apps.data_dir_watch import DataDirWatch
@@ -37,7 +37,6 @@ from local.environment import data_dir, environment
 from local.errors import LocalError, StartFailed, StartInterrupted
 from local.models.servers.spec import ServerSpec
 from local.models.stand_in.stand_in import StandInSettings
-from local.runtime.declaring import what_everybody_says
 from local.runtime.logs import logged_to_file
 from local.runtime.participant import Resources
 from local.runtime.supervisor import ChildSpec, ChildState, Supervisor
@@ -128,7 +127,8 @@ def _listen(system: SystemConfig) -> socket.socket:
 
 async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLock, notice: str) -> int:
     stop = asyncio.Event()
-    async with open_bus(SUPERVISOR, plan.bus, plan.data_dir) as bus, asyncio.TaskGroup() as tasks:
+    bus_of_its_own = open_bus(SUPERVISOR, plan.bus, plan.data_dir, declaration=what_supervisor_says())
+    async with bus_of_its_own as bus, asyncio.TaskGroup() as tasks:
         announcer = Announcer(bus, notice)
         supervisor = Supervisor(
             stages(plan), hang_seconds=plan.system.hang_seconds, preload=PRELOAD, on_change=announcer.changed
@@ -163,7 +163,7 @@ async def _renew(plan: SystemPlan, directory: RunDirectory, supervisor: Supervis
     try:
         directory.make_owner_token()
         directory.declare(plan.bus, plan.system)
-        Declarations(directory.data_dir / SENDERS).write(SUPERVISOR, what_everybody_says())
+        Declarations(directory.data_dir / SENDERS).write(SUPERVISOR, what_supervisor_says())
     except LocalError as error:
         log.error("%s", error)
     names = [child.name for child in supervisor.children if child.kind == PARTICIPANT]

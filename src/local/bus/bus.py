@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Self, TypeVar
 
 from local.bus.blobs import BlobStore
-from local.bus.dispatcher import Dispatcher
+from local.bus.dispatcher import Dispatcher, Receive
 from local.bus.durability import Consumer, Delivered, Durability
 from local.bus.envelope_factory import EnvelopeFactory
 from local.bus.reject_log import RejectLog
 from local.bus.requests import Requests
-from local.bus.routing_table import Receive, ignored
 from local.bus.send_queue import Handshake, SendQueue
 from local.bus.sender_guard import SenderGuard
 from local.bus.transport import Transport
@@ -64,8 +63,8 @@ class Bus:
         self._dispatcher = Dispatcher(
             sender, self.instance, self.counters, rejects, self._requests.settle, self._handshake.returned, guard
         )
-        dispatcher = self._dispatcher
-        self.on_newcomer, self.refuse, self.heard = dispatcher.on_newcomer, dispatcher.refuse, dispatcher.heard
+        self.on_newcomer, self.refuse = self._dispatcher.on_newcomer, self._dispatcher.refuse
+        self.heard = self._dispatcher.heard
         self._durability = durability
 
     @property
@@ -75,8 +74,8 @@ class Bus:
 
     async def __aenter__(self) -> Self:
         self._transport.open(self._dispatcher.on_frame, self._handshake.link)
-        self.subscribe(BusProbe.subject + self.instance, ignored)
-        self.subscribe(ParticipantStatus.subject, ignored)
+        self.subscribe(BusProbe.subject + self.instance, _ignore)
+        self.subscribe(ParticipantStatus.subject, _ignore)
         if self._durability is not None:
             self._durability.open(self)
         return self
@@ -267,7 +266,7 @@ class Bus:
 
     async def _hear_replies(self, subject: str, seconds: float) -> None:
         if subject not in self._hears_replies:
-            self.subscribe(subject, ignored)
+            self.subscribe(subject, _ignore)
             self._hears_replies[subject] = False
         await self.ready(seconds)
         self._hears_replies[subject] = True
@@ -295,3 +294,7 @@ class Bus:
             self._durability.reconnected()
         for call in self.on_reconnect:
             call()
+
+
+def _ignore(envelope: Envelope) -> None:
+    """For what the bus itself wants to hear."""

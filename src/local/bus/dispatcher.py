@@ -9,7 +9,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 
 from local.bus.reject_log import RejectLog
-from local.bus.routing_table import Receive, RoutingTable
 from local.bus.sender_guard import SenderGuard
 from local.errors import MalformedFrame
 from local.protocol.bus_messages import BusGap, BusProbe
@@ -19,6 +18,9 @@ from local.protocol.subjects import covers, is_said_again
 
 log = logging.getLogger(__name__)
 
+Receive = Callable[[Envelope], object]
+
+MAX_SUBJECTS = 4096
 MAX_STREAMS = 20_000
 MAX_HOLES = 64
 MAX_SENDERS = 4096
@@ -48,6 +50,7 @@ class Dispatcher:
         self._faults: set[str] = set()
         self.on_newcomer: list[Callable[[], object]] = []  # called when somebody is heard who was not known
         self._routes = RoutingTable()
+        self.heard = self._routes.wanted
         self.losses = Losses(sender, counters)
 
     def add(self, subject: str, receive: Receive, *, repeats: bool) -> Callable[[], bool]:
@@ -58,10 +61,6 @@ class Dispatcher:
     def forget(self, subject: str) -> None:
         """What went by before a subscription is not our loss."""
         self.losses.gaps.forget(lambda known: covers(subject, known))
-
-    def heard(self) -> list[str]:
-        """The subjects and families that somebody here listens to, beyond what every bus hears for itself."""
-        return self._routes.wanted()
 
     def on_frame(self, frame: bytes) -> None:
         """The transport has one."""
@@ -121,6 +120,55 @@ class Dispatcher:
 
     def _is_wanted(self, subject: str) -> bool:
         return bool(self._routes.find(subject))
+
+
+class RoutingTable:
+    """Who gets what: subscriptions by subject or family; the receivers of each subject seen are remembered."""
+
+    def __init__(self) -> None:
+        self._subscriptions: list[tuple[str, Receive, bool]] = []
+        self._ended: set[str] = set()
+        self._found: dict[str, tuple[Receive, ...]] = {}
+
+    def add(self, subject: str, receive: Receive, *, repeats: bool = False) -> Callable[[], bool]:
+        """Subscribe. Returns the function that undoes it, which is true the first time."""
+        entry = (subject, receive, repeats)
+        self._subscriptions.append(entry)
+        self._found.clear()
+
+        def end() -> bool:
+            if entry not in self._subscriptions:
+                return False
+            self._subscriptions.remove(entry)
+            self._ended.add(subject)
+            self._found.clear()
+            return True
+
+        return end
+
+    def find(self, subject: str) -> tuple[Receive, ...]:
+        """Everybody who wants a subject."""
+        found = self._found.get(subject)
+        if found is None:
+            if len(self._found) >= MAX_SUBJECTS:
+                self._found.clear()
+            found = tuple(receive for known, receive, _ in self._subscriptions if covers(known, subject))
+            self._found[subject] = found
+        return found
+
+    def wanted(self) -> list[str]:
+        """Every subject and family that somebody has subscribed to, but the bus for itself: it hears all statuses."""
+        counts = Counter(subject for subject, _, _ in self._subscriptions if not subject.startswith(BusProbe.subject))
+        counts[ParticipantStatus.subject] -= 1
+        return sorted(subject for subject, count in counts.items() if count > 0)
+
+    def find_repeats(self, subject: str) -> list[Receive]:
+        """Everybody who wants to have a subject's messages even if they have arrived before."""
+        return [receive for known, receive, repeats in self._subscriptions if repeats and covers(known, subject)]
+
+    def was_wanted(self, subject: str) -> bool:
+        """Whether a subscription that has ended covered it: what was on its way then still arrives."""
+        return any(covers(known, subject) for known in self._ended)
 
 
 class Losses:

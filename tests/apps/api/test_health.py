@@ -66,18 +66,20 @@ async def names(client: httpx.AsyncClient) -> list[str]:
     return [row["name"] for row in (await client.get("/participants")).json()["participants"]]
 
 
-@pytest.mark.parametrize("missing", ["generator", "journal"])
-@pytest.mark.parametrize("how", [{}, {"wait": False}, {"accept": "text/event-stream"}, {"query_id": "q"}])
 async def test_participants_tell_what_they_hear_and_as_which_durable_consumer(
-    system: System, client: httpx.AsyncClient
+    client: httpx.AsyncClient, events_of: Any
 ) -> None:
-    await system.generator.beats_heard(client)
-    listed = (await client.get("/participants")).json()["participants"]
-    heard = next(row["subscriptions"] for row in listed if row["name"] == "generator")
+    async with asyncio.timeout(20), client.stream("GET", "/events?subject=participant.status") as response:
+        async for _, _, data in events_of(response):
+            if data["sender"] == "generator":
+                break
+    heard = data["payload"]["subscriptions"]
     assert heard["query.received"] == "generator" and heard["query.cancel"] == heard["conversation.request."] == ""
     assert "participant.status" not in heard
 
 
+@pytest.mark.parametrize("missing", ["generator", "journal"])
+@pytest.mark.parametrize("how", [{}, {"wait": False}, {"accept": "text/event-stream"}, {"query_id": "q"}])
 async def test_a_query_that_nobody_can_answer_is_503_at_once_and_says_why(
     system: System, missing: str, how: dict[str, Any]
 ) -> None:

@@ -50,7 +50,7 @@ async def test_the_status_says_who_it_is_what_it_does_and_what_it_sent(life: Any
     assert (ready.name, ready.kind, ready.instance) == ("worker", "observer", life.bus.instance)
     assert ready.details == {"model": "gemma"}
     assert ready.counters["pages"] == 7
-    assert ready.subscriptions == {"answer.dialog": "", "query.received": "", "tool.request.": ""}
+    assert ready.subscriptions == {"answer.dialog": "", "tool.request.": ""}
     await witness.say("reply")
     await witness.hears("query.accepted")
     await witness.say("wait")

@@ -15,10 +15,12 @@ from local.apps.api.principals import Principals
 from local.apps.api.routes import (
     attachments,
     bus_events,
+    control,
     feedback,
     health,
     journal,
     memory,
+    models,
     openai,
     page,
     query,
@@ -27,7 +29,10 @@ from local.apps.api.routes import (
     users,
 )
 
-NOUNS = (query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream)
+NOUNS = (
+    query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream, control,
+    models,
+)  # fmt: skip
 
 
 def create_app(context: ApiContext, policy: GuardPolicy, principals: Principals) -> ASGIApp:

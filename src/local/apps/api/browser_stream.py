@@ -52,7 +52,7 @@ class BrowserStream:
         self._followed: dict[str, StreamedQuery] = {}
         self._finding: dict[str, asyncio.Task[None]] = {}
         self._notes: deque[ServerEvent] = deque()
-        self._rows: dict[str, ServerEvent] = {}  # by session: only the latest counts
+        self._latest: dict[str, ServerEvent] = {}  # by what it tells of
         self._lost = 0
 
     # What it carries
@@ -115,10 +115,10 @@ class BrowserStream:
             self._notes.append(event)
         self.changed.set()
 
-    def note_row(self, session_id: str, event: ServerEvent) -> None:
-        """Something is to be told of a session in the list; what was to be told of it before is out of date."""
-        self._rows.pop(session_id, None)
-        self._rows[session_id] = event
+    def note_latest(self, of: str, event: ServerEvent) -> None:
+        """This is how a session in the list or a pull is now; what was to be told of it before is out of date."""
+        self._latest.pop(of, None)
+        self._latest[of] = event
         self.changed.set()
 
     def end(self) -> None:
@@ -233,8 +233,8 @@ class BrowserStream:
                 del self._followed[query_id]
                 self._of_sessions.pop(query_id, None)
                 followed.close()
-        rows, self._rows = self._rows, {}
-        yield list(rows.values())
+        latest, self._latest = self._latest, {}
+        yield list(latest.values())
         if self._participants is not None:
             yield self._participants.take()
         if self._bus is not None:

@@ -33,6 +33,7 @@ from local.protocol.messages import (
     ResponseGeneration,
     SessionDeleted,
 )
+from local.protocol.model_messages import ModelProgress
 from local.queries.live_query import LiveQuery
 from local.runtime.subscription import Inbox
 
@@ -96,6 +97,7 @@ class BrowserStreams:
             sent = SentEvents(self._bus.instance, self._numbers)
             stream = BrowserStream(principal, sent, self._queries.trail, lambda: self._left(key))
             self._streams[key] = stream
+            self._subscribe()
         stream.uses += 1
         self._left(key)
         return stream
@@ -162,6 +164,7 @@ class BrowserStreams:
     def _subscribe(self) -> None:
         streams = self._streams.values()
         wanted = {QueryReceived.subject} if any(stream.sessions for stream in streams) else set()
+        wanted |= {ModelProgress.subject} if any(stream.principal.is_owner for stream in streams) else set()
         wanted |= LIST_SUBJECTS if any(stream.lists_sessions for stream in streams) else set()
         for subject in self._ends.keys() - wanted:
             self._ends.pop(subject)()
@@ -173,6 +176,8 @@ class BrowserStreams:
             try:
                 if envelope.subject == QueryReceived.subject:
                     await self._asked(envelope)
+                elif envelope.subject == ModelProgress.subject:
+                    self._pulled(ModelProgress.decode(envelope.payload))
                 else:
                     self._session_changed(envelope)
             except MalformedFrame as error:
@@ -214,13 +219,19 @@ class BrowserStreams:
         else:
             self._changed.add(session_of(envelope, envelope.correlation_id))
 
+    def _pulled(self, progress: ModelProgress) -> None:
+        event = ServerEvent("pull", to_json({**progress.model_dump(exclude={"model"}), "name": progress.model}))
+        for stream in self._streams.values():
+            if stream.principal.is_owner:
+                stream.note_latest(f"pull {progress.model}", event)
+
     def _tell_row(self, row: Row) -> None:
         self._tell_list(row["session_id"], row.get("user_id"), ServerEvent("session", to_json(row)))
 
     def _tell_list(self, session_id: str, user_id: str | None, event: ServerEvent) -> None:
         for stream in self._seeing(user_id):
             if stream.lists_sessions:
-                stream.note_row(session_id, event)
+                stream.note_latest(session_id, event)
 
     def _seeing(self, user_id: str | None) -> list[BrowserStream]:
         return [stream for stream in self._streams.values() if stream.principal.sees(user_id)]

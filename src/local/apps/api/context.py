@@ -16,6 +16,7 @@ from local.apps.api.participant_table import ParticipantTable
 from local.apps.api.query_finder import QueryFinder
 from local.apps.memories import Memories
 from local.apps.session import LoCALSession
+from local.apps.system_control import SystemControl
 from local.apps.users import Users
 from local.bus.blobs import BlobStore
 
@@ -28,6 +29,7 @@ class ApiContext:
     queries: QueryFinder
     streams: BrowserStreams
     memories: Memories
+    control: SystemControl
     participants: ParticipantTable
     bus_streams: BusStreams
     attachments: Attachments

@@ -27,6 +27,7 @@ from local.apps.listener import require_token
 from local.apps.memories import Memories
 from local.apps.owner_token import owner_token
 from local.apps.session import LoCALSession
+from local.apps.system_control import SystemControl
 from local.apps.users import Users
 from local.bus.blobs import BlobStore
 from local.config import Settings
@@ -56,7 +57,7 @@ class ApiParticipant(Participant):
     name = "api"
     kind = Kind.DOOR
     Config = ApiConfig
-    publishes = (LoCALSession, Memories)
+    publishes = (LoCALSession, Memories, SystemControl)
 
     def __init__(self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str = "") -> None:
         """`listener` is bound and listens; whoever bound it keeps it, so that clients wait while this restarts.
@@ -111,6 +112,7 @@ class ApiParticipant(Participant):
                 queries=queries,
                 streams=self._streams,
                 memories=Memories(self.bus, self._has_memory),
+                control=SystemControl(self.bus),
                 participants=self._participants,
                 bus_streams=bus_streams,
                 attachments=self._attachments,

@@ -472,6 +472,19 @@ export interface PairwiseResult {
   session_id: string | null;
 }
 
+/** A door that wants a participant to be started, stopped, or restarted; `name` is what the supervisor calls it. */
+export interface ParticipantRequest {
+  verb: "start" | "stop" | "restart";
+  name: string;
+}
+
+/** The supervisor's answer to that, when it is done: how the `child` is then, or `error`, why it was not done. It is given before a restart of the API, which it would not reach after. */
+export interface ParticipantResult {
+  verb: string;
+  child: ChildStatus | null;
+  error: ErrorInfo | null;
+}
+
 /** Every participant, every five seconds and soon after a change: that it lives, what it does, what it has sent. */
 export interface ParticipantStatus {
   name: string;
@@ -716,6 +729,11 @@ export interface LabelsBody {
   pinned?: boolean;
 }
 
+/** A model: its name in Ollama, the path of a GGUF file, or to pull it where it lies. */
+export interface ModelBody {
+  name: string;
+}
+
 /** The body of POST /query. Without a session_id the query is a session of its own. */
 export interface QueryBody {
   query: string;
@@ -820,6 +838,8 @@ export interface Messages {
   [subject: `model.request.${string}`]: ModelRequest;
   [subject: `model.result.${string}`]: ModelResult;
   "pairwise.result": PairwiseResult;
+  [subject: `participant.request.${string}`]: ParticipantRequest;
+  [subject: `participant.result.${string}`]: ParticipantResult;
   "participant.status": ParticipantStatus;
   "query.accepted": QueryAccepted;
   "query.cancel": QueryCancel;

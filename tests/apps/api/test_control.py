@@ -1,0 +1,105 @@
+"""The system itself over HTTP: participants and models, asked of those who have them, with the owner's token."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from local.apps import system_control
+from local.apps.owner_token import make_owner_token
+from local.config import Settings
+from local.protocol.control_messages import ParticipantRequest, ParticipantResult
+from local.protocol.envelope import Envelope
+from local.protocol.messages import ChildStatus, ErrorInfo
+from local.protocol.model_messages import ModelProgress, ModelRecord, ModelRequest, ModelResult
+from local.runtime.participant import Participant, on
+
+System = Any  # of conftest.py
+MODEL = ModelRecord(name="gemma4:12b", server="ollama", size=8_000, current=True)
+
+
+class Supervisor(Participant):
+    """Says what it was asked to do."""
+
+    name = "supervisor"
+
+    def __init__(self) -> None:
+        super().__init__(Settings())
+
+    @on(ParticipantRequest)
+    async def have(self, request: ParticipantRequest, envelope: Envelope) -> ParticipantResult:
+        if request.name == "nobody":
+            error = ErrorInfo(kind="unknown_participant", message="there is no participant nobody")
+            return ParticipantResult(verb=request.verb, error=error)
+        child = ChildStatus(name=request.name, kind="participant", state=request.verb)
+        return ParticipantResult(verb=request.verb, child=child)
+
+
+class Stock(Participant):
+    """Has one model, and pulls another."""
+
+    name = "model_keeper"
+    publishes = (ModelProgress,)
+
+    def __init__(self) -> None:
+        super().__init__(Settings())
+
+    @on(ModelRequest)
+    async def answer(self, request: ModelRequest, envelope: Envelope) -> ModelResult:
+        if request.model == "missing":
+            return ModelResult(verb=request.verb, error=ErrorInfo(kind="model_missing", message="missing is not here"))
+        pull = ModelProgress(model=request.model, status="pulling", completed=1, total=2)
+        if request.verb == "pull":
+            self.bus.post(pull)
+        pulls = (pull,) if request.verb in ("pull", "stop") else ()
+        return ModelResult(verb=request.verb, models=(MODEL,), pulls=pulls, chosen="ollama/gemma4:12b")
+
+
+@pytest.fixture
+async def owner(system: System) -> AsyncIterator[httpx.AsyncClient]:
+    token = make_owner_token(system.journal_file.parent)
+    async with system.door() as client, system.host(Supervisor()), system.host(Stock()):
+        client.headers["authorization"] = f"Bearer {token}"
+        yield client
+
+
+@pytest.mark.parametrize("verb", ["start", "stop", "restart"])
+async def test_the_supervisor_is_asked_and_its_answer_given(owner: httpx.AsyncClient, verb: str) -> None:
+    done = await owner.post(f"/participants/web_search/{verb}")
+    assert (done.status_code, done.json()["participant"]["state"]) == (200, verb)
+    missing = await owner.post(f"/participants/nobody/{verb}")
+    assert (missing.status_code, missing.json()["error"]["kind"]) == (404, "not_found")
+
+
+async def test_models_are_listed_chosen_and_pulled(owner: httpx.AsyncClient) -> None:
+    listed = (await owner.get("/models")).json()
+    assert (listed["models"][0]["name"], listed["current"], listed["pulls"]) == ("gemma4:12b", "ollama/gemma4:12b", [])
+    chosen = await owner.put("/models/current", json={"name": "gemma4:12b"})
+    assert (chosen.json()["model"]["name"], chosen.json()["restart_needed"]) == ("gemma4:12b", ["system"])
+    stopped = await owner.post("/models/pull/stop", json={"name": "gemma4:e2b"})
+    assert stopped.json()["pull"]["model"] == "gemma4:e2b"
+    for method, path in (("PUT", "/models/current"), ("POST", "/models/pull"), ("POST", "/models/pull/stop")):
+        missing = await owner.request(method, path, json={"name": "missing"})
+        assert (missing.status_code, missing.json()["error"]["kind"]) == (404, "not_found")
+        assert (await owner.request(method, path, json={"name": " "})).status_code == 422
+
+
+async def test_how_a_pull_goes_on_is_told_on_the_owner_s_streams(owner: httpx.AsyncClient, events_of: Any) -> None:
+    async with owner.stream("GET", "/stream?id=stream-of-a-test") as response:
+        events = events_of(response)
+        assert (await anext(events))[0] == "hello"
+        await owner.post("/stream/stream-of-a-test", json={"list": True})
+        assert (await owner.post("/models/pull", json={"name": "gemma4:e2b"})).status_code == 202
+        name, _, data = await anext(events)
+    assert (name, data["name"], data["completed"], data["total"]) == ("pull", "gemma4:e2b", 1, 2)
+
+
+async def test_without_a_keeper_models_are_not_to_be_had(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(system_control, "MODEL_SECONDS", 0.05)
+    refused = await client.get("/models")
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")

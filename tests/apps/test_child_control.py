@@ -1,0 +1,118 @@
+"""What the supervisor does for those who ask it over the bus."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import pytest
+
+from local.apps.child_control import ChildControl
+from local.apps.system_control import ControlRefused, SystemControl
+from local.bus.bus import Bus
+from local.bus.memory import MemoryHub
+from local.errors import UnknownParticipant
+from local.protocol.control_messages import ParticipantRequest, ParticipantResult
+from local.protocol.envelope import Envelope
+from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
+
+PHASES = {"web_search": ChildPhase.READY, "api": ChildPhase.READY, "journal": ChildPhase.READY}
+
+
+class Children:
+    """A supervisor whose children are no processes; each change waits for `may_go_on`."""
+
+    def __init__(self) -> None:
+        self.phases = dict(PHASES)
+        self.done: list[str] = []
+        self.may_go_on = asyncio.Event()
+        self.may_go_on.set()
+
+    @property
+    def children(self) -> tuple[ChildState, ...]:
+        return tuple(ChildState(name, "participant", 7, phase, 0, "", 0.0) for name, phase in self.phases.items())
+
+    async def start(self, name: str) -> None:
+        await self._change("start", name, ChildPhase.READY)
+
+    async def stop(self, name: str) -> None:
+        await self._change("stop", name, ChildPhase.STOPPED)
+
+    async def restart(self, name: str) -> None:
+        await self._change("restart", name, ChildPhase.READY)
+
+    async def _change(self, verb: str, name: str, phase: ChildPhase) -> None:
+        if name not in self.phases:
+            raise UnknownParticipant(name, self.phases)
+        await self.may_go_on.wait()
+        self.done.append(f"{verb} {name}")
+        self.phases[name] = phase
+
+
+@pytest.fixture
+def children() -> Children:
+    return Children()
+
+
+@pytest.fixture
+def hub() -> MemoryHub:
+    return MemoryHub()
+
+
+@pytest.fixture
+async def door(hub: MemoryHub, children: Children) -> AsyncIterator[Bus]:
+    """The bus of one who asks; the supervisor listens."""
+    async with Bus("supervisor", hub.transport()) as own, Bus("api", hub.transport()) as door:
+        control = ChildControl(own, cast(Supervisor, children))
+        await own.ready()
+        await door.ready()
+        yield door
+        control.close()
+
+
+async def test_a_participant_is_stopped_started_and_restarted(door: Bus, children: Children) -> None:
+    control = SystemControl(door)
+    for verb, state in (("stop", "stopped"), ("start", "ready"), ("start", "ready"), ("restart", "ready")):
+        child = await control.participant(cast(Any, verb), "web_search")
+        assert child is not None and (child.name, child.state) == ("web_search", state)
+    assert children.done == ["stop web_search", "start web_search", "restart web_search"]  # it ran already
+
+
+async def test_who_is_not_there_or_is_needed_is_refused(door: Bus, children: Children) -> None:
+    control = SystemControl(door)
+    with pytest.raises(ControlRefused, match="there is no participant nobody; there are api, journal") as refused:
+        await control.participant("restart", "nobody")
+    assert refused.value.kind == "not_found"
+    for name in ("api", "journal", "proxy"):
+        with pytest.raises(ControlRefused, match="nobody could start it again") as refused:
+            await control.participant("stop", name)
+        assert refused.value.kind == "conflict"
+    assert children.done == []
+
+
+async def test_a_request_that_comes_twice_is_done_once_and_answered_again(
+    hub: MemoryHub, door: Bus, children: Children
+) -> None:
+    answers: asyncio.Queue[Envelope] = asyncio.Queue()
+    door.subscribe(ParticipantResult.subject, answers.put_nowait, repeats=True)
+    await door.ready()
+    envelope = door.seal(ParticipantRequest(verb="restart", name="web_search"))
+    children.may_go_on.clear()
+    await door.send(envelope)
+    await door.send(envelope)
+    children.may_go_on.set()
+    first = await asyncio.wait_for(answers.get(), 5)
+    await door.send(envelope)
+    again = await asyncio.wait_for(answers.get(), 5)
+    assert (first.in_reply_to, again.in_reply_to) == (envelope.id, envelope.id)
+    assert first.payload == again.payload and children.done == ["restart web_search"]
+
+
+async def test_the_api_is_answered_before_its_own_restart(door: Bus, children: Children) -> None:
+    children.may_go_on.clear()
+    child = await asyncio.wait_for(SystemControl(door).participant("restart", "api"), 5)
+    assert child is not None and children.done == []
+    children.may_go_on.set()
+    await SystemControl(door).participant("restart", "web_search")  # one at a time
+    assert children.done == ["restart api", "restart web_search"]

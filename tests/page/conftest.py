@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,7 @@ class PagedSystem:
 
     def __init__(self, system: TemporarySystem) -> None:
         self.system, self.url = system, system.api_url
+        self._stories = count()
 
     def request(self, method: str, path: str, **request: Any) -> Any:
         """The JSON that the API answers with."""
@@ -87,7 +89,9 @@ class PagedSystem:
 
     def script(self, *turns: dict[str, Any], **pace: float) -> None:
         """Let the stand-in say exactly this; see `Script`."""
-        body = yaml.safe_dump({"story": "page", "turns": list(turns), **pace}, allow_unicode=True)
+        body = yaml.safe_dump(
+            {"story": f"page {next(self._stories)}", "turns": list(turns), **pace}, allow_unicode=True
+        )
         url = f"{self.system.facts.model_url}/stand_in/script"
         httpx.post(url, content=body.encode(), timeout=SECONDS, trust_env=False).raise_for_status()
 

@@ -71,9 +71,9 @@ const DRAWN = {
   image,
 };
 
-/** An answer's headings stand below the turn's own (h3). */
+/** An answer's headings stand below the turn's own (h2). */
 function heading(token, context, depth) {
-  return html`<${`h${Math.min(6, token.depth + 3)}`} class=${`h${token.depth}`} dir="auto">${inside(token, context, depth)}</>`;
+  return html`<${`h${Math.min(6, token.depth + 2)}`} class=${`h${token.depth}`} dir="auto">${inside(token, context, depth)}</>`;
 }
 
 function list(token, context, depth) {
@@ -83,11 +83,11 @@ function list(token, context, depth) {
 }
 
 function table(token, context, depth) {
-  const cell = (kind) => (one) =>
-    html`<${kind} class=${one.align} dir="auto" scope=${kind === "th" ? "col" : null}>${inside(one, context, depth)}</>`;
+  const head = (one) => html`<th class=${one.align} dir="auto" scope="col">${inside(one, context, depth)}</th>`;
+  const cell = (one) => html`<td class=${one.align} dir="auto">${inside(one, context, depth)}</td>`;
   return html`<div class="table" tabindex="0" role="group" aria-label="Table"><table>
-    <thead><tr>${token.header.map(cell("th"))}</tr></thead>
-    <tbody>${token.rows.map((row) => html`<tr>${row.map(cell("td"))}</tr>`)}</tbody>
+    <thead><tr>${token.header.map(head)}</tr></thead>
+    <tbody>${token.rows.map((row) => html`<tr>${row.map(cell)}</tr>`)}</tbody>
   </table></div>`;
 }
 

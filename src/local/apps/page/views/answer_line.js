@@ -13,10 +13,10 @@ export function AnswerLine({ turn, conversation }) {
   const rating = turn.scores?.rating ?? null;
   const why = () => inspect({ kind: "turn", queryId: turn.query_id, sessionId: conversation.id }, "story");
   return html`<footer class="line" data-state="done">
-    <span class="facts">${facts(turn).map((fact) => html`<span>${fact}</span>`)}<${Grade} critique=${turn.scores?.critique} /></span>
+    <span class="line-facts">${facts(turn).map((fact) => html`<span>${fact}</span>`)}<${Grade} critique=${turn.scores?.critique} /></span>
     <span class="push"></span>
     ${turn.answer ? html`<${Rate} turn=${turn} rating=${rating} /><${CopyButton} text=${turn.answer} what="answer" />` : null}
-    <button type="button" class="quiet" onClick=${() => void edit(turn)}>Edit and ask again</button>
+    <button type="button" class="quiet" title="Change the question and ask again" onClick=${() => void edit(turn)}>Edit</button>
     <button type="button" class="quiet why-button" onClick=${why}>Why</button>
   </footer>`;
 }

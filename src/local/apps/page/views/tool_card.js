@@ -44,8 +44,8 @@ function Insides({ call, turn }) {
     keep(await send("GET", address).then((response) => response.text()).catch((failure) => `It could not be read: ${failure.message}`));
   };
   return html`<div class="insides">
-    <h4>Sent</h4><pre tabindex="0">${JSON.stringify(call.args ?? {}, null, 2)}</pre>
-    ${call.result == null ? null : html`<h4>Came back</h4><pre tabindex="0" dir="auto">${whole ?? text(call.result)}</pre>`}
+    <h3>Sent</h3><pre tabindex="0">${JSON.stringify(call.args ?? {}, null, 2)}</pre>
+    ${call.result == null ? null : html`<h3>Came back</h3><pre tabindex="0" dir="auto">${whole ?? text(call.result)}</pre>`}
     <button type="button" class="quiet" onClick=${() => inspect({ kind: "call", sessionId: turn.session_id, queryId: turn.query_id, callId: call.call_id }, "story")}>Look closer</button>
     ${call.whole && whole === null ? html`<button type="button" onClick=${() => void more()}>Show all ${figure(call.whole.characters ?? 0)} characters</button>` : null}
   </div>`;

@@ -27,7 +27,7 @@ export function Turn({ turn: known, conversation }) {
 
 function Question({ turn, conversation, isQueued, unsent }) {
   return html`<div class=${isQueued ? "question queued" : "question"}>
-    <h3 class="unseen">You asked</h3>
+    <h2 class="unseen">You asked</h2>
     <p class="asked" dir="auto">${turn.query}</p>
     ${turn.attachments.length ? html`<ul class="files">${turn.attachments.map((file) => html`<li class="file">${file.name} · ${bytes(file.size ?? 0)}</li>`)}</ul>` : null}
     <${Versions} turn=${turn} conversation=${conversation} />
@@ -48,7 +48,7 @@ function Reply({ turn, conversation }) {
   const addresses = turn.tool_calls.flatMap((call) => call.sources ?? []).join("\n");
   const sources = useMemo(() => sourcesOf(turn), [addresses]);
   return html`<div class="reply">
-    <h3 class="unseen">${isOpen ? "LoCAL2 is answering" : "LoCAL2 answered"}</h3>
+    <h2 class="unseen">${isOpen ? "LoCAL2 is answering" : "LoCAL2 answered"}</h2>
     ${turn.thinking || turn.phase === "thinking" ? html`<${Thinking} turn=${turn} />` : null}
     <${ToolCalls} turn=${turn} sources=${sources} />
     ${turn.answer ? html`<div class="answer" data-answer><${Prose} text=${turn.answer} live=${isOpen} sources=${sources} /></div>` : null}

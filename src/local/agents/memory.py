@@ -118,7 +118,7 @@ class MemoryAgent(Participant):
             await stack.enter_async_context(self._engrams)
             await stack.enter_async_context(self._leases.are_open(self.bus))
             self._deletions = Deletions(self.bus, self._engrams)
-            self._requests = MemoryRequestHandler(self._engrams, self._deletions, self._tell_pinned)
+            self._requests = MemoryRequestHandler(self._engrams, self._embedding, self._deletions, self._tell_pinned)
             self._classifier = Classifier(
                 self.bus,
                 self._engrams,

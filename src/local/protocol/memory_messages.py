@@ -12,7 +12,7 @@ from local.protocol.recall_score import RecallScore
 
 OWNER = "owner"
 RECALLED = "engram:"  # begins the source of a tool's result that is made of engrams; the engram's id follows
-MemoryVerb = Literal["search", "list", "get", "delete", "pin", "unpin", "facts", "repeated", "export"]
+MemoryVerb = Literal["search", "list", "get", "delete", "pin", "unpin", "facts", "repeated", "export", "embed"]
 
 
 class FactRecord(Data):
@@ -87,8 +87,9 @@ class RecalledEngram(EngramRecord):
 class MemoryRequest(Message):
     """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`cursor` or
     `before`, `limit`), get, delete, pin, unpin (`engram_id`), facts (`history`: also those that hold no more), repeated
-    (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`). A `cursor` is that of the
-    page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there."""
+    (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`). A `cursor`
+    is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is
+    deleted there."""
 
     subject = "memory.request."
     delivery = Delivery.EPHEMERAL
@@ -101,6 +102,7 @@ class MemoryRequest(Message):
     before: float | None = None  # seconds since 1970
     of_session: str = ""
     cursor: str = ""
+    texts: tuple[str, ...] = ()
     history: bool | None = None  # as false; unsaid where it is of no concern
     limit: int = Field(5, ge=1, le=200)
 
@@ -120,6 +122,8 @@ class MemoryResult(Message):
     repeated_in: tuple[str, ...] = ()  # engrams that had recalled what is deleted, and may say the same
     lines: tuple[str, ...] = ()  # of an export, each JSON; of facts, what is pinned
     left_out: tuple[str, ...] = ()  # of facts: pinned engrams that have no room among those lines any more
+    vectors: tuple[tuple[float, ...], ...] = ()  # of length 1, one for each text
+    embedded_by: str = ""  # the model that has made them
     cursor: str = ""  # of the next page, empty after the last
     more_before: float | None = None  # of a list: the time of its last engram, null after the last page
     degraded: tuple[str, ...] = ()  # what could not be searched, in sentences

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from local.protocol.answer_options import AnswerOptions as AnswerOptions
+from local.protocol.answer_options import ClientCall as ClientCall
 from local.protocol.conversation_messages import ConversationRequest as ConversationRequest
 from local.protocol.conversation_messages import ConversationResult as ConversationResult
 from local.protocol.conversation_messages import SessionBranched as SessionBranched
@@ -24,7 +26,8 @@ from local.protocol.tool_messages import ToolSchemaRequest as ToolSchemaRequest
 
 
 class QueryReceived(Message):
-    """A door, when somebody asks. `history` replaces the session's own history and makes the turn leave none."""
+    """A door, when somebody asks. `history` replaces the session's own history and makes the turn leave none;
+    `continued` is what has followed the question there: calls of the asker's functions, and their results."""
 
     subject = "query.received"
     delivery = Delivery.CONFIRMED
@@ -33,6 +36,8 @@ class QueryReceived(Message):
     attachments: tuple[str, ...] = ()
     incognito: bool = False  # to leave nothing behind once its session has ended
     history: tuple[dict[str, Any], ...] | None = None
+    continued: tuple[dict[str, Any], ...] = ()
+    options: AnswerOptions | None = None
     session_id: str | None = None  # counts where the envelope names none
 
 
@@ -130,16 +135,24 @@ class ResponseGeneration(RespondentMessage):
     cut_off: bool = False  # by the limit of tokens
     thinking: str = ""
     tool_calls: tuple[ToolCallRecord, ...] = ()
+    client_calls: tuple[ClientCall, ...] = ()  # of the asker's own functions: it goes on with their results
     model: str = ""
     prompt: str = "default"  # the name of the instructions that the model was given
     incognito: bool = False
-    in_history: bool = True  # false where a client brought the history itself: nobody is to remember the exchange
+    in_history: bool = True  # false where a client brought the history itself
+    remember: bool = False  # although a client keeps the history: it wants the exchange remembered
     usage: UsageInfo = UsageInfo()
     degraded: tuple[str, ...] = ()
     tainted: bool = False  # text of strangers was in its steps or history; see `brings_taint`
     error: ErrorInfo | None = None
     session_id: str | None = None
     generator_id: str = ""  # the name of the agent: `agent_id` in generator.yaml
+
+    @property
+    def is_memorable(self) -> bool:
+        """Whether it is to be remembered: an answer, in a conversation of which something may stay."""
+        is_answer = self.status == "answered" and not self.client_calls
+        return is_answer and not self.incognito and (self.in_history or self.remember)
 
     @property
     def brings_taint(self) -> bool:

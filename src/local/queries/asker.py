@@ -16,7 +16,7 @@ from local.errors import LocalError, MalformedFrame, NotConfirmed, RecordUnreada
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.journal_messages import JournalRead
 from local.protocol.memory_messages import MemoryDeleted
-from local.protocol.messages import QueryCancel, QueryReceived, ResponseGeneration, SessionDeleted
+from local.protocol.messages import AnswerOptions, QueryCancel, QueryReceived, ResponseGeneration, SessionDeleted
 from local.queries.admission import FEW, AdmissionControl
 from local.queries.errors import AskerStopping, GeneratorSilent, NobodyAnswers, NotAccepted, QueryRefused
 from local.queries.live_query import LiveQueries, LiveQuery
@@ -113,6 +113,8 @@ class Asker:
         user_id: str | None = None,
         incognito: bool = False,
         history: Sequence[dict[str, Any]] | None = None,
+        continued: Sequence[dict[str, Any]] = (),
+        options: AnswerOptions | None = None,
         is_on_record: bool = False,
     ) -> LiveQuery:
         """Begin a query, or join the one of that id. Without a session it is one of its own, under the query's id.
@@ -133,6 +135,8 @@ class Asker:
             attachments=tuple(attachments),
             incognito=incognito,
             history=None if history is None else tuple(history),
+            continued=tuple(continued),
+            options=options,
             session_id=session_id,
         )
         return self._begin(message, session_id, user_id, may_be_known=may_be_known)

@@ -24,6 +24,7 @@ from local.journal.store.store import JournalStore
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import (
     AgentTransition,
+    ClientCall,
     ConversationRequest,
     ConversationResult,
     ErrorInfo,
@@ -46,9 +47,9 @@ from local.runtime.participant_runner import ParticipantRunner
 
 
 class ScriptedGenerator(Participant):
-    """Answers by the first word of a query: hello, endless (cut off), tool, recall (a memory), fail, hold (until
-    `release` or a cancel), queued (until a cancel), busy, deaf. Keeps its turns, as the real one does; it is given each
-    query once, by the journal. Of its tool's results `whole` is kept."""
+    """Answers by the first word of a query: hello, endless (cut off), call (the asker's first function), tool, recall
+    (a memory), fail, hold (until `release` or a cancel), queued (until a cancel), busy, deaf. Keeps its turns, as the
+    real one does; it is given each query once, by the journal. Of its tool's results `whole` is kept."""
 
     name = "generator"
     kind = Kind.AGENT
@@ -175,6 +176,7 @@ class ScriptedGenerator(Participant):
             for wait in waits:
                 wait.cancel()
         whole = not cancelled.is_set()
+        functions = message.options.functions[:1] if message.options and word == "call" else ()
         if whole:
             self.bus.post(GenerationToken(query_id=query_id, index=2, text="there."), trace)
         return ResponseGeneration(
@@ -186,6 +188,10 @@ class ScriptedGenerator(Participant):
             answer="Hi there." if whole else "Hi ",
             thinking="Let me see.",
             tool_calls=calls,
+            client_calls=[
+                ClientCall(call_id=f"{query_id}:0:0", function=one["function"]["name"], arguments={"city": "Oslo"})
+                for one in functions
+            ],
             model="gemma4:12b",
             usage=UsageInfo(prompt_tokens=7, completion_tokens=3),
             error=ErrorInfo(kind="model_error", message="the model server went away") if word == "fail" else None,

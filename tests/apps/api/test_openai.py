@@ -9,8 +9,8 @@ import httpx
 import openai
 import pytest
 
-from local.apps.api.openai_chat import missing_text
-from local.protocol.messages import ParticipantStatus
+from local.apps.api.openai_completion import missing_text
+from local.protocol.messages import AnswerOptions, ParticipantStatus
 
 System = Any  # of conftest.py
 MODEL = "any-name"
@@ -28,6 +28,99 @@ async def ai(client: httpx.AsyncClient, system: System) -> AsyncIterator[openai.
 def said(*texts: str) -> list[Any]:
     roles = ("user", "assistant")
     return [{"role": roles[index % 2], "content": text} for index, text in enumerate(texts)]
+
+
+WEATHER: Any = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+HI: list[Any] = said("call me")
+
+
+def called(call_id: str, arguments: str) -> Any:
+    call = {"id": call_id, "type": "function", "function": {"name": "weather", "arguments": arguments}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def result(call_id: str, text: str = "Snow.") -> Any:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+async def test_a_call_of_the_clients_function_is_handed_out_whole_and_streamed(ai: openai.AsyncOpenAI) -> None:
+    asked: Any = {"model": MODEL, "messages": HI, "tools": [WEATHER]}
+    whole = await ai.chat.completions.create(**asked)
+    [call] = whole.choices[0].message.tool_calls or []
+    assert (whole.choices[0].finish_reason, call.function.name) == ("tool_calls", "weather")
+    assert call.function.arguments == '{"city": "Oslo"}'
+    async with ai.chat.completions.stream(**asked) as stream:
+        final = await stream.get_final_completion()
+    assert [each.function.name for each in final.choices[0].message.tool_calls or []] == ["weather"]
+    assert final.choices[0].finish_reason == "tool_calls"
+
+
+async def test_results_of_the_client_come_after_the_question_that_they_are_for(
+    ai: openai.AsyncOpenAI, system: System
+) -> None:
+    messages = [*said("hi", "Hi there."), *HI, called("c1", '{"city": "Oslo"}'), result("c1")]
+    await ai.chat.completions.create(model=MODEL, messages=messages, tools=[WEATHER])
+    [asked] = system.generator.turns.values()
+    assert (asked.query, len(asked.history)) == ("call me", 2)
+    assert asked.continued == (
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "c1", "function": {"name": "weather", "arguments": {"city": "Oslo"}}}],
+        },
+        {"role": "tool", "content": "Snow.", "tool_name": "weather", "tool_call_id": "c1"},
+    )
+    assert asked.options.function_names == {"weather"} and asked.options.allow == ()
+
+
+async def test_arguments_that_a_strict_function_refuses_are_an_error(ai: openai.AsyncOpenAI) -> None:
+    function = {"name": "weather", "strict": True, "parameters": {"type": "object", "required": ["country"]}}
+    strict: Any = [{"type": "function", "function": function}]
+    with pytest.raises(openai.InternalServerError, match="weather, which is strict"):
+        await ai.chat.completions.create(model=MODEL, messages=HI, tools=strict)
+    stream = await ai.chat.completions.create(model=MODEL, messages=HI, tools=strict, stream=True)
+    with pytest.raises(openai.APIError, match="weather, which is strict"):
+        async for _ in stream:
+            pass
+
+
+async def test_what_is_wanted_of_the_answer_goes_with_the_query(ai: openai.AsyncOpenAI, system: System) -> None:
+    schema = {"name": "x", "schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+    await ai.chat.completions.create(
+        model="local2:remember", messages=said("hello"), temperature=0.5, top_p=0.9, seed=3, stop="END",
+        max_completion_tokens=9, presence_penalty=1, frequency_penalty=-1, reasoning_effort="none",
+        response_format={"type": "json_schema", "json_schema": schema},
+    )  # fmt: skip
+    [asked] = system.generator.turns.values()
+    assert asked.options == AnswerOptions(
+        temperature=0.5, top_p=0.9, seed=3, stop=("END",), max_tokens=9, presence_penalty=1, frequency_penalty=-1,
+        think=False, format=schema["schema"], remember=True,
+    )  # fmt: skip
+
+
+async def test_a_plain_request_wants_nothing(ai: openai.AsyncOpenAI, system: System) -> None:
+    await ai.chat.completions.create(model=MODEL, messages=said("hello"), user="u", metadata={"a": "b"}, store=False)
+    [asked] = system.generator.turns.values()
+    assert asked.options is None and asked.continued == ()
+
+
+async def test_text_that_may_be_a_call_is_held_back_until_that_is_known(ai: openai.AsyncOpenAI) -> None:
+    asked: Any = {"model": MODEL, "messages": HI, "tools": [WEATHER], "tool_choice": "required", "stream": True}
+    stream = await ai.chat.completions.create(**asked)
+    chunks = [choice async for chunk in stream for choice in chunk.choices]
+    calls = [index for index, choice in enumerate(chunks) if choice.delta.tool_calls]
+    assert [choice.delta.content for choice in chunks[: calls[0] - 1] if choice.delta.content] == []
+
+
+async def test_a_name_of_ours_that_is_none_is_not_found(ai: openai.AsyncOpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match="there is no model local2:rember"):
+        await ai.chat.completions.create(model="local2:rember", messages=said("hello"))
 
 
 async def test_a_whole_completion_has_answer_reasoning_and_usage(ai: openai.AsyncOpenAI) -> None:
@@ -82,12 +175,23 @@ async def test_the_messages_sent_are_the_history(ai: openai.AsyncOpenAI, system:
 @pytest.mark.parametrize(
     ("change", "param"),
     [
-        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, "tools"),
         ({"n": 2}, "n"),
+        ({"logprobs": True}, "logprobs"),
+        ({"logit_bias": {"50256": -100}}, "logit_bias"),
+        ({"extra_body": {"top_k": 5}}, "top_k"),
+        ({"temperature": 3}, "temperature"),
+        ({"tools": [WEATHER, WEATHER]}, "tools"),
+        ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools.0.type"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "other"}}}, "tool_choice"),
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "assistant", "content": "x"}]}, "messages"),
         ({"messages": [{"role": "user", "content": " "}]}, "messages"),
-        ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "messages.0.role"),
+        ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "messages"),
+        ({"messages": [*HI, {"role": "tool", "content": "x", "tool_call_id": "1"}]}, "messages.1.tool_call_id"),
+        ({"messages": [*HI, called("c1", "{"), result("c1")]}, "messages.1.tool_calls"),
+        ({"messages": [*HI, called("c1", "[]"), result("c1")]}, "messages.1.tool_calls"),
         (
             {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]},
             "messages.0.content.str",
@@ -137,7 +241,10 @@ async def test_the_model_is_listed_once_the_generator_has_named_it(ai: openai.As
         details = {"model": "gemma4:12b"}
         beat = ParticipantStatus(name="generator", kind="agent", pid=1, instance="i", state="ready", details=details)
         assert bus.post(beat)
-        assert [model.id for model in (await ai.models.list()).data] == ["gemma4:12b"]
+        assert [model.id for model in (await ai.models.list()).data] == ["gemma4:12b", "local2:remember"]
+        assert (await ai.models.retrieve("local2:remember")).owned_by == "local2"
+        with pytest.raises(openai.NotFoundError, match="there is no model nobody"):
+            await ai.models.retrieve("nobody")
 
 
 @pytest.mark.parametrize(

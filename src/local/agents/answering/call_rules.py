@@ -1,14 +1,16 @@
-"""Which calls of a model need no tool: too many, of no tool, made before, or not to be made."""
+"""Which calls of a model are made, and which need no tool: the asker's, too many, made before, or not to be made."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from local.agents.answering.question import Question
 from local.agents.answering.steps import READ_RESULT, ModelStep, PlannedCall, Step, ToolStep, signature
 from local.agents.answering.taint.taint_policy import REFUSALS, TaintPolicy
+from local.models.chat import ToolCall
 from local.protocol.message import MAIN_RESPONDENT
-from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
+from local.protocol.messages import AnswerOptions, ClientCall, ErrorInfo, ToolCallRecord, ToolSchema
 
 MAX_CALLS_AT_ONCE = 16
 SAME_CALL_REFUSED = 3
@@ -16,6 +18,24 @@ SAME_CALL_ENDS_LOOP = 4
 NOT_MADE = frozenset({"too_many_calls", "unknown_tool", "repeated_call"}) | REFUSALS  # kinds of what is refused here
 NOT_FOR_A_SECOND = "is not run for the second respondent, because it changes something; go on without its result"
 _TOLD = "arguments; answer with what its results say, or ask for something else"
+
+
+def planned(calls: Sequence[ToolCall], question: Question, step: int, *, offers_tools: bool) -> tuple[PlannedCall, ...]:
+    """The calls of a message, which is that step, that are made. Calls of the asker's functions, with whose results the
+    asker goes on, come without others beside them."""
+    options = question.options or AnswerOptions()
+    wanted = [call for call in calls if call.name in options.function_names] or (calls if offers_tools else ())
+    return tuple(
+        PlannedCall(call_id=f"{question.query_id}:{step}:{index}", tool=call.name, args=call.arguments)
+        for index, call in enumerate(wanted[:1] if options.one_call else wanted)
+    )
+
+
+def client_calls(calls: Iterable[PlannedCall], question: Question) -> tuple[ClientCall, ...]:
+    """Those of the asker's functions."""
+    names = question.options.function_names if question.options else ()
+    own = [call for call in calls if call.tool in names]
+    return tuple(ClientCall(call_id=call.call_id, function=call.tool, arguments=call.args) for call in own)
 
 
 def settle_here(

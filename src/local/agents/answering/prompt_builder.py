@@ -20,7 +20,7 @@ from local.errors import AttachmentMissing, LocalError, ModelError
 from local.models.chat import ChatModel, Json
 from local.protocol.envelope import Trace, new_id
 from local.protocol.memory_messages import OWNER, MemoryRequest, MemoryResult
-from local.protocol.messages import ParticipantStatus, QueryReceived, ToolSchema
+from local.protocol.messages import AnswerOptions, ParticipantStatus, QueryReceived, ToolSchema
 from local.runtime.presence import Presence
 from local.services.attachments.store import Attachment, AttachmentStore
 from local.services.conversation import Past
@@ -67,20 +67,24 @@ class PromptBuilder:
         """Everything that the turn's prompts begin with. Raises `AttachmentMissing`; `ModelError` for pictures that no
         model can see."""
         attached = await self._files.read(asked.attachments, asked.query)
-        facts = await self._facts.current(user_id) if asked.history is None else ()
+        options = asked.options
+        is_known = asked.history is None or (options is not None and options.remember)
+        facts = await self._facts.current(user_id) if is_known else ()
         summary = Summary() if past.summary is None else Summary.from_json(past.summary)
         return Question(
             query_id=asked.query_id,
             respondent_id=self._respondent_id,
             query=asked.query,
-            prelude=self._prelude(past.history, today, facts),
-            think=self._settings.think,
+            prelude=self._prelude(past.history, today, facts, options),
+            think=self._settings.think if options is None or options.think is None else options.think,
             max_tool_iterations=self._settings.max_tool_iterations,
             summary=summary,
             attached=attached,
             prompt=self._settings.prompt,
             incognito=asked.incognito,
             in_history=asked.history is None,
+            options=options,
+            continued=asked.continued,
             tainted=past.tainted or summary.tainted or bool(asked.attachments),
             private=(*facts, *filter(None, [attached.text])),
         )
@@ -90,8 +94,12 @@ class PromptBuilder:
         settings = self._settings
         return (settings.vision_model or settings.model) if question.attached.images else settings.model
 
-    def _prelude(self, history: Sequence[Json], today: date, facts: Sequence[str]) -> tuple[Json, ...]:
-        return compose(self._instructions, today, history, tools=self._offered().values(), facts=facts)
+    def _prelude(
+        self, history: Sequence[Json], today: date, facts: Sequence[str], options: AnswerOptions | None = None
+    ) -> tuple[Json, ...]:
+        offered = self._offered().values()
+        tools = offered if options is None else [tool for tool in offered if options.offers(tool.tool)]
+        return compose(self._instructions, today, history, tools=tools, facts=facts)
 
 
 def compose(

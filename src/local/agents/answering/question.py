@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from local.agents.answering.context.prompt_parts import Attached, Summary
 from local.models.chat import Json
+from local.protocol.messages import AnswerOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,5 +25,7 @@ class Question:
     prompt: str = "default"  # the name of its instructions
     incognito: bool = False
     in_history: bool = True
+    options: AnswerOptions | None = None
+    continued: tuple[Json, ...] = ()  # what has followed the query: calls of the asker's functions, their results
     tainted: bool = False  # by what was said before, or by a file
     private: tuple[str, ...] = ()  # what the prompt has of the user's that they have not said in this conversation

@@ -224,7 +224,8 @@ class Respondent(Participant):
         asked = QueryReceived.decode(query.body.encode())
         is_ours = asked.history is None
         if asked.history is not None:
-            past = Past(None, tuple(asked.history), await self._taints.is_history_tainted(asked.history))
+            said = (*asked.history, *asked.continued)
+            past = Past(None, asked.history, await self._taints.is_history_tainted(said))
         question = await self._prompts.question(asked, past, date.today(), query.user_id)
         turn = Turn(question, [parse_step(step) for step in steps], self._side_effects.get(query.query_id))
         output = TurnOutput(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 from types import MappingProxyType
@@ -13,7 +13,9 @@ from local.agents.answering.call_rules import (
     SAME_CALL_ENDS_LOOP,
     SideEffectPolicy,
     alternates,
+    client_calls,
     cut_off,
+    planned,
     rounds,
     settle_here,
     settle_tainted,
@@ -102,8 +104,8 @@ class Turn:
 
     def parts(self, tools: Sequence[Json]) -> Parts:
         """Everything that the next prompt is about, uncut."""
-        steps = [message for step in self.steps for message in step.as_messages()]
-        if self._rounds() and not self.offers_tools:
+        steps = [*self.question.continued, *(message for step in self.steps for message in step.as_messages())]
+        if self._rounds() and not self.offers_tools and not self._own_functions:
             steps.append({"role": "user", "content": ANSWER_NOW})
         return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
 
@@ -132,6 +134,14 @@ class Turn:
         """Take in one delta of the message that the model is saying."""
         self._spoken.hear(delta)
 
+    def functions(self, offered: Iterable[Json]) -> list[Json]:
+        """What the model may call now: the tools that are `offered`, and the asker's own functions."""
+        return [*(offered if self.offers_tools else ()), *self._own_functions]
+
+    @property
+    def _own_functions(self) -> tuple[Json, ...]:
+        return self.question.options.functions if self.question.options else ()
+
     def message_ended(self, call_in_text: ToolCall | None = None, span: ModelSpan | None = None) -> Next:
         """The model has finished its message: decide. `call_in_text` is a call found where content was expected, `span`
         when all of it was said."""
@@ -142,7 +152,9 @@ class Turn:
         step = ModelStep(
             content=spoken.content,
             thinking=spoken.thinking,
-            calls=self._planned(spoken.calls) if self.offers_tools else (),
+            calls=planned(spoken.calls, self.question, len(self.steps), offers_tools=self.offers_tools)
+            if spoken.calls
+            else (),
             model=done.model,
             usage=usage_of(done, span, self._gauge),
             degraded=tuple(spoken.notes),
@@ -240,10 +252,12 @@ class Turn:
             cut_off=bool(said and not self.content and said[-1].cut_off),
             thinking="\n\n".join(text for text in thoughts if text),
             tool_calls=self.records,
+            client_calls=client_calls(self._last_calls(), self.question) if self._own_functions else (),
             model=next((step.model for step in reversed(steps) if step.model), ""),
             prompt=self.question.prompt,
             incognito=self.question.incognito,
             in_history=self.question.in_history,
+            remember=self.question.options is not None and self.question.options.remember,
             usage=total_usage([step.usage for step in steps], cut_off, self._gauge),
             degraded=tuple(dict.fromkeys(notes)),
             tainted=self.tainted,
@@ -256,7 +270,7 @@ class Turn:
         return self._machine.advance(action) is not before
 
     def _after_model(self, step: ModelStep) -> Next:
-        if step.calls:
+        if step.calls and not client_calls(step.calls, self.question):
             return Next.CALL_TOOLS
         if not step.is_empty:
             self._machine.advance(TurnAction.FINISH)
@@ -271,14 +285,6 @@ class Turn:
     def _is_in_a_loop(self) -> bool:
         repeats = Counter(call.signature for step in self._model_steps() for call in step.calls)
         return max(repeats.values(), default=0) >= SAME_CALL_ENDS_LOOP or alternates(rounds(self.steps))
-
-    def _planned(self, calls: Sequence[ToolCall]) -> tuple[PlannedCall, ...]:
-        step = len(self.steps)
-        query_id = self.question.query_id
-        return tuple(
-            PlannedCall(call_id=f"{query_id}:{step}:{index}", tool=call.name, args=call.arguments)
-            for index, call in enumerate(calls)
-        )
 
     def _rounds(self) -> int:
         return sum(isinstance(step, ToolStep) for step in self.steps)

@@ -138,13 +138,15 @@ class TurnRunner:
                 await self._store_steps()
 
     def _tools_now(self) -> dict[str, ToolSchema]:
-        offered = self._context.tools.offered(self._context.clock())
+        offered, options = self._context.tools.offered(self._context.clock()), self._turn.question.options
+        if options is not None:
+            offered = {name: schema for name, schema in offered.items() if options.offers(name)}
         return {**offered, READ_RESULT: SCHEMA} if any(record.whole for record in self._turn.records) else offered
 
     async def _call_model(self) -> Next:
         turn = self._turn
         self._offered = self._tools_now()
-        functions = [as_function(schema) for schema in self._offered.values()] if turn.offers_tools else []
+        functions = turn.functions(as_function(schema) for schema in self._offered.values())
         await self._context.priority.call(partial(self._ask, functions))
         self._output.flush()
         call = find_text_call(turn.content, functions) if functions and not turn.calls else None
@@ -181,9 +183,16 @@ class TurnRunner:
 
     async def _listen(self, planned: Plan) -> None:
         context, turn = self._context, self._turn
-        options = {"num_predict": min(context.max_answer_tokens, planned.gauge.left), **context.options}
+        wanted, limit = turn.question.options, min(context.max_answer_tokens, planned.gauge.left)
+        if wanted is not None:
+            limit = min(limit, wanted.max_tokens or limit)
         stream = context.model.chat(
-            context.model_name, planned.messages, tools=planned.tools, think=turn.thinks, options=options
+            context.model_name,
+            planned.messages,
+            tools=planned.tools,
+            think=turn.thinks,
+            options={"num_predict": limit, **context.options, **(wanted.sampling if wanted else {})},
+            format=wanted.form if wanted else None,
         )
         links = await self._links_of_message() if turn.tainted else None
         self._timer.begin()

@@ -29,19 +29,27 @@ class EmbeddingChoice:
     def __init__(self, model: ChatModel, name: str, leases: Leases, *, is_served: bool) -> None:
         """`is_served` is False where the server's vectors mean nothing."""
         self._model, self._name, self._leases, self._is_served = model, name, leases, is_served
+        self._chosen: Embedder | None = None
         self.problem = ""
 
     async def run(self, engrams: EngramService) -> None:
         """Choose, and have the memory use it."""
         while True:
             try:
-                engrams.use(await self._choose(engrams))
+                self._chosen = await self._choose(engrams)
+                engrams.use(self._chosen)
                 self.problem = ""
                 return
             except ModelError as error:
                 log.warning("words alone are searched until the embedding model answers: %s", error)
                 self.problem = str(error)
                 await asyncio.sleep(RETRY_SECONDS)
+
+    async def embed(self, texts: Sequence[str]) -> tuple[str, tuple[tuple[float, ...], ...]]:
+        """The name of the chosen model and its vectors of these texts, each of length 1. Raises `ModelError`."""
+        if self._chosen is None:
+            raise ModelError(self.problem or "the embedding model is not chosen yet; try again", kind="unavailable")
+        return self._chosen.name, tuple(map(tuple, (await self._chosen.embed_documents(texts)).tolist()))
 
     async def _choose(self, engrams: EngramService) -> Embedder:
         if not self._is_served:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Awaitable, Callable
 
 from local.agents.remembering.deletions import Deletions
+from local.agents.remembering.embedding_choice import EmbeddingChoice
 from local.agents.remembering.records import (
     SHORT,
     change_records,
@@ -27,8 +28,14 @@ class MemoryRequestHandler:
     """Everything is asked on behalf of one user, who sees nothing of the others'. `told(user_id)` is called when what a
     user has pinned may have changed."""
 
-    def __init__(self, engrams: EngramService, deletions: Deletions, told: Callable[[str], Awaitable[None]]) -> None:
-        self._engrams, self._deletions, self._told = engrams, deletions, told
+    def __init__(
+        self,
+        engrams: EngramService,
+        embedding: EmbeddingChoice,
+        deletions: Deletions,
+        told: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self._engrams, self._embedding, self._deletions, self._told = engrams, embedding, deletions, told
 
     async def answer(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         """What was asked for, or an error that says why there is none."""
@@ -42,6 +49,7 @@ class MemoryRequestHandler:
             "facts": self._facts,
             "repeated": self._repeated,
             "export": self._export,
+            "embed": self._embed,
         }[request.verb]
         try:
             return await work(request, user_id)
@@ -110,6 +118,11 @@ class MemoryRequestHandler:
         latest_first = sorted(stated, key=lambda fact: -fact.stated_at)
         facts = sorted(page(fact_records(latest_first)), key=lambda fact: (fact.slot, fact.stated_at))
         return MemoryResult(verb=request.verb, facts=tuple(facts), lines=pinned.lines, left_out=pinned.left_out)
+
+    async def _embed(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        """Vectors of texts that are kept nowhere."""
+        model, vectors = await self._embedding.embed(request.texts)
+        return MemoryResult(verb=request.verb, vectors=vectors, embedded_by=model)
 
     async def _export(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         lines, cursor = await self._engrams.export(user_id, request.cursor)

@@ -35,13 +35,13 @@ R = TypeVar("R", bound=Data)
 
 def exchange_of(response: ResponseGeneration, envelope: Envelope, now: float) -> EngramDraft | None:
     """What to remember of a turn; None if it has no answer, is incognito, or belongs to a client that keeps its own
-    history.
+    history and has not asked for it.
 
     That is the user's words and the answer: what tools returned is not kept. So what was recalled is stored a second
     time only as far as the answer repeats it, and such an engram names those that it has it from: their origin is its
     own, and what they say that holds no more is told of it, too. Searches fold those that say the same.
     """
-    if response.status != "answered" or response.incognito or not response.in_history:
+    if not response.is_memorable:
         return None
     return EngramDraft(
         query_id=response.query_id,

@@ -1,75 +1,22 @@
-"""OpenAI's chat completions: the query that a request is, and its answer in their words, whole and streamed."""
+"""OpenAI's chat completions: the query that a request is. What is not honoured is refused."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
-from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
-from pydantic_core import from_json, to_json
+from pydantic import BaseModel, ConfigDict, Field
 
-from local.apps.api.errors import RequestRefused, openai_error
-from local.apps.api.event_stream import KEEP_ALIVE, Chunks
-from local.apps.api.query_stream import batches
-from local.errors import LocalError
-from local.protocol.messages import ErrorInfo, ResponseGeneration, UsageInfo
-from local.queries.errors import QueryRefused
-from local.queries.live_query import LiveQuery
-from local.queries.query_events import QueryEvent
+from local.apps.api.errors import RequestRefused
+from local.apps.api.openai_messages import ChatMessage, as_history, pictures_of
+from local.protocol.messages import AnswerOptions
 
 Json = dict[str, Any]
-DELTAS = {"token": "content", "thinking": "reasoning"}
-_DATA_URL = re.compile(r"data:[\w.+/-]*;base64,")
-EARLIER_PICTURE = "[a picture was here]"
-
-
-class TextPart(BaseModel):
-    """A piece of text."""
-
-    type: Literal["text"]
-    text: str
-
-
-class ImageUrl(BaseModel):
-    """Where a picture is."""
-
-    url: str
-
-
-class ImagePart(BaseModel):
-    """A picture, within its `data:` URL."""
-
-    type: Literal["image_url"]
-    image_url: ImageUrl
-
-
-class ChatMessage(BaseModel):
-    """One message. "developer" is the newer word for "system"."""
-
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[Annotated[TextPart | ImagePart, Field(discriminator="type")]] | None = None
-
-    @property
-    def text(self) -> str:
-        """The text of the message."""
-        if isinstance(self.content, list):
-            return "".join(part.text for part in self.content if isinstance(part, TextPart))
-        return self.content or ""
-
-    @property
-    def picture_urls(self) -> list[str]:
-        """Where its pictures are."""
-        parts = self.content if isinstance(self.content, list) else []
-        return [part.image_url.url for part in parts if isinstance(part, ImagePart)]
-
-    @property
-    def as_history(self) -> dict[str, str]:
-        """As the model is told of it later, when its pictures are no longer shown."""
-        text = "\n".join((self.text, *(EARLIER_PICTURE for _ in self.picture_urls)))
-        return {"role": "system" if self.role == "developer" else self.role, "content": text}
+REMEMBER = "local2:remember"
+RECALL = ("search_memory",)
+MAX_FUNCTIONS = 128
+Penalty = Annotated[float | None, Field(ge=-2, le=2, allow_inf_nan=False)]
+Tokens = Annotated[int | None, Field(ge=1)]
 
 
 class StreamOptions(BaseModel):
@@ -78,16 +25,101 @@ class StreamOptions(BaseModel):
     include_usage: bool = False
 
 
+class ClientFunction(BaseModel):
+    """A function that the client runs. Arguments of a `strict` one fit its schema, or the query fails."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")
+    description: str | None = None
+    parameters: Json | None = None
+    strict: bool | None = None
+
+
+class ClientTool(BaseModel):
+    """A tool of the client."""
+
+    type: Literal["function"]
+    function: ClientFunction
+
+    def as_function(self) -> Json:
+        """The tool as the model is told of it."""
+        parameters = self.function.parameters or {"type": "object", "properties": {}}
+        told = {"name": self.function.name, "description": self.function.description or "", "parameters": parameters}
+        return {"type": "function", "function": told}
+
+
+class ChosenFunction(BaseModel):
+    """The name of a function."""
+
+    name: str
+
+
+class ChosenTool(BaseModel):
+    """The one tool that is to be called."""
+
+    type: Literal["function"]
+    function: ChosenFunction
+
+
+class JsonSchemaForm(BaseModel):
+    """The JSON Schema that an answer follows."""
+
+    name: str = "reply"
+    description: str | None = None
+    schema_: Json = Field(alias="schema")
+    strict: bool | None = None
+
+
+class ResponseFormat(BaseModel):
+    """The form of the answer: any text, any JSON object, or what a JSON Schema says."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchemaForm | None = None
+
+    def schema_of_answer(self) -> Json | None:
+        """The JSON Schema that the answer follows, if there is one."""
+        if self.type == "json_schema":
+            if self.json_schema is None:
+                raise RequestRefused("invalid", "response_format: json_schema is missing", "response_format")
+            return self.json_schema.schema_
+        return {"type": "object"} if self.type == "json_object" else None
+
+
 class ChatRequest(BaseModel):
-    """The body of POST /v1/chat/completions. What LoCAL2 decides by itself, such as the temperature, is ignored."""
+    """The body of POST /v1/chat/completions. The fields of the last group concern bookkeeping of a provider; they would
+    change nothing."""
+
+    model_config = ConfigDict(extra="allow")
 
     model: str = Field(min_length=1)
     messages: list[ChatMessage] = Field(min_length=1)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    n: int | None = None
-    tools: list[Any] | None = None
-    functions: list[Any] | None = None
+
+    tools: list[ClientTool] | None = Field(None, max_length=MAX_FUNCTIONS)
+    tool_choice: Literal["none", "auto", "required"] | ChosenTool | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: ResponseFormat | None = None
+
+    max_tokens: Tokens = None
+    max_completion_tokens: Tokens = None
+    stop: str | Annotated[list[str], Field(max_length=16)] | None = None
+    seed: int | None = None
+    temperature: Annotated[float | None, Field(ge=0, le=2, allow_inf_nan=False)] = None
+    top_p: Annotated[float | None, Field(gt=0, le=1, allow_inf_nan=False)] = None
+    frequency_penalty: Penalty = None
+    presence_penalty: Penalty = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+
+    n: Literal[1] | None = None
+    logprobs: Literal[False] | None = None
+    modalities: list[Literal["text"]] | None = None
+
+    user: str | None = None
+    metadata: Json | None = None
+    store: bool | None = None
+    service_tier: str | None = None
+    prompt_cache_key: str | None = None
+    safety_identifier: str | None = None
 
     @property
     def includes_usage(self) -> bool:
@@ -95,137 +127,71 @@ class ChatRequest(BaseModel):
         return self.stream_options is not None and self.stream_options.include_usage
 
 
-def as_query(request: ChatRequest) -> tuple[str, list[dict[str, str]]]:
-    """The last message as the query, and the messages before it as its history. Raises `RequestRefused`."""
-    if request.tools or request.functions:
-        param = "tools" if request.tools else "functions"
-        raise RequestRefused("invalid", "tools of the client are not supported; LoCAL2 uses its own", param)
-    if request.n not in (None, 1):
-        raise RequestRefused("invalid", "n: one answer is given", "n")
-    *earlier, last = request.messages
-    if last.role != "user" or not last.text.strip():
-        raise RequestRefused("invalid", "messages: the last one must be a user's and say something", "messages")
-    return last.text, [message.as_history for message in earlier]
+@dataclass(frozen=True, slots=True)
+class ChatQuery:
+    """What a request asks. `history` came before the question `text`, `continued` after it; `pictures` are its own."""
+
+    text: str
+    history: list[Json]
+    continued: list[Json]
+    pictures: list[bytes]
+    options: AnswerOptions | None
 
 
-def pictures(request: ChatRequest) -> list[bytes]:
-    """The pictures of the last message. Raises `RequestRefused` for one that is not in the request itself."""
-    return [_picture(url) for url in request.messages[-1].picture_urls]
+def as_query(request: ChatRequest) -> ChatQuery:
+    """The last message of the user as the query. Raises `RequestRefused` for what is not honoured."""
+    for name, value in (request.model_extra or {}).items():
+        if value is not None:
+            raise RequestRefused("invalid", f"{name[:100]}: not supported here; nothing is ignored, leave it out", name)
+    if request.model.startswith("local2:") and request.model != REMEMBER:
+        raise RequestRefused("not_found", f"there is no model {request.model[:80]}; see GET /v1/models", "model")
+    messages = request.messages
+    asked = next((at for at in reversed(range(len(messages))) if messages[at].role == "user"), -1)
+    if asked < 0 or messages[-1].role not in ("user", "tool") or not messages[asked].text.strip():
+        fault = "messages: the last one must be a user's and say something, or the result of a tool"
+        raise RequestRefused("invalid", fault, "messages")
+    told = as_history(messages)
+    text, pictures = messages[asked].text, pictures_of(messages[asked])
+    return ChatQuery(text, told[:asked], told[asked + 1 :], pictures, _options(request))
 
 
-def _picture(url: str) -> bytes:
-    start = _DATA_URL.match(url)
-    if start is None:
-        raise RequestRefused(
-            "invalid", "messages: a picture must be a data: URL in base64; no other is fetched", "messages"
-        )
-    try:
-        return base64.b64decode(url[start.end() :], validate=True)
-    except binascii.Error as error:
-        raise RequestRefused("invalid", f"messages: a picture is no base64: {error}", "messages") from None
+def _options(request: ChatRequest) -> AnswerOptions | None:
+    functions = tuple(tool.as_function() for tool in request.tools or ())
+    names = [function["function"]["name"] for function in functions]
+    if len(set(names)) < len(names):
+        raise RequestRefused("invalid", "tools: two have the same name", "tools")
+    remember, form = request.model == REMEMBER, request.response_format
+    stop = (request.stop,) if isinstance(request.stop, str) else request.stop
+    effort = request.reasoning_effort
+    given: Json = {
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "frequency_penalty": request.frequency_penalty,
+        "presence_penalty": request.presence_penalty,
+        "seed": request.seed,
+        "stop": tuple(stop) if stop else None,
+        "max_tokens": request.max_completion_tokens or request.max_tokens,
+        "think": None if effort is None else effort != "none",
+        "format": None if form is None else form.schema_of_answer(),
+        "must_call": _must_call(request, names),
+        "functions": () if request.tool_choice == "none" else functions,
+        "one_call": request.parallel_tool_calls is False,
+        "allow": (RECALL if remember else ()) if functions else None,
+        "remember": remember,
+    }
+    options = AnswerOptions(**given)
+    return None if options == AnswerOptions() else options
 
 
-class Completion:
-    """One completion. `created` is seconds since 1970; `model` is echoed as the client named it."""
-
-    def __init__(self, query_id: str, model: str, created: int) -> None:
-        self._head = {"id": f"chatcmpl-{query_id}", "created": created, "model": model}
-
-    def whole(self, response: ResponseGeneration) -> Json:
-        """The answer as one object."""
-        message = {"role": "assistant", "content": response.answer}
-        if response.thinking:
-            message["reasoning"] = response.thinking
-        choice = {"index": 0, "message": message, "finish_reason": finish_reason(response)}
-        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": _usage(response.usage)}
-
-    def delta(self, delta: Json, ended: str | None = None) -> bytes:
-        """A piece of the answer."""
-        return self._chunk(choices=[{"index": 0, "delta": delta, "finish_reason": ended}])
-
-    def usage(self, response: ResponseGeneration) -> bytes:
-        """The chunk that says what it cost."""
-        return self._chunk(choices=[], usage=_usage(response.usage))
-
-    def _chunk(self, **fields: Any) -> bytes:
-        return _data({**self._head, "object": "chat.completion.chunk", **fields})
-
-
-async def completion_chunks(
-    query: LiveQuery, completion: Completion, *, include_usage: bool, keep_alive_seconds: float
-) -> Chunks:
-    """The answer as it is said; what is ready together is one chunk."""
-    said = _Said(completion)
-    yield completion.delta({"role": "assistant", "content": ""})
-    followed = batches(query, 0, tick_seconds=keep_alive_seconds)
-    async with aclosing(followed):
-        async for events in followed:
-            if chunk := b"".join([said.written(event) for event in events]):
-                yield chunk
-            elif not events:
-                yield KEEP_ALIVE
-    try:
-        response = await answer_to(query)
-    except LocalError as error:
-        yield _data(openai_error(error))
-        return
-    rest = missing_text(said.content, response.answer)
-    yield b"".join(
-        [
-            completion.delta({"content": rest}) if rest else b"",
-            completion.delta({}, finish_reason(response)),
-            completion.usage(response) if include_usage else b"",
-            b"data: [DONE]\n\n",
-        ]
-    )
-
-
-async def answer_to(query: LiveQuery) -> ResponseGeneration:
-    """The answer, complete or cut short by a cancel. Raises `QueryRefused` for a turn that failed."""
-    response = await query.outcome()
-    if response.status == "failed":
-        error = response.error or ErrorInfo(kind="failed", message="the turn failed")
-        raise QueryRefused(error.kind, error.message)
-    return response
-
-
-def finish_reason(response: ResponseGeneration) -> str:
-    """Why the answer ends, in OpenAI's words."""
-    return "length" if response.cut_off else "stop"
-
-
-class _Said:
-    """What the client has been sent of the answer, which cannot be taken back."""
-
-    def __init__(self, completion: Completion) -> None:
-        self._completion = completion
-        self._begun_again = False
-        self.content = ""
-
-    def written(self, event: QueryEvent) -> bytes:
-        """A streamed fragment; nothing once the answer was begun again by a restarted generator."""
-        self._begun_again = self._begun_again or event.kind == "snapshot"
-        if self._begun_again or event.kind not in DELTAS:
-            return b""
-        text = from_json(event.payload)["text"]
-        if event.kind == "token":
-            self.content += text
-        return self._completion.delta({DELTAS[event.kind]: text})
-
-
-def missing_text(said: str, answer: str) -> str:
-    """What has to be said after `said` so that the client has the whole answer at the end."""
-    if said.endswith(answer):  # said may begin with what the model said before it called a tool
-        return ""
-    return answer[len(said) :] if answer.startswith(said) else f"\n\n{answer}"
-
-
-def _usage(usage: UsageInfo) -> Json:
-    total = usage.prompt_tokens + usage.completion_tokens
-    return {
-        "prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens, "total_tokens": total,
-    }  # fmt: skip
-
-
-def _data(value: Json) -> bytes:
-    return b"data: %s\n\n" % to_json(value)
+def _must_call(request: ChatRequest, names: list[str]) -> str | None:
+    choice = request.tool_choice
+    if choice in (None, "auto", "none"):
+        return None
+    if not names:
+        raise RequestRefused("invalid", "tool_choice: there are no tools to choose from", "tool_choice")
+    if not isinstance(choice, ChosenTool):
+        return "any"
+    if choice.function.name not in names:
+        fault = f"tool_choice: {choice.function.name[:100]!r} is not among the tools"
+        raise RequestRefused("invalid", fault, "tool_choice")
+    return choice.function.name

@@ -13,44 +13,81 @@ from local.apps.api.context import ApiContext
 from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
-from local.apps.api.openai_chat import ChatRequest, Completion, answer_to, as_query, completion_chunks, pictures
+from local.apps.api.openai_chat import REMEMBER, ChatRequest, as_query
+from local.apps.api.openai_completion import Completion, answer_to, completion_chunks
+from local.apps.api.openai_embedding import BATCH, EmbeddingRequest, embeddings
 from local.apps.api.principals import Caller, Principal
 from local.protocol.envelope import new_id
+
+Json = dict[str, object]
 
 
 def add_routes(routes: APIRouter, context: ApiContext) -> None:
     """The routes under /v1."""
+    openai = _OpenAi(context)
+    chat, texts = takes(ChatRequest), takes(EmbeddingRequest)
+    routes.add_api_route("/v1/chat/completions", openai.complete, methods=["POST"], openapi_extra=chat)
+    routes.add_api_route("/v1/embeddings", openai.embed, methods=["POST"], openapi_extra=texts)
+    routes.add_api_route("/v1/models", openai.models, methods=["GET"])
+    routes.add_api_route("/v1/models/{model_id:path}", openai.model, methods=["GET"])
 
-    @routes.post("/v1/chat/completions", openapi_extra=takes(ChatRequest))
+
+class _OpenAi:
+    def __init__(self, context: ApiContext) -> None:
+        self._context = context
+
     @open_to(Access.USERS)
-    async def complete(request: Request, caller: Caller) -> Response:
+    async def complete(self, request: Request, caller: Caller) -> Response:
         """Answer a conversation. The messages sent are the history; no session is kept."""
         asked = await read_body(request, ChatRequest)
-        text, history = as_query(asked)
-        query_id = new_id()
-        attachments = [await _kept(context, data, caller) for data in pictures(asked)]
-        query = context.session.ask(
-            text, attachments=attachments, query_id=query_id, user_id=caller.user_id, history=history
+        chat, query_id = as_query(asked), new_id()
+        query = self._context.session.ask(
+            chat.text,
+            attachments=[await _kept(self._context, data, caller) for data in chat.pictures],
+            query_id=query_id,
+            user_id=caller.user_id,
+            history=chat.history,
+            continued=chat.continued,
+            options=chat.options,
         )
-        completion = Completion(query_id, asked.model, int(time.time()))
+        completion = Completion(query_id, asked, int(time.time()))
         if not asked.stream:
             return JsonResponse(completion.whole(await answer_to(query)))
         await query.accepted()
-        chunks = completion_chunks(
-            query,
-            completion,
-            include_usage=asked.includes_usage,
-            keep_alive_seconds=context.keep_alive_seconds,
-        )
-        return EventStream(chunks)
+        return EventStream(completion_chunks(query, completion, self._context.keep_alive_seconds))
 
-    @routes.get("/v1/models")
     @open_to(Access.USERS)
-    async def models() -> Response:
-        """The model that answers; another name in a request changes nothing."""
-        names = [context.participants.model] if context.participants.model else []
-        data = [{"id": name, "object": "model", "created": 0, "owned_by": "local2"} for name in names]
-        return JsonResponse({"object": "list", "data": data})
+    async def embed(self, request: Request, caller: Caller) -> Response:
+        """Vectors of texts, made by the memory's embedding model, in the order of the texts."""
+        asked = await read_body(request, EmbeddingRequest)
+        texts, model = asked.texts(), ""
+        vectors: list[tuple[float, ...]] = []
+        for start in range(0, len(texts), BATCH):
+            batch = tuple(texts[start : start + BATCH])
+            found = await self._context.memories.ask("embed", caller.name, texts=batch)
+            vectors += found.vectors
+            model = found.embedded_by
+        return JsonResponse(embeddings(asked, model, vectors))
+
+    @open_to(Access.USERS)
+    async def models(self) -> Response:
+        """The model that answers, and its name for conversations that are remembered."""
+        return JsonResponse({"object": "list", "data": [_model(name) for name in self._names()]})
+
+    @open_to(Access.USERS)
+    async def model(self, model_id: str) -> Response:
+        """One of them."""
+        if model_id not in self._names():
+            raise RequestRefused("not_found", f"there is no model {model_id[:100]}; GET /v1/models lists them", "model")
+        return JsonResponse(_model(model_id))
+
+    def _names(self) -> list[str]:
+        model = self._context.participants.model
+        return [model, REMEMBER] if model else []
+
+
+def _model(name: str) -> Json:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "local2"}
 
 
 async def _kept(context: ApiContext, data: bytes, caller: Principal) -> str:

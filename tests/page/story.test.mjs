@@ -15,6 +15,7 @@ const trace = {
 
 test("a story tells what happened in the order in which it happened", () => {
   const story = storyOf(turn, trace);
+  assert.ok(story[0].at === 0 && story.at(-1).at === null, "what has no moment says none");
   assert.deepEqual(story.map((one) => one.text), [
     "You asked.",
     "It waited 0.1 s for its turn.",

@@ -44,7 +44,7 @@ def test_the_palette_finds_commands_conversations_and_participants_and_does_what
     open_palette(page)
     page.keyboard.type("participant gen")
     page.keyboard.press("Enter")
-    expect(page.locator(".inspector .facts")).to_contain_text("ready")
+    expect(page.locator(".inspector .known")).to_contain_text("ready")
     open_palette(page)
     page.keyboard.type("qqqq")
     expect(page.locator("dialog")).to_contain_text("Nothing is called that.")
@@ -61,11 +61,18 @@ def test_a_first_run_says_that_the_stand_in_answers_and_opens_the_way_to_a_model
     page.route("**/models/pull", lambda route: route.fulfill(status=202, json={"name": "gemma4:12b"}))
     page.click("text=Get a model")
     page.get_by_role("button", name="Get gemma4:12b").click()
-    pull = {"name": "gemma4:12b", "status": "pulling", "completed": 2_000_000_000, "total": 8_000_000_000}
+    pull = {
+        "name": "gemma4:12b",
+        "state": "running",
+        "status": "pulling",
+        "completed": 2_000_000_000,
+        "total": 8_000_000_000,
+    }
     page.evaluate(HEAR, ["state/system.js", "hearPull", pull])
     expect(page.get_by_role("progressbar")).to_have_attribute("value", "0.25")
     expect(page.locator(".pulling")).to_contain_text("2.0 GB of 8.0 GB")
-    page.evaluate(HEAR, ["state/system.js", "hearPull", {**pull, "error": "the disk is full"}])
+    failed = {**pull, "state": "failed", "error": {"kind": "disk_full", "message": "the disk is full"}}
+    page.evaluate(HEAR, ["state/system.js", "hearPull", failed])
     expect(page.locator(".pulling .trouble")).to_have_text("the disk is full")
     page.get_by_role("button", name="Try again").click()
     expect(page.locator(".pulling[data-state=running]")).to_be_visible()

@@ -2,7 +2,7 @@
 
 import { bytes } from "./words.js";
 
-/** @typedef {{name: string, status: string, completed?: number|null, total?: number|null, error?: any}} Pull */
+/** @typedef {{name: string, state: "running"|"done"|"stopped"|"failed", status: string, completed?: number|null, total?: number|null, error?: any}} Pull */
 
 /** @param {Map<string, Pull>} pulls @param {Pull} event */
 export function withPull(pulls, event) {
@@ -12,18 +12,19 @@ export function withPull(pulls, event) {
 
 /** How far, 0 to 1, or null where it is not known. @param {Pull} pull */
 export function progress(pull) {
-  if (isOver(pull) && !pull.error) return 1;
+  if (pull.state === "done") return 1;
   return pull.total ? Math.min(1, (pull.completed ?? 0) / pull.total) : null;
 }
 
 export function isOver(pull) {
-  return Boolean(pull.error) || pull.status === "success" || pull.status === "done";
+  return pull.state !== "running";
 }
 
 /** "2.1 GB of 7.6 GB", or what is being done. */
 export function extent(pull) {
-  if (pull.error) return typeof pull.error === "string" ? pull.error : (pull.error.message ?? pull.error.kind ?? "It failed.");
-  if (isOver(pull)) return "It is here.";
+  if (pull.state === "failed") return pull.error?.message ?? "It failed.";
+  if (pull.state === "done") return "It is here.";
+  if (pull.state === "stopped") return "Stopped; the next time it goes on from there.";
   return pull.total ? `${bytes(pull.completed ?? 0)} of ${bytes(pull.total)}` : pull.status;
 }
 

@@ -12,7 +12,7 @@ const LONG_WAIT = 0.05; // seconds in line that are worth a sentence
 
 /** @param {any} turn @param {any} trace or null while it is not known @returns {Sentence[]} in the order of what happened */
 export function storyOf(turn, trace) {
-  const from = turn.created_at ?? trace?.envelopes?.[0]?.sent_at ?? null;
+  const from = trace?.envelopes?.[0]?.sent_at ?? turn.created_at ?? null;
   const after = (at) => (at == null || from == null ? null : Math.max(0, at - from));
   const told = [asked(turn), ...waits(trace, after), ...restarts(trace, after), ...compactions(trace, after), ...steps(turn, trace, after), ...losses(trace, after)];
   const ends = ending(turn, trace, after);
@@ -126,7 +126,7 @@ export function isTold(recall) {
 }
 
 function ending(turn, trace, after) {
-  const at = after(turn.finished_at ?? (trace && answerOf(trace)?.sent_at) ?? turn.usage?.steps?.at(-1)?.ended ?? null);
+  const at = after((trace && answerOf(trace)?.sent_at) ?? turn.finished_at ?? turn.usage?.steps?.at(-1)?.ended ?? null);
   const took = at ? ` after ${duration(at)}` : "";
   const degraded = (turn.degraded ?? []).map((text, index) => ({ key: `degraded ${index}`, at, kind: "bad", text }));
   if (turn.status === "answered") return [{ key: "ended", at, kind: "store", text: `It answered${took}.`, more: extent(turn) }, ...degraded];

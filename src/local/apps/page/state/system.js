@@ -1,11 +1,11 @@
 /** The system itself: its models and what is fetched, its settings, its processes. All of it is the owner's. */
 
 import { signal } from "../html.js";
-import { withPull, isOver } from "../core/pulls.js";
+import { withPull } from "../core/pulls.js";
 import { request } from "../net/api.js";
 import { tell } from "./store.js";
 
-/** `{models, current}` as /models says, null before it was read. */
+/** `{models, current, pulls, note}` as /models says, null before it was read. */
 export const models = signal(null);
 /** What kept them from being read, a sentence or null. */
 export const modelsTrouble = signal(null);
@@ -15,6 +15,7 @@ export const pulls = signal(new Map());
 export async function loadModels() {
   try {
     models.value = await request("GET", "/models");
+    for (const one of models.value.pulls ?? []) pulls.value = withPull(pulls.peek(), one);
     modelsTrouble.value = null;
   } catch (failure) {
     modelsTrouble.value = failure.message;
@@ -23,24 +24,31 @@ export async function loadModels() {
 
 /** Fetch a model; what comes of it is heard on the stream. */
 export async function pull(name) {
-  hearPull({ name, status: "asking for it", completed: null, total: null, error: null });
+  hearPull({ name, state: "running", status: "asking for it", completed: null, total: null, error: null });
   try {
     await request("POST", "/models/pull", { name });
   } catch (failure) {
-    hearPull({ name, status: "failed", error: failure.message });
+    hearPull({ name, state: "failed", status: "", error: { kind: failure.kind, message: failure.message } });
   }
+}
+
+/** Fetch it no longer; what has come of it is kept. */
+export async function stopPull(name) {
+  await request("POST", "/models/pull/stop", { name }).catch((failure) => tell(`${name} is still being fetched: ${failure.message}`));
 }
 
 /** @param {import("../core/pulls.js").Pull} event */
 export function hearPull(event) {
   pulls.value = withPull(pulls.peek(), event);
-  if (isOver(event) && !event.error) void loadModels();
+  if (event.state === "done") void loadModels();
 }
 
-/** Have another model answer. Throws an `ApiFailure`. */
+/** Have another model answer, as a rule from the next start on; returns whether that start is needed. Throws an
+ * `ApiFailure`. */
 export async function chooseModel(name) {
-  const answered = await request("PUT", "/models/current", { name });
-  models.value = { ...models.peek(), ...answered, current: answered?.current ?? name };
+  const { current = name, restart_needed: waits = [] } = (await request("PUT", "/models/current", { name })) ?? {};
+  models.value = { ...models.peek(), current };
+  return waits.length > 0;
 }
 
 /** Start a participant anew. */

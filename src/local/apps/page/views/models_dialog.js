@@ -4,21 +4,24 @@ import { html, useEffect, useState } from "../html.js";
 import { PROPOSED, extent, isOver, progress } from "../core/pulls.js";
 import { bytes, figure } from "../core/words.js";
 import { health } from "../state/store.js";
-import { chooseModel, loadModels, models, modelsTrouble, pull, pulls } from "../state/system.js";
+import { chooseModel, loadModels, models, modelsTrouble, pull, pulls, stopPull } from "../state/system.js";
 
 export function ModelsDialog({ close }) {
   useEffect(() => void loadModels(), []);
   const [trouble, fail] = useState("");
+  const [chosen, tell] = useState("");
   const known = models.value?.models ?? [];
   const names = new Set(known.map((one) => one.name));
-  const choose = (name) => chooseModel(name).then(() => fail(""), (failure) => fail(failure.message));
+  const choose = (name) => chooseModel(name).then((waits) => (fail(""), tell(waits ? `${name} answers from the next start of LoCAL2 on.` : `${name} answers now.`)), (failure) => fail(failure.message));
   const fetched = [...pulls.value.values()].filter((one) => !names.has(one.name) || !isOver(one));
   const proposed = PROPOSED.filter((one) => !names.has(one.name) && !pulls.value.has(one.name));
   return html`<h2 id="dialog-title">Models</h2>
     ${health.value?.stand_in ? html`<p>The stand-in answers now: a small program that follows plain rules and calls the same tools. A real model says more.</p>` : null}
     ${modelsTrouble.value ? html`<${NoServer} message=${modelsTrouble.value} />` : null}
     ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
-    ${known.length ? html`<ul class="models" aria-label="Models that are here">${known.map((model) => html`<${Model} key=${model.name} model=${model} isCurrent=${model.name === models.value.current} choose=${choose} />`)}</ul>` : null}
+    ${chosen ? html`<p role="status">${chosen}</p>` : null}
+    ${models.value?.note ? html`<p class="help">${models.value.note}</p>` : null}
+    ${known.length ? html`<ul class="models" aria-label="Models that are here">${known.map((model) => html`<${Model} key=${model.name} model=${model} isCurrent=${model.current || model.name === models.value.current} choose=${choose} />`)}</ul>` : null}
     ${models.value && !known.length && !modelsTrouble.value ? html`<p class="empty">No model is on this machine yet.</p>` : null}
     ${fetched.length ? html`<ul class="models" aria-label="Models on their way">${fetched.map((one) => html`<${Pulling} key=${one.name} pull=${one} />`)}</ul>` : null}
     ${modelsTrouble.value ? null : html`<h3>Get one <small>by Ollama, onto this machine</small></h3>
@@ -36,14 +39,15 @@ function NoServer({ message }) {
 function Model({ model, isCurrent, choose }) {
   const facts = [model.size ? bytes(model.size) : "", model.context ? `${figure(model.context)} tokens` : "", ...(model.roles ?? []), model.loaded ? "loaded" : ""];
   return html`<li><div><b>${model.name}</b> <small>${facts.filter(Boolean).join(" · ")}</small></div>
-    ${isCurrent ? html`<span class="tag">answers</span>` : html`<button type="button" aria-label=${`Use ${model.name}`} onClick=${() => void choose(model.name)}>Use it</button>`}</li>`;
+    ${isCurrent ? html`<span class="tag">chosen</span>` : html`<button type="button" aria-label=${`Use ${model.name}`} onClick=${() => void choose(model.name)}>Use it</button>`}</li>`;
 }
 
 function Pulling({ pull: one }) {
   const share = progress(one);
-  return html`<li class="pulling" data-state=${one.error ? "failed" : isOver(one) ? "done" : "running"}><div><b>${one.name}</b> <small class=${one.error ? "trouble" : null} role="status">${extent(one)}</small>
-      ${one.error || isOver(one) ? null : html`<progress aria-label=${`Fetching ${one.name}`} max="1" value=${share}></progress>`}</div>
-    ${one.error ? html`<button type="button" onClick=${() => void pull(one.name)}>Try again</button>` : share === null ? null : html`<span class="num">${Math.floor(100 * share)} %</span>`}</li>`;
+  return html`<li class="pulling" data-state=${one.state}><div><b>${one.name}</b> <small class=${one.state === "failed" ? "trouble" : null} role="status">${extent(one)}</small>
+      ${isOver(one) ? null : html`<progress aria-label=${`Fetching ${one.name}`} max="1" value=${share}></progress>`}</div>
+    ${share === null || isOver(one) ? null : html`<span class="num">${Math.floor(100 * share)} %</span>`}
+    ${one.state === "running" ? html`<button type="button" aria-label=${`Stop fetching ${one.name}`} onClick=${() => void stopPull(one.name)}>Stop</button>` : one.state === "done" ? null : html`<button type="button" onClick=${() => void pull(one.name)}>${one.state === "failed" ? "Try again" : "Go on"}</button>`}</li>`;
 }
 
 function Other() {

@@ -28,31 +28,33 @@ function Form({ name, settings, put, close }) {
       const saved = await request("PUT", `/settings/${encodeURIComponent(name)}`, { values });
       put({ ...settings, ...saved });
       type({});
-      const waits = (settings.restart_needed ?? []).filter((key) => Object.hasOwn(values, key));
-      tell({ trouble: "", saved: waits });
+      tell({ trouble: "", saved: settings.restart_needed ?? [] });
     } catch (failure) {
       tell({ trouble: failure.message, saved: null });
     }
   };
   if (!fields.length) return html`<p class="empty">It has none.</p><div class="dialog-acts"><button type="button" onClick=${close}>Close</button></div>`;
   return html`<form onSubmit=${save} noValidate>
+    ${settings.problem ? html`<p class="trouble" role="alert">${settings.problem}</p>` : null}
     ${settings.file ? html`<p class="help">They are kept in <code>${settings.file}</code>.</p>` : null}
-    ${fields.map((field) => html`<${Setting} key=${field.name} field=${field} typed=${typed[field.name]} trouble=${answers[field.name]?.trouble} isLate=${settings.restart_needed?.includes(field.name)} change=${(value) => type({ ...typed, [field.name]: value })} />`)}
+    ${fields.map((field) => html`<${Setting} key=${field.name} field=${field} typed=${typed[field.name]} trouble=${answers[field.name]?.trouble} change=${(value) => type({ ...typed, [field.name]: value })} />`)}
     ${state.trouble ? html`<p class="trouble" role="alert">Not saved: ${state.trouble}</p>` : null}
-    ${state.saved ? html`<${Saved} name=${name} waits=${state.saved} />` : null}
+    ${state.saved ? html`<${Saved} readers=${state.saved} />` : null}
     <div class="dialog-acts"><button type="button" onClick=${close}>Close</button><button class="accent" type="submit" disabled=${isWrong || !Object.keys(typed).length}>Save</button></div>
   </form>`;
 }
 
-function Saved({ name, waits }) {
-  if (!waits.length) return html`<p role="status">Saved.</p>`;
-  return html`<p role="status">Saved. ${waits.join(", ")} will count when ${name} is started again. <button type="button" onClick=${() => void restart(name)}>Restart it</button></p>`;
+/** What is saved counts when those that read it are started again. */
+function Saved({ readers }) {
+  if (!readers.length) return html`<p role="status">Saved.</p>`;
+  if (readers.includes("system")) return html`<p role="status">Saved. It counts from the next start of LoCAL2 on.</p>`;
+  return html`<p role="status">Saved. It counts after a restart. ${readers.map((name) => html`<button type="button" key=${name} onClick=${() => void restart(name)}>Restart ${name}</button> `)}</p>`;
 }
 
-function Setting({ field, typed, trouble, isLate, change }) {
+function Setting({ field, typed, trouble, change }) {
   const value = typed ?? (field.kind === "switch" ? field.value : shown(field, field.value));
   const id = `setting-${field.name}`;
-  const notes = [field.isChanged ? `standard: ${shown(field, field.standard) || "none"}` : "", isLate ? "counts after a restart" : ""].filter(Boolean).join(" · ");
+  const notes = field.isChanged ? `standard: ${shown(field, field.standard) || "none"}` : "";
   const Box = BOXES[field.kind];
   return html`<div class="setting">
     <label for=${id}><b>${field.title}</b>${notes ? html` <small>${notes}</small>` : null}</label>

@@ -8,7 +8,7 @@ export function EnvelopeView({ shown }) {
   const { envelope } = shown;
   const { state, again } = useEntry(envelope.seq ?? null);
   const { summary, recorded, redacted, ...header } = envelope;
-  return html`<dl class="facts header">${Object.entries(header)
+  return html`<dl class="known header">${Object.entries(header)
       .filter(([, value]) => value !== null && value !== undefined)
       .map(([name, value]) => html`<dt>${name}</dt><dd><code>${name === "sent_at" ? stamp(value) : String(value)}</code></dd>`)}</dl>
     ${summary ? html`<p class="quiet-words" dir="auto">${summary}</p>` : null}

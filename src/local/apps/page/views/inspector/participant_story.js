@@ -11,7 +11,7 @@ export function ParticipantStory({ shown, isRaw }) {
   if (isRaw) return html`<p class="help"><${CopyButton} text=${JSON.stringify(row, null, 2)} what="status" /></p><pre tabindex="0" aria-label="Its status">${JSON.stringify(row, null, 2)}</pre>`;
   const details = Object.entries(row.details ?? {});
   const counters = Object.entries(row.counters ?? {}).filter(([, count]) => count > 0);
-  return html`<dl class="facts">
+  return html`<dl class="known">
       <dt>is</dt><dd>${row.kind}, <b class=${row.state === "ready" ? "good" : "bad"}>${row.state}</b>${row.inflight ? `, ${figure(row.inflight)} in hand` : ""}</dd>
       ${row.pid ? html`<dt>process</dt><dd><code>${row.pid}</code>${row.restarts ? `, restarted ${figure(row.restarts)} ×` : ", never restarted"}</dd>` : null}
       ${row.detail ? html`<dt>last</dt><dd>${row.detail}</dd>` : null}

@@ -9,7 +9,7 @@ export function SpanFacts({ row, from, look }) {
   const detail = Object.entries(span.detail ?? {}).filter(([name, value]) => value !== null && value !== "" && name !== "first_token");
   return html`<section class="span-facts" aria-label=${`About ${row.label}`}>
     <h3>${row.label} <small>${KINDS[span.kind] ?? span.kind}</small></h3>
-    <dl class="facts">
+    <dl class="known">
       <dt>began</dt><dd>after ${duration(row.from - from) || "0"}</dd>
       <dt>took</dt><dd>${row.isOpen ? "still running" : duration(row.to - row.from)}${row.isCritical ? ", on the critical path" : ""}</dd>
       ${row.firstWord ? html`<dt>first</dt><dd>word after ${duration(row.firstWord - row.from)}</dd>` : null}

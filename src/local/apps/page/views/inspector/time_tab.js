@@ -34,7 +34,7 @@ function Facts({ turn, trace, fall }) {
   const ended = answerOf(trace)?.sent_at ?? null;
   const took = ended === null ? fall.whole.to - fall.whole.from : ended - fall.whole.from;
   const attempts = trace.attempts?.length > 1 ? ` · ${trace.attempts.length} attempts` : "";
-  return html`<dl class="facts">
+  return html`<dl class="known">
     <dt>query</dt><dd><code>${trace.query_id ?? turn?.query_id}</code></dd>
     <dt>took</dt><dd>${duration(took)}${ended === null ? " so far" : ""} · ${turn?.status ?? ""}${attempts}</dd>
   </dl>`;

@@ -1,0 +1,159 @@
+"""What can be seen of an answer besides its words: the inspector with its tabs, by mouse and by keys."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.page.conftest import PagedSystem
+from tests.page.test_chat import Visit, answered, ask
+
+
+def inspected(page: Page, tab: str) -> None:
+    """Open a tab of the inspector for the last answer."""
+    page.locator(".why-button").last.click()
+    page.click(f"[role=tab][data-tab={tab}]")
+    expect(page.locator(f".panel[data-tab={tab}]")).to_be_visible()
+
+
+def test_the_story_tells_what_was_done_for_an_answer_and_leads_to_each_call(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open()
+    ask(page, "I take my coffee black.")
+    answered(page)
+    ask(page, "How do I take my coffee?")
+    answered(page)
+    inspected(page, "story")
+    story = page.locator(".story")
+    expect(story).to_contain_text("You asked.")
+    expect(story).to_contain_text(re.compile("search_memory “How do I take my coffee.*gave"))
+    expect(story).to_contain_text("It answered")
+    story.get_by_role("button", name=re.compile("Look at this call: search_memory")).click()
+    expect(page.get_by_label("What was sent")).to_contain_text('"query": "How do I take my coffee?"')
+    page.click("text=‹ Answer")
+    expect(page.locator(".story li").nth(2)).to_be_visible()
+
+
+def test_the_time_of_an_answer_is_a_waterfall_and_its_messages_lie_open(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open()
+    ask(page, "How do I take my tea?")
+    answered(page)
+    inspected(page, "time")
+    rows = page.locator(".fall-rows button")
+    expect(page.locator(".inspector .known")).to_contain_text("answered")
+    recall = page.get_by_role("button", name=re.compile("^search_memory, after .*, took "))
+    recall.focus()
+    page.keyboard.press("ArrowUp")
+    expect(rows.nth(rows.count() - 1)).not_to_be_focused()
+    recall.click()
+    expect(page.locator(".span-facts")).to_contain_text("call id")
+    page.get_by_role("button", name="Show less time").click()
+    page.keyboard.press("0")
+    expect(page.get_by_role("button", name="Show more time")).to_be_disabled()
+    page.click("text=Look at this call")
+    page.click("[role=tab][data-tab=raw]")
+    messages = page.locator(".envelopes button")
+    expect(messages).to_have_count(2)
+    messages.first.click()
+    expect(page.locator(".known.header")).to_contain_text("tool.request.search_memory")
+    expect(page.get_by_label("Payload", exact=True)).to_contain_text('"query": "How do I take my tea?"')
+    page.click("text=‹ Answer")
+    page.get_by_label("Filter the messages").fill("response.gen")
+    expect(messages).to_have_count(1)
+
+
+def test_a_thousand_spans_and_five_thousand_messages_are_a_few_rows_in_the_page(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    page = visit().open()
+    ask(page, "What is 1+1?")
+    answered(page)
+    page.route("**/trace", lambda route: route.fulfill(json=long_trace()))
+    inspected(page, "time")
+    expect(page.locator(".fall")).to_have_attribute("data-rows", "1000")
+    expect(page.get_by_text("span 3", exact=True)).to_be_visible()
+    assert page.locator(".fall-rows li").count() < 150
+    page.eval_on_selector("[data-scroll]", "panel => panel.scrollTop = panel.scrollHeight")
+    expect(page.get_by_text("span 999", exact=True)).to_be_visible()
+    expect(page.locator(".fence-note")).to_contain_text("killed by SIGKILL")
+    page.click("[role=tab][data-tab=raw]")
+    expect(page.locator(".panel")).to_contain_text("5\u202f000 messages")
+    assert page.locator(".envelopes li").count() < 150
+
+
+def long_trace() -> dict[str, Any]:
+    """A query that took everything that it could."""
+    start = 1_795_000_000.0
+    spans: list[dict[str, Any]] = [
+        {"id": f"s{number}", "parent": None, "kind": "tool", "name": f"span {number}", "started": start + number,
+         "ended": start + number + 0.5, "attempt": 1, "detail": {}}
+        for number in range(1000)
+    ]  # fmt: skip
+    envelopes = [
+        {"id": f"{number:032x}", "subject": "agent.transition", "sender": "generator", "sent_at": start + number / 5,
+         "seq": number + 1, "size": 100, "recorded": True, "redacted": False, "summary": "A → B"}
+        for number in range(5000)
+    ]  # fmt: skip
+    attempts = [
+        {"attempt": 1, "started": start, "ended": start + 500, "reason": None},
+        {"attempt": 2, "started": start + 500, "ended": None, "reason": "the generator was killed by SIGKILL"},
+    ]
+    return {"query_id": "q", "complete": True, "spans": spans, "envelopes": envelopes, "attempts": attempts,
+            "critical_path": ["s1"], "self_time": {"tool": 500.0}}  # fmt: skip
+
+
+def test_the_context_shows_the_messages_as_the_model_got_them_and_how_full_its_window_was(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    page = visit().open()
+    ask(page, "What is the capital of France?")
+    answered(page)
+    ask(page, "What is 2+2?")
+    answered(page)
+    page.locator(".why-button").first.click()
+    page.click("[role=tab][data-tab=context]")
+    expect(page.locator(".gauge-words")).to_contain_text(re.compile(r"\d+ of \d+"))
+    expect(page.locator(".messages [data-role=system]").first).to_be_visible()
+    expect(page.locator(".messages details[open] pre")).to_contain_text("What is the capital of France?")
+    expect(page.locator(".messages")).not_to_contain_text("2+2")
+    page.get_by_role("button", name=re.compile("^Show what was said since")).click()
+    expect(page.locator(".messages.later")).to_contain_text("What is 2+2?")
+
+
+def test_keys_open_the_inspector_move_through_its_tabs_and_give_the_focus_back(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    page = visit().open()
+    ask(page, "What is 3+3?")
+    answered(page)
+    page.locator("article.turn").focus()
+    page.keyboard.press("i")
+    expect(page.locator("[role=tab][aria-selected=true]")).to_be_focused()
+    expect(page.locator("[role=tab][aria-selected=true]")).to_have_text("Time")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("[data-tab=story][role=tab]")).to_be_focused()
+    expect(page.locator(".story")).to_contain_text("It answered")
+    page.keyboard.press("Escape")
+    expect(page.locator(".inspector")).to_have_count(0)
+    expect(page.locator("article.turn")).to_be_focused()
+
+
+def test_an_address_of_a_turn_can_be_opened_again(visit: Visit, paged: PagedSystem) -> None:
+    visitor = visit()
+    page = visitor.open()
+    ask(page, "What is 4+4?")
+    answered(page)
+    inspected(page, "story")
+    address = page.evaluate("location.hash")
+    assert re.fullmatch(r"#/c/[^/]+/[^/]+", address)
+    again = visitor.open(address)
+    expect(again.locator(f"[data-query='{address.split('/')[-1]}'] [data-answer]")).to_be_visible()
+
+
+def test_an_answer_without_a_tool_has_no_sources_and_says_so(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open()
+    ask(page, "What is 5+5?")
+    answered(page)
+    inspected(page, "sources")
+    expect(page.locator(".panel")).to_contain_text("No tool was asked")

@@ -109,9 +109,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(180))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium."""
+    """Debian's Chromium. While it runs so does Playwright's event loop, and no test with one of its own could."""
     if CHROMIUM is None:
         if os.environ.get("CI"):
             pytest.fail("no Chromium is installed; .ci/run installs Debian's")

@@ -83,7 +83,9 @@ def test_the_diagram_of_the_turn_is_its_table() -> None:
 
 
 async def test_the_table_of_routes_is_the_routes(tmp_path: Path) -> None:
-    context = SimpleNamespace(session=None, participants=None, users=None, version="0", page=None, queries=None)
+    context = SimpleNamespace(
+        session=None, participants=None, users=None, version="0", page=None, queries=None, settings=None
+    )
     app = create_app(
         cast(ApiContext, context), GuardPolicy(frozenset({"test"})), Principals(lambda: "secret", Users(tmp_path))
     )

@@ -44,6 +44,7 @@ from local.protocol.messages import (
 )
 from local.runtime.participant import Kind, Participant, on
 from local.runtime.participant_runner import ParticipantRunner
+from local.shipped import shipped_dir
 
 
 class ScriptedGenerator(Participant):
@@ -243,7 +244,9 @@ class System:
     @asynccontextmanager
     async def door(self, **config: Any) -> AsyncIterator[httpx.AsyncClient]:
         """A door, and a client of it."""
-        door = ApiParticipant(ApiConfig(**config), self.listener.dup(), self.journal_file.parent, "stand_in")
+        folder = self.journal_file.parent
+        layers = (shipped_dir() / "config", folder)
+        door = ApiParticipant(ApiConfig(**config), self.listener.dup(), folder, "stand_in", layers)
         async with _hosted(door, self.hub), self.client() as client:
             yield client
 

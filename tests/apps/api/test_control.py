@@ -103,3 +103,18 @@ async def test_without_a_keeper_models_are_not_to_be_had(
     monkeypatch.setattr(system_control, "MODEL_SECONDS", 0.05)
     refused = await client.get("/models")
     assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")
+
+
+async def test_settings_are_listed_shown_and_changed(owner: httpx.AsyncClient, system: System) -> None:
+    listed = {row["name"]: row["read_by"] for row in (await owner.get("/settings")).json()["settings"]}
+    assert listed["generator"][0] == "generator" and listed["system"] == ["system"]
+    changed = await owner.put("/settings/generator", json={"values": {"num_ctx": 16_000}})
+    assert (changed.status_code, changed.json()["values"]["num_ctx"]) == (200, 16_000)
+    assert (system.journal_file.parent / "generator.yaml").read_text() == "num_ctx: 16000\n"
+    shown = (await owner.get("/settings/generator")).json()
+    assert shown["values"]["num_ctx"] == 16_000 and shown["schema"]["properties"]["num_ctx"]
+    for body, status in (({"values": {"num_ctx": "many"}}, 422), ({"values": {}}, 422), ({}, 422)):
+        assert (await owner.put("/settings/generator", json=body)).status_code == status
+    assert (await owner.get("/settings/nobody")).status_code == 404
+    del owner.headers["authorization"]
+    assert (await owner.put("/settings/generator", json={"values": {"num_ctx": 1}})).status_code == 401

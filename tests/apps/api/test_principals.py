@@ -99,6 +99,9 @@ ROUTES = {
     "POST /participants/{name}/start": Row(Access.TOKEN, "/participants/generator/start", told=403),
     "POST /participants/{name}/stop": Row(Access.TOKEN, "/participants/generator/stop", told=403),
     "POST /participants/{name}/restart": Row(Access.TOKEN, "/participants/generator/restart", told=403),
+    "GET /settings": Row(Access.OWNER, "/settings", told=403),
+    "GET /settings/{name}": Row(Access.OWNER, "/settings/generator", told=403),
+    "PUT /settings/{name}": Row(Access.TOKEN, "/settings/generator", {"values": {"num_ctx": 1}}, told=403),
     "GET /models": Row(Access.OWNER, "/models", told=403),
     "PUT /models/current": Row(Access.TOKEN, "/models/current", {"name": "a"}, told=403),
     "POST /models/pull": Row(Access.TOKEN, "/models/pull", {"name": "a"}, told=403),
@@ -170,7 +173,9 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def routes_of(folder: Path) -> dict[str, Access]:
-    context = SimpleNamespace(session=None, participants=None, users=None, version="0", page=None, queries=None)
+    context = SimpleNamespace(
+        session=None, participants=None, users=None, version="0", page=None, queries=None, settings=None
+    )
     guarded = create_app(cast(ApiContext, context), GuardPolicy(frozenset()), Principals(lambda: None, Users(folder)))
     assert isinstance(guarded, GuardMiddleware)
     app: Any = guarded._app

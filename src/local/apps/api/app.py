@@ -25,13 +25,14 @@ from local.apps.api.routes import (
     page,
     query,
     sessions,
+    settings,
     stream,
     users,
 )
 
 NOUNS = (
     query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream, control,
-    models,
+    models, settings,
 )  # fmt: skip
 
 

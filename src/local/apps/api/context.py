@@ -16,6 +16,7 @@ from local.apps.api.participant_table import ParticipantTable
 from local.apps.api.query_finder import QueryFinder
 from local.apps.memories import Memories
 from local.apps.session import LoCALSession
+from local.apps.settings_files import SettingsFiles
 from local.apps.system_control import SystemControl
 from local.apps.users import Users
 from local.bus.blobs import BlobStore
@@ -30,6 +31,7 @@ class ApiContext:
     streams: BrowserStreams
     memories: Memories
     control: SystemControl
+    settings: SettingsFiles
     participants: ParticipantTable
     bus_streams: BusStreams
     attachments: Attachments

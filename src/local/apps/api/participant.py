@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,6 +27,7 @@ from local.apps.listener import require_token
 from local.apps.memories import Memories
 from local.apps.owner_token import owner_token
 from local.apps.session import LoCALSession
+from local.apps.settings_files import SettingsFiles
 from local.apps.system_control import SystemControl
 from local.apps.users import Users
 from local.bus.blobs import BlobStore
@@ -59,8 +60,11 @@ class ApiParticipant(Participant):
     Config = ApiConfig
     publishes = (LoCALSession, Memories, SystemControl)
 
-    def __init__(self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str = "") -> None:
+    def __init__(
+        self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path]
+    ) -> None:
         """`listener` is bound and listens; whoever bound it keeps it, so that clients wait while this restarts.
+        `layers` are the folders of settings.
 
         Raises `ConfigError` if others can reach it and there is no token.
         """
@@ -76,6 +80,7 @@ class ApiParticipant(Participant):
         max_upload = self._attachments.max_bytes
         names = config.allowed_hosts
         self._policy = GuardPolicy(hosts_of(address, port, names), max_upload, proxied_hosts_of(names))
+        self._settings_files = SettingsFiles(layers)
         self._users = Users(data_dir)
         self._principals = Principals(
             lambda: config.api_token or owner_token(data_dir), self._users, must_know=config.api_token is not None
@@ -86,7 +91,7 @@ class ApiParticipant(Participant):
         """On the composition root's socket."""
         if resources.listener is None:
             raise ConfigError("the HTTP API has no socket to listen on; start it with the system, by --api")
-        return cls(config, resources.listener, resources.data_dir, resources.model_backend)
+        return cls(config, resources.listener, resources.data_dir, resources.model_backend, resources.layers)
 
     @on(ParticipantStatus)
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> None:
@@ -113,6 +118,7 @@ class ApiParticipant(Participant):
                 streams=self._streams,
                 memories=Memories(self.bus, self._has_memory),
                 control=SystemControl(self.bus),
+                settings=self._settings_files,
                 participants=self._participants,
                 bus_streams=bus_streams,
                 attachments=self._attachments,

@@ -20,6 +20,25 @@ export interface AnswerDialog {
   session_id: string | null;
 }
 
+/** What an asker wants of one answer; None or empty leaves it to the settings. `functions` are those that the asker runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered. With `remember` an exchange whose history the asker keeps is remembered all the same. */
+export interface AnswerOptions {
+  temperature: number | null;
+  top_p: number | null;
+  frequency_penalty: number | null;
+  presence_penalty: number | null;
+  seed: number | null;
+  stop: string[] | null;
+  max_tokens: number | null;
+  think: boolean | null;
+  format: Record<string, unknown> | null;
+  functions: Record<string, unknown>[];
+  must_call: string | null;
+  one_call: boolean;
+  allow: string[] | null;
+  deny: string[];
+  remember: boolean;
+}
+
 /** Whoever could not handle a message: which one, and why. */
 export interface BusDead {
   participant: string;
@@ -58,6 +77,13 @@ export interface ChildStatus {
   pid: number | null;
   restarts: number;
   detail: string;
+}
+
+/** A call of one of the asker's own functions, which the asker is to make. */
+export interface ClientCall {
+  call_id: string;
+  function: string;
+  arguments: Record<string, unknown>;
 }
 
 /** The tool `compare_answers`, when a respondent's model wants to know which of two texts answers a question better. A user waits for the main respondent's alone. */
@@ -374,15 +400,16 @@ export interface MemoryIngested {
   respondent_id: string;
 }
 
-/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
+/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
 export interface MemoryRequest {
-  verb: "search" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "repeated" | "export";
+  verb: "search" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "repeated" | "export" | "embed";
   query: string;
   engram_id: string;
   not_session: string | null;
   before: number | null;
   of_session: string;
   cursor: string;
+  texts: string[];
   history: boolean | null;
   limit: number;
 }
@@ -398,6 +425,8 @@ export interface MemoryResult {
   repeated_in: string[];
   lines: string[];
   left_out: string[];
+  vectors: number[][];
+  embedded_by: string;
   cursor: string;
   more_before: number | null;
   degraded: string[];
@@ -520,13 +549,15 @@ export interface QueryFailed {
   error: ErrorInfo;
 }
 
-/** A door, when somebody asks. `history` replaces the session's own history and makes the turn leave none. */
+/** A door, when somebody asks. `history` replaces the session's own history and makes the turn leave none; `continued` is what has followed the question there: calls of the asker's functions, and their results. */
 export interface QueryReceived {
   query_id: string;
   query: string;
   attachments: string[];
   incognito: boolean;
   history: Record<string, unknown>[] | null;
+  continued: Record<string, unknown>[];
+  options: AnswerOptions | null;
   session_id: string | null;
 }
 
@@ -579,10 +610,12 @@ export interface ResponseGeneration {
   cut_off: boolean;
   thinking: string;
   tool_calls: ToolCallRecord[];
+  client_calls: ClientCall[];
   model: string;
   prompt: string;
   incognito: boolean;
   in_history: boolean;
+  remember: boolean;
   usage: UsageInfo;
   degraded: string[];
   tainted: boolean;
@@ -743,6 +776,11 @@ export interface QueryBody {
   user_id?: string | null;
   incognito?: boolean;
   wait?: boolean;
+}
+
+/** The body of PUT /settings/{name}: the keys that are to change, mappings key by key. */
+export interface SettingsBody {
+  values: Record<string, unknown>;
 }
 
 /** The body of POST /stream/{stream_id}. What is left out stays as it is. */

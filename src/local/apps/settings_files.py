@@ -1,0 +1,123 @@
+"""The settings of the participants, in the files of a user's folder: shown with what they mean, changed key by key."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from local.apps.participant import SECRETS, find_class
+from local.config import Settings, SystemConfig, load, load_system
+from local.config_edit import change
+from local.config_models import ModelsConfig
+from local.environment import environment
+from local.errors import ConfigError, LocalError
+from local.errors.base import without_passwords
+
+ALWAYS = {"api": "local.apps.api.participant:ApiParticipant", "journal": "local.journal.server.journal:Journal"}
+OF_ALL: Mapping[str, type[Settings]] = {
+    "system": SystemConfig,
+    "models": ModelsConfig,
+}  # which the whole system reads at its start
+HIDDEN = "***"
+
+Json = dict[str, Any]
+
+
+class SettingsRefused(LocalError):
+    """Settings that there are not, or that are no good; `kind` is not_found or invalid."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class SettingsFiles:
+    """Reads the files anew each time: they are the user's to edit. `layers` are the folders, the user's last."""
+
+    def __init__(self, layers: Sequence[Path]) -> None:
+        self._layers = list(layers)
+        self._writing = threading.Lock()
+
+    def names(self) -> dict[str, list[str]]:
+        """Every file by its name, with the participants that read it; `system` is all of them. Raises `ConfigError`."""
+        readers: dict[str, list[str]] = {name: ["system"] for name in OF_ALL}
+        for name, target in self._targets().items():
+            file = self._file_of(target, name)
+            if file not in OF_ALL:
+                readers.setdefault(file, []).append(name)
+        return readers
+
+    def show(self, name: str) -> Json:
+        """One file: its schema, the values that hold, the defaults, and who has to be restarted after a change. Where
+        the file is no good, `problem` says why, and there are no values. Raises `SettingsRefused`, `ConfigError`."""
+        kind, readers = self._kind(name)
+        values, problem = None, None
+        try:
+            values = _shown(load(name, kind, self._layers))
+        except ConfigError as error:
+            problem = str(error)
+        return {
+            "name": name,
+            "schema": kind.model_json_schema(),
+            "values": values,
+            "defaults": _shown(load(name, kind, self._layers[:-1])),
+            "problem": problem,
+            "file": str(self._layers[-1] / f"{name}.yaml"),
+            "restart_needed": readers,
+        }
+
+    def change(self, name: str, values: Mapping[str, Any]) -> Json:
+        """Write these keys into the user's file, if the whole is valid with them, and leave the rest of it as it is.
+        Returns what `show` does. Raises `SettingsRefused`, `ConfigError`."""
+        kind, _ = self._kind(name)
+        if secret := next((key for key in values if key in SECRETS), None):
+            raise SettingsRefused("invalid", f"{secret}: is no setting of a file; its environment variable has it")
+        with self._writing:
+            self._require_valid(name, kind, values)
+            change(self._layers[-1] / f"{name}.yaml", values)
+        return self.show(name)
+
+    def _require_valid(self, name: str, kind: type[Settings], values: Mapping[str, Any]) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            above = Path(folder, f"{name}.yaml")
+            above.write_text(json.dumps(values), encoding="utf-8")
+            try:
+                load(name, kind, [*self._layers, above.parent])
+            except ConfigError as error:
+                raise SettingsRefused("invalid", str(error).replace(str(above), above.name)) from None
+
+    def _kind(self, name: str) -> tuple[type[Settings], list[str]]:
+        readers = self.names()
+        if name not in readers:
+            raise SettingsRefused("not_found", f"there are no settings {name}; there are {', '.join(sorted(readers))}")
+        if name in OF_ALL:
+            return OF_ALL[name], readers[name]
+        return find_class(self._targets()[readers[name][0]], self._system().python_path).Config, readers[name]
+
+    def _file_of(self, target: str, name: str) -> str:
+        kind = find_class(target, self._system().python_path)
+        return kind.settings or kind.name or name
+
+    def _targets(self) -> dict[str, str]:
+        return {**ALWAYS, **{entry.name: entry.target for entry in self._system().participants}}
+
+    def _system(self) -> SystemConfig:
+        return load_system(self._layers, {}, environment())
+
+
+def _shown(config: Settings) -> Json:
+    """Values as JSON, without what nobody is to read."""
+    shown: Json = _without_passwords(config.model_dump(mode="json"))
+    return {key: HIDDEN if key in SECRETS and value else value for key, value in shown.items()}
+
+
+def _without_passwords(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_passwords(value)
+    if isinstance(value, dict):
+        return {key: _without_passwords(each) for key, each in value.items()}
+    return [_without_passwords(each) for each in value] if isinstance(value, list) else value

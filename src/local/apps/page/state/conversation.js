@@ -151,13 +151,19 @@ function turnsOf(sessionId, more = "") {
   return request("GET", `/sessions/${encodeURIComponent(sessionId)}/turns?limit=${PAGE}${more}`);
 }
 
+/** When a turn that was asked here has ended; the record says it more exactly. */
+function timed(before, turn) {
+  const hasEnded = before.status === "open" && turn.status !== "open";
+  return hasEnded && turn.created_at && !turn.finished_at ? { ...turn, finished_at: Date.now() / 1000 } : turn;
+}
+
 /** Take in one event of a query, if its conversation is in memory. */
 export function hear({ query_id, session_id, event, data }) {
   const conversation = conversations.get(session_id) ?? all().find((one) => one.turns.has(query_id));
   const turn = conversation?.turn(query_id, data?.query ? () => asked(query_id, session_id, data.query) : null);
   if (!turn) return null;
   const before = turn.peek();
-  turn.value = after(before, event, data);
+  turn.value = timed(before, after(before, event, data));
   if (turn.peek().usage?.context) conversation.context.value = turn.peek().usage.context;
   return { conversation, before, after: turn.peek() };
 }

@@ -63,7 +63,7 @@ const NAMES = { fused: "match", words: "words", lexical: "words", bm25: "words",
 
 /** The parts of the relevance as signed bars; `most` is the longest of them all. */
 function Why({ parts, most }) {
-  const shown = Object.entries(parts ?? {}).filter(([, value]) => typeof value === "number" && Math.abs(value) >= 0.005);
+  const shown = Object.entries(parts ?? {}).filter(([name, value]) => typeof value === "number" && name !== "threshold" && Math.abs(value) >= 0.005);
   if (!shown.length) return null;
   return html`<div class="why"><span class="unseen">Why: </span>${shown.map(
     ([name, value]) => html`<span class="part" title=${`${name} ${value.toFixed(2)}`}>${NAMES[name] ?? name}

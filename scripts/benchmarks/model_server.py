@@ -26,6 +26,7 @@ END = b"0\r\n\r\n"
 ANSWERS: dict[str, Json] = {
     "/api/version": {"version": "0.12.6"},
     "/api/tags": {"models": [{"name": MODEL, "model": MODEL}]},
+    "/api/ps": {"models": []},
     "/api/show": {
         "capabilities": ["completion", "tools", "thinking"],
         "model_info": {"general.architecture": "bench", "bench.context_length": 32_768},

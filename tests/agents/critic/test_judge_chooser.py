@@ -156,15 +156,19 @@ async def test_a_judge_that_is_named_is_asked_whatever_else_would_fit(
     assert (name, fake.asked[0]["options"]["num_ctx"]) == (GEMMA, 32_000)
 
 
-async def test_while_ollama_does_not_tell_the_model_that_answers_judges_and_it_is_asked_again(
+async def test_while_ollama_does_not_tell_the_model_that_answers_judges_and_it_is_asked_again_after_a_minute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ollama(GEMMA, SELENE, loaded={GEMMA: (10 * GB, 0)}) as fake:
         judge = critic_at(fake, tmp_path, monkeypatch)._judge
-        fake.is_broken = True
+        judge._clock = lambda: now
+        now, fake.is_broken = 100.0, True
         await judge._settle()
         assert judge.name == GEMMA
-        fake.is_broken = False
+        now, fake.is_broken = 159.0, False
+        await judge._settle()
+        assert judge.name == GEMMA
+        now = 160.0
         assert (await judge.grade(CASE, RUBRIC))[0] == SELENE
         await judge.close()
 

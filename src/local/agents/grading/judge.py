@@ -117,6 +117,7 @@ class Judge:
         self._breaker = CircuitBreaker()
         self._model, self._model_name, self._profile = model, name, profile
         self._signs_as, self._successor, self._settling = signs_as, successor, asyncio.Lock()
+        self._settle_at = float("-inf")
         self._give(num_ctx)
         self._clock, self._sleep = clock, sleep
 
@@ -150,14 +151,16 @@ class Judge:
         await self._model.close()
 
     async def _settle(self) -> None:
-        """Let the one who is to judge in its place take over, if there is one; asked until that is known."""
+        """Let the one who is to judge in its place take over, if there is one; asked once a minute until that is known,
+        for it takes as long as a short reply does."""
         async with self._settling:
-            if self._successor is None:
+            if self._successor is None or self._clock() < self._settle_at:
                 return
             try:
                 found = await self._successor()
             except ModelError as error:
                 log.info("%s judges for now: %s", self.name, error)
+                self._settle_at = self._clock() + SHORT_PAUSE_SECONDS
                 return
             self._successor = None
             if found is not None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.conftest import PagedSystem
+from tests.page.test_access import violations
 from tests.page.test_chat import Visit, answered, ask
 
 
@@ -80,6 +82,53 @@ def test_a_thousand_spans_and_five_thousand_messages_are_a_few_rows_in_the_page(
     page.click("[role=tab][data-tab=raw]")
     expect(page.locator(".panel")).to_contain_text("5\u202f000 messages")
     assert page.locator(".envelopes li").count() < 150
+
+
+@pytest.mark.parametrize(("width", "theme"), [(360, "dark"), (1280, "light")])
+def test_axe_finds_nothing_in_any_tab_of_the_inspector(
+    visit: Visit, paged: PagedSystem, width: int, theme: str
+) -> None:
+    visitor = visit(viewport={"width": width, "height": 780}, color_scheme=theme, reduced_motion="reduce")
+    page = visitor.open()
+    ask(page, "How do I take my tea?")
+    answered(page)
+    found = {}
+    for tab, ready in READY.items():
+        inspected(page, tab) if tab == "story" else page.click(f"[role=tab][data-tab={tab}]")
+        expect(page.locator(ready).first).to_be_visible()
+        found[tab] = violations(page)
+    page.locator(".envelopes button").first.click()
+    expect(page.get_by_label("Payload", exact=True)).to_be_visible()
+    found["message"] = violations(page)
+    assert {tab: each for tab, each in found.items() if each} == {}
+
+
+READY = {
+    "story": ".story li", "time": ".fall-rows li", "context": ".messages li", "sources": ".panel .plain-rows",
+    "raw": ".envelopes li",
+}  # fmt: skip
+
+
+def test_hostile_words_in_a_trace_stay_words(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open()
+    ask(page, "What is 1+2?")
+    answered(page)
+    words = "<img src=x onerror=alert(1)>\u202e{{x}}" + "W" * 400
+    trace = long_trace()
+    for span in trace["spans"]:
+        span.update(name=words, kind=words, detail={words: words})
+    for envelope in trace["envelopes"]:
+        envelope.update(subject=words, sender=words, summary=words)
+    trace.update(self_time={words: 1.0})
+    page.route("**/trace", lambda route: route.fulfill(json=trace))
+    for tab in ("story", "time", "raw"):
+        inspected(page, tab)
+        expect(page.locator(".panel")).to_contain_text("1+2" if tab == "story" else "onerror=alert(1)")
+        assert page.locator(".inspector img").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator(".envelopes button").first.click()
+    expect(page.locator(".known.header")).to_contain_text("onerror=alert(1)")
+    assert page.locator("[data-scroll]").evaluate("panel => panel.scrollWidth <= panel.clientWidth")
 
 
 def long_trace() -> dict[str, Any]:

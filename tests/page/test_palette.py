@@ -9,6 +9,7 @@ from typing import Any
 from playwright.sync_api import Page, Route, expect
 
 from tests.page.conftest import PagedSystem
+from tests.page.test_access import violations
 from tests.page.test_chat import Visit, answered, ask, session_of
 
 # What the stream would have brought.
@@ -46,6 +47,7 @@ def test_the_palette_finds_commands_conversations_and_participants_and_does_what
     page.keyboard.press("Enter")
     expect(page.locator(".inspector .known")).to_contain_text("ready")
     open_palette(page)
+    assert violations(page) == []
     page.keyboard.type("qqqq")
     expect(page.locator("dialog")).to_contain_text("Nothing is called that.")
     page.keyboard.press("Escape")
@@ -79,6 +81,48 @@ def test_a_first_run_says_that_the_stand_in_answers_and_opens_the_way_to_a_model
     page.click("dialog >> text=Close")
     page.click("text=Later")
     expect(page.locator("[data-state=stand-in]")).to_have_count(0)
+
+
+SCHEMA = {
+    "properties": {
+        "max_tokens": {"type": "integer", "minimum": 1, "description": "After so many it ends."},
+        "mode": {"enum": ["auto", "off"], "type": "string"},
+        "is_strict": {"type": "boolean"},
+    }
+}
+
+
+def test_settings_are_a_form_that_says_what_is_wrong_and_saves_what_was_changed_alone(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    saved: list[Any] = []
+    shown = {
+        "name": "generator", "schema": SCHEMA, "file": "/x/generator.yaml", "restart_needed": ["generator"],
+        "values": {"max_tokens": 100, "mode": "auto", "is_strict": True}, "defaults": {"max_tokens": 200},
+    }  # fmt: skip
+
+    def answer(route: Route) -> None:
+        if route.request.method == "PUT":
+            saved.append(route.request.post_data_json)
+        route.fulfill(json=shown)
+
+    page = visit().open()
+    page.route("**/settings/generator", answer)
+    page.wait_for_function("document.querySelector('.sessions').dataset.state === 'ready'")
+    open_palette(page)
+    page.keyboard.type("settings of generator")
+    expect(page.get_by_role("option", selected=True)).to_have_text("Settings of generator")
+    page.keyboard.press("Enter")
+    expect(page.locator("dialog")).to_contain_text("standard: 200")
+    page.get_by_label("max tokens").fill("none")
+    expect(page.locator("dialog")).to_contain_text("A number is needed.")
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
+    page.get_by_label("max tokens").fill("300")
+    page.get_by_label("is strict").uncheck()
+    assert violations(page) == []
+    page.click("dialog >> text=Save")
+    expect(page.get_by_role("button", name="Restart generator")).to_be_visible()
+    assert saved == [{"values": {"max_tokens": 300, "is_strict": False}}]
 
 
 def approval(page: Page, **more: Any) -> dict[str, Any]:
@@ -123,6 +167,7 @@ def test_a_card_that_asks_takes_no_focus_and_is_answered_by_its_own_keys_alone(
     expect(card).to_contain_text("rm -r 'old notes'")
     expect(card).to_contain_text("example.org")
     expect(page.locator("[data-spoken]")).to_have_text("shell_exec asks for leave")
+    assert violations(page) == []
     expect(page.locator("#question")).to_be_focused()
     page.keyboard.type("yn")
     expect(page.locator("#question")).to_have_value("yn")

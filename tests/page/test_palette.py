@@ -46,6 +46,7 @@ def test_the_palette_finds_commands_conversations_and_participants_and_does_what
     page.keyboard.type("participant gen")
     page.keyboard.press("Enter")
     expect(page.locator(".inspector .known")).to_contain_text("ready")
+    expect(page.locator(".subjects")).to_contain_text("query.received")
     open_palette(page)
     assert violations(page) == []
     page.keyboard.type("qqqq")
@@ -111,7 +112,7 @@ def test_settings_are_a_form_that_says_what_is_wrong_and_saves_what_was_changed_
     page.wait_for_function("document.querySelector('.sessions').dataset.state === 'ready'")
     open_palette(page)
     page.keyboard.type("settings of generator")
-    expect(page.get_by_role("option", selected=True)).to_have_text("Settings of generator")
+    expect(page.get_by_role("option", selected=True)).to_contain_text("Settings of generator")
     page.keyboard.press("Enter")
     expect(page.locator("dialog")).to_contain_text("standard: 200")
     page.get_by_label("max tokens").fill("none")
@@ -123,6 +124,18 @@ def test_settings_are_a_form_that_says_what_is_wrong_and_saves_what_was_changed_
     page.click("dialog >> text=Save")
     expect(page.get_by_role("button", name="Restart generator")).to_be_visible()
     assert saved == [{"values": {"max_tokens": 300, "is_strict": False}}]
+
+
+def test_the_settings_that_there_are_can_be_looked_at(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open()
+    expect(page.locator(".rail")).to_be_visible()
+    open_palette(page)
+    page.keyboard.type("settings of critic")
+    expect(page.get_by_role("option", selected=True)).to_contain_text("Settings of critic")
+    page.keyboard.press("Enter")
+    expect(page.locator(".setting").first).to_be_visible()
+    expect(page.locator("dialog .help")).to_contain_text("critic.yaml")
+    assert violations(page) == []
 
 
 def approval(page: Page, **more: Any) -> dict[str, Any]:

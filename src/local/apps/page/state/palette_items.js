@@ -4,7 +4,7 @@ import { dialog, me, participants, sessions } from "./store.js";
 import { COMMANDS } from "./commands.js";
 import { go } from "./actions.js";
 import { inspect } from "./inspection.js";
-import { restart } from "./system.js";
+import { restart, settingsNames } from "./system.js";
 
 /** @typedef {{key: string, group: string, title: string, detail?: string, keys?: string[], run: () => void}} Item */
 
@@ -38,6 +38,5 @@ function people() {
 }
 
 function settings() {
-  if (!me.value.owner) return [];
-  return [...participants.value.keys()].map((name) => ({ key: `settings ${name}`, group: "Settings", title: `Settings of ${name}`, run: () => (dialog.value = { kind: "settings", name }) }));
+  return settingsNames.value.map((name) => ({ key: `settings ${name}`, group: "Settings", title: `Settings of ${name}`, run: () => (dialog.value = { kind: "settings", name }) }));
 }

@@ -20,7 +20,7 @@ export function ModelsDialog({ close }) {
     ${modelsTrouble.value ? html`<${NoServer} message=${modelsTrouble.value} />` : null}
     ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
     ${chosen ? html`<p role="status">${chosen}</p>` : null}
-    ${models.value?.note ? html`<p class="help">${models.value.note}</p>` : null}
+    ${models.value?.note && !modelsTrouble.value ? html`<${NoServer} message=${models.value.note} />` : null}
     ${known.length ? html`<ul class="models" aria-label="Models that are here">${known.map((model) => html`<${Model} key=${model.name} model=${model} isCurrent=${model.current || model.name === models.value.current} choose=${choose} />`)}</ul>` : null}
     ${models.value && !known.length && !modelsTrouble.value ? html`<p class="empty">No model is on this machine yet.</p>` : null}
     ${fetched.length ? html`<ul class="models" aria-label="Models on their way">${fetched.map((one) => html`<${Pulling} key=${one.name} pull=${one} />`)}</ul>` : null}

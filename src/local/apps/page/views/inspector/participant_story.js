@@ -10,6 +10,7 @@ export function ParticipantStory({ shown, isRaw }) {
   if (!row) return html`<p class="empty">Nobody of that name takes part.</p>`;
   if (isRaw) return html`<p class="help"><${CopyButton} text=${JSON.stringify(row, null, 2)} what="status" /></p><pre tabindex="0" aria-label="Its status">${JSON.stringify(row, null, 2)}</pre>`;
   const details = Object.entries(row.details ?? {});
+  const heard = Object.entries(row.subscriptions ?? {});
   const counters = Object.entries(row.counters ?? {}).filter(([, count]) => count > 0);
   return html`<dl class="known">
       <dt>is</dt><dd>${row.kind}, <b class=${row.state === "ready" ? "good" : "bad"}>${row.state}</b>${row.inflight ? `, ${figure(row.inflight)} in hand` : ""}</dd>
@@ -18,9 +19,5 @@ export function ParticipantStory({ shown, isRaw }) {
       ${details.map(([name, value]) => html`<dt>${name.replaceAll("_", " ")}</dt><dd>${value}</dd>`)}
     </dl>
     ${counters.length ? html`<h3>Counted since its start</h3><ul class="plain-rows">${counters.map(([name, count]) => html`<li key=${name}><span>${name.replaceAll("_", " ")}</span><span class="num">${figure(count)}</span></li>`)}</ul>` : null}
-    ${row.subscriptions?.length ? html`<h3>Hears</h3><ul class="subjects">${row.subscriptions.map(subjectOf).map((subject) => html`<li key=${subject}><code>${subject}</code></li>`)}</ul>` : null}`;
-}
-
-function subjectOf(subscription) {
-  return typeof subscription === "string" ? subscription : [subscription.subject, subscription.consumer].filter(Boolean).join(" · ");
+    ${heard.length ? html`<h3>Hears <small>and as which durable consumer</small></h3><ul class="subjects">${heard.map(([subject, consumer]) => html`<li key=${subject}><code>${subject}${consumer ? ` · ${consumer}` : ""}</code></li>`)}</ul>` : null}`;
 }

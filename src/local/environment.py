@@ -31,6 +31,7 @@ class Environment:
     terminal: str | None = None  # its kind
     wants_no_colour: bool = False
     wants_plain_text: bool = False  # neither colour nor a cursor that moves: for a screen reader
+    completed_words: tuple[str, ...] = ()  # of the command line, where a shell asks how it can go on
 
 
 def environment(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -50,7 +51,16 @@ def environment(variables: Mapping[str, str] = os.environ) -> Environment:
         terminal=variables.get("TERM") or None,
         wants_no_colour=bool(variables.get("NO_COLOR")),
         wants_plain_text=bool(variables.get("ACCESSIBLE")),
+        completed_words=_completed_words(variables),
     )
+
+
+def _completed_words(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """As typer's scripts for shells give them; an empty word at the end is one that is about to begin."""
+    if not variables.get("_LOCAL2_COMPLETE"):
+        return ()
+    line = variables.get("COMP_WORDS") or variables.get("_TYPER_COMPLETE_ARGS") or ""
+    return (*line.split(), *([""] if line[-1:].isspace() else []))
 
 
 def secrets(variables: Mapping[str, str] = os.environ) -> tuple[str, ...]:

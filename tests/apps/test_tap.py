@@ -13,13 +13,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from local.apps.cli import main
 from local.apps.run_directory import Facts, NotRunning, RunDirectory
-from local.apps.tap.arrival_rate import ArrivalRate, measure
-from local.apps.tap.connection import find_bus
+from local.apps.tap.arrival_rate import ArrivalRate
+from local.apps.tap.connection import find_bus, report_each_second
 from local.apps.tap.echo import watch
 from local.apps.tap.printer import Printer
 from local.apps.tap.selection import Selection
@@ -224,9 +225,16 @@ async def test_hz_reports_at_the_end_at_the_latest() -> None:
     async with Bus("sender", hub.transport()) as sender:
         await sender.ready()
         async with Printer(PlainView(), on_end=lambda: None, out=terminal.out, err=terminal.err) as printer:
-            selection = Selection(("query.cancel",))
+            selection, rate = Selection(("query.cancel",)), ArrivalRate()
             task = asyncio.create_task(
-                measure(Bus("tap", hub.transport()), selection, ArrivalRate(), printer, terminal.stop)
+                report_each_second(
+                    Bus("tap", hub.transport()),
+                    selection,
+                    lambda _: rate.add(monotonic()),
+                    rate.report,
+                    printer,
+                    terminal.stop,
+                )
             )
             await terminal.heard()
             for number in range(5):

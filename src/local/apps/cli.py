@@ -1,5 +1,4 @@
-"""The command line: `local2 run | ask | chat | stories | tap | journal | prompt | model | doctor | participant | user |
-restart | backup | restore | rebuild`."""
+"""The command line: `local2 run | ask | chat | sessions | memory | status | logs | tap | journal | model | …`."""
 
 from __future__ import annotations
 
@@ -16,13 +15,16 @@ from typing import Annotated, Any
 import typer
 
 from local.apps.command_line import OFF, ConfigDir, DataDir, JsonOption, LogFileOption, LogLevel, exit_status, new_app
+from local.environment import environment
 from local.errors import StartInterrupted
 
 app = new_app()
 _HIDDEN = ("repl", "pull")  # other names of chat, and of model pull
 _GROUPS = {
     "journal": "local.apps.journal.commands:journal_app",
+    "memory": "local.apps.memory_commands:memory_app",
     "model": "local.apps.model_commands:model_app",
+    "sessions": "local.apps.session_commands:session_app",
     "tap": "local.apps.tap.commands:tap_app",
     "user": "local.apps.user_commands:user_app",
 }
@@ -30,6 +32,9 @@ _COMMANDS = {
     "ask": ("local.apps.console.commands", "ask_once"),
     "chat": ("local.apps.console.commands", "chat"),
     "repl": ("local.apps.console.commands", "chat"),
+    "completion": ("local.apps.completion_command", "completion"),
+    "logs": ("local.apps.log_command", "logs"),
+    "status": ("local.apps.status_command", "status"),
     "trace": ("local.apps.console.commands", "trace"),
     "pull": ("local.apps.model_commands", "pull"),
     "participant": ("local.apps.participant_cli", "participant"),
@@ -40,8 +45,20 @@ prompt_app = typer.Typer(help="What the model is told.")
 app.add_typer(prompt_app, name="prompt")
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"local2 {version('local2')}")
+        raise typer.Exit
+
+
 @app.callback()
-def local2() -> None:
+def local2(
+    version: Annotated[
+        bool, typer.Option("--version", help="Tell the version.", callback=_tell_version, is_eager=True)
+    ] = False,
+) -> None:
     """A local assistant whose every thought is on a bus you can watch."""
 
 
@@ -173,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments[:1] == ["run"]:
         _end_when_told()
         _warm_up()
-    _add_groups(arguments[0] if arguments else "")
+    _add_groups(_completed_command() or (arguments[0] if arguments else ""))
     sys.exit(exit_status(app, arguments or ["--help"], "local2"))
 
 
@@ -189,6 +206,17 @@ def _end_when_told() -> None:
 def _end(number: int, frame: FrameType | None) -> None:
     os.write(2, f"{StartInterrupted()}\n".encode())
     os._exit(128 + number)
+
+
+def _completed_command() -> str:
+    """The command whose options or arguments a shell asks for at the Tab key; empty if it asks for none."""
+    words = environment().completed_words
+    if not words:
+        return ""
+    from typer.completion import completion_init  # type: ignore[attr-defined] # re-exported on purpose
+
+    completion_init()
+    return words[1] if len(words) > 2 else ""
 
 
 def _add_groups(command: str) -> None:

@@ -48,6 +48,9 @@ DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Where everything is kept (default: LOCAL2_DATA_DIR).")
 ]
 BusOption = Annotated[str | None, typer.Option("--bus", metavar="PUB,SUB", help="A bus by its two addresses.")]
+ApiOption = Annotated[
+    str | None, typer.Option("--api", help="Address of a running system (default: that of the data directory).")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON, for programs.")]
 LogLevel = Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.", callback=_known_level)]
 OFF = "off"
@@ -84,3 +87,14 @@ def moment(text: str, option: str, now: float) -> float:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
         raise BadMoment(option, text) from None
+
+
+def sized(count: int) -> str:
+    """Bytes for a person: `8.1 GB`."""
+    value, units = float(count), iter(("B", "kB", "MB", "GB"))
+    unit = next(units)
+    for larger in units:
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.0f} {unit}" if unit in ("B", "kB") else f"{value:.1f} {unit}"

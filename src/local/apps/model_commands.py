@@ -12,7 +12,7 @@ import typer
 
 from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.backend import any_ollama_url
-from local.apps.command_line import ConfigDir, DataDir, JsonOption
+from local.apps.command_line import ConfigDir, DataDir, JsonOption, sized
 from local.apps.run_directory import RunDirectory
 from local.config import layers_for, load, load_system
 from local.config_choice import choose_model, chosen_model
@@ -90,17 +90,6 @@ def describe(step: PullStep) -> str:
     if not step.total:
         return step.status
     return f"{step.status} {100 * (step.completed or 0) // step.total} % of {sized(step.total)}"
-
-
-def sized(count: int) -> str:
-    """Bytes for a person: `8.1 GB`."""
-    value, units = float(count), iter(("B", "kB", "MB", "GB"))
-    unit = next(units)
-    for larger in units:
-        if value < 1000:
-            break
-        value, unit = value / 1000, larger
-    return f"{value:.0f} {unit}" if unit in ("B", "kB") else f"{value:.1f} {unit}"
 
 
 def _stock(layers: list[Path], data_dir: Path | None) -> ModelStock:

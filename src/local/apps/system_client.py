@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
@@ -16,6 +16,7 @@ from local.errors import NoAnswer
 
 CONNECT_SECONDS = 10.0
 LISTED = 10  # of the ids that may be meant
+WHOLE_ID = 32  # characters of an id that is made by us
 ANSWER_SECONDS = 600.0
 TOO_MANY = "too_many_queries"
 RETRY_SECONDS = 1.0  # where a refusal does not say after how long to ask again
@@ -84,9 +85,9 @@ class SystemClient:
         """What GET /sessions/{id} says."""
         return self.request("GET", f"/sessions/{quote(session_id, safe='')}")
 
-    def export(self, session_id: str) -> str:
-        """A whole conversation as Markdown."""
-        path = f"/sessions/{quote(session_id, safe='')}/export"
+    def export(self, session_id: str, form: str = "markdown") -> str:
+        """A whole conversation as Markdown, or as JSON."""
+        path = f"/sessions/{quote(session_id, safe='')}/export?format={form}"
         with self._reporting(), closing(self._connection(ANSWER_SECONDS)) as connection:
             return self._answer(connection, "GET", path, None, {}).read().decode()
 
@@ -101,13 +102,20 @@ class SystemClient:
 
     def whole_id(self, beginning: str) -> str:
         """The id of the one session that begins so, or what was given if none does. Raises `NoAnswer` if several do."""
-        found = [str(each["session_id"]) for each in self.sessions() if each["session_id"].startswith(beginning)]
-        if beginning in found or not found:
+        return _the_one(beginning, (each["session_id"] for each in self.sessions()), "sessions")
+
+    def whole_engram_id(self, beginning: str) -> str:
+        """The same for what is remembered."""
+        if len(beginning) >= WHOLE_ID:
             return beginning
-        if len(found) > 1:
-            text = f"{len(found)} sessions begin with {beginning!a}: {', '.join(found[:LISTED])}; give more of it"
-            raise NoAnswer("ambiguous", text)
-        return found[0]
+        return _the_one(beginning, (each["engram_id"] for each in self._engrams()), "engrams")
+
+    def _engrams(self) -> Iterator[Json]:
+        page = self.request("GET", "/memory?limit=100")
+        yield from page["engrams"]
+        while page["cursor"]:
+            page = self.request("GET", f"/memory?{urlencode({'limit': 100, 'cursor': page['cursor']})}")
+            yield from page["engrams"]
 
     def attach(self, name: str, content: bytes) -> Json:
         """Send a file; gives what is known of it, its id among it."""
@@ -183,6 +191,16 @@ class SystemClient:
 
     def _unreachable(self, why: object) -> NoAnswer:
         return NoAnswer("unreachable", f"no answer from {self._url}: {str(why) or type(why).__name__}")
+
+
+def _the_one(beginning: str, ids: Iterable[str], what: str) -> str:
+    found = [each for each in ids if each.startswith(beginning)]
+    if beginning in found or not found:
+        return beginning
+    if len(found) > 1:
+        text = f"{len(found)} {what} begin with {beginning!a}: {', '.join(found[:LISTED])}; give more of it"
+        raise NoAnswer("ambiguous", text)
+    return found[0]
 
 
 def _as_json(body: Json) -> tuple[bytes, dict[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +14,9 @@ from typing import Any, Self
 
 import yaml
 
-from local.apps.run_directory import Facts, RunDirectory
+from local.apps.run_directory import FILES, Facts, RunDirectory
 from local.errors import LocalError
+from local.runtime.held_folder import clear_unheld
 
 READY_LINE = "LoCAL2 is ready"
 START_SECONDS = 60.0
@@ -99,7 +99,7 @@ class TemporarySystem:
             os.killpg(self.process.pid, signal.SIGKILL)  # whatever did not end by itself
         self.process.wait()
         self._reader.join(STOP_SECONDS)
-        shutil.rmtree(RunDirectory(self.data_dir).path, ignore_errors=True)
+        clear_unheld(RunDirectory(self.data_dir).path, FILES)  # another system may run there by now
 
 
 def write_settings(folder: Path, settings: Mapping[str, Mapping[str, Any]]) -> Path:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from local.apps.command_line import DataDir
+from local.apps.command_line import ApiOption, DataDir
 from local.apps.console.answering_system import AnsweringSystem
 from local.apps.console.conversation import ExitStatus, ask
 from local.apps.console.renderer import JsonRenderer, PlainRenderer, Renderer
@@ -25,7 +25,6 @@ from local.errors import BadQuestion, NoApi
 if TYPE_CHECKING:
     from local.apps.system_client import SystemClient
 
-Api = Annotated[str | None, typer.Option(help="Address of a running system (default: that of the data directory).")]
 Session = Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="In this conversation.")]
 Continue = Annotated[bool, typer.Option("--continue", "-c", help="In the conversation that was last used.")]
 Resume = Annotated[
@@ -55,7 +54,7 @@ def ask_once(
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop the answer then.", min=0.1)] = None,
     query_id: Annotated[str | None, typer.Option(metavar="ID", help="Ask an earlier query again.")] = None,
     no_start: NoStart = False,
-    api: Api = None,
+    api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
     """Ask one question and print the answer.
@@ -88,7 +87,7 @@ def chat(
     think: Think = "fold",
     incognito: Incognito = False,
     no_start: NoStart = False,
-    api: Api = None,
+    api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
     """Talk in this terminal. Ctrl-C stops an answer, Ctrl-D leaves, /help tells the rest."""
@@ -106,7 +105,7 @@ def chat(
 def trace(
     query_id: Annotated[str, typer.Argument(metavar="QUERY", help="The query's id, as `local2 journal show` has it.")],
     as_json: Annotated[bool, typer.Option("--json", help="All of it, with every message.")] = False,
-    api: Api = None,
+    api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
     """Show what the time of a query went into: waiting, model, tools, memory."""

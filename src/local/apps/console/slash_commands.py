@@ -173,9 +173,7 @@ def _engram(chat: Chat, argument: str) -> str:
     """The whole id of an engram. Raises `BadCommand`."""
     if not argument:
         raise BadCommand("which one? /memory QUESTION lists the ids")
-    page = chat.system.find().request("GET", "/memory?limit=100")["engrams"]
-    found = {each["engram_id"] for each in page if each["engram_id"].startswith(argument)}
-    return found.pop() if len(found) == 1 else quote(argument, safe="")
+    return quote(chat.system.find().whole_engram_id(argument), safe="")
 
 
 def _participants(chat: Chat) -> list[dict[str, Any]]:

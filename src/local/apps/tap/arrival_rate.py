@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import statistics
+import time
 from collections import deque
 from itertools import pairwise
 from typing import Annotated
@@ -11,11 +11,9 @@ from typing import Annotated
 import typer
 
 from local.apps.command_line import BusOption, DataDir
-from local.apps.tap.connection import listen, print_until_stopped
-from local.apps.tap.printer import Printer
+from local.apps.tap.connection import print_until_stopped, report_each_second
 from local.apps.tap.selection import Selection
 from local.apps.tap.view import PlainView
-from local.bus.bus import Bus
 
 WINDOW = 1_000
 
@@ -27,33 +25,19 @@ def hz(
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
-    """Show how often and how regularly something is said."""
+    """Show how often and how regularly something is said; arrivals are timed here, not by the senders' clocks.
+
+    Example: local2 tap hz generation.token
+    """
     selection, rate = Selection((subject,)), ArrivalRate(window)
     print_until_stopped(
         PlainView(),
-        lambda bus, printer, stop: measure(bus, selection, rate, printer, stop, seconds=seconds),
+        lambda bus, printer, stop: report_each_second(
+            bus, selection, lambda _: rate.add(time.monotonic()), rate.report, printer, stop, seconds=seconds
+        ),
         data_dir=data_dir,
         addresses=bus,
     )
-
-
-async def measure(
-    bus: Bus,
-    selection: Selection,
-    rate: ArrivalRate,
-    printer: Printer[str],
-    stop: asyncio.Event,
-    *,
-    seconds: float | None = None,
-) -> None:
-    """Report once a second, and at the end. Arrivals are timed here, not by the senders' clocks."""
-    clock = asyncio.get_running_loop().time
-
-    def report() -> None:
-        line = rate.report()
-        printer.offer(line, len(line))
-
-    await listen(bus, selection, lambda _: rate.add(clock()), printer, stop, seconds=seconds, each_second=report)
 
 
 class ArrivalRate:

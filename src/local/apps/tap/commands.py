@@ -1,4 +1,4 @@
-"""The command line of the tap: `local2 tap [echo] | list | hz`."""
+"""The command line of the tap: `local2 tap [echo] | list | hz | bw | delay | graph | info | pub`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import typer
 from typer.core import TyperGroup
 
 from local.apps.tap.arrival_rate import hz
+from local.apps.tap.bandwidth import bw
+from local.apps.tap.bus_graph import graph
+from local.apps.tap.delay import delay
 from local.apps.tap.echo import echo
+from local.apps.tap.publication import pub
+from local.apps.tap.subject_info import info
 from local.apps.tap.subject_table import list_subjects
 
 
@@ -31,7 +36,15 @@ class _EchoByDefault(TyperGroup):
             )
 
 
-tap_app = typer.Typer(cls=_EchoByDefault, help="Watch the bus: echo (the default), list, hz.")
+tap_app = typer.Typer(
+    cls=_EchoByDefault,
+    help="Watch the bus: echo (the default), list, hz, bw, delay, graph, info. Speak on it: pub.",
+)
 tap_app.command("echo")(echo)
 tap_app.command("list")(list_subjects)
 tap_app.command("hz")(hz)
+tap_app.command("bw")(bw)
+tap_app.command("delay")(delay)
+tap_app.command("graph")(graph)
+tap_app.command("info")(info)
+tap_app.command("pub")(pub)

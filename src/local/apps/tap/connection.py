@@ -127,6 +127,19 @@ async def listen(
         return clock() - began
 
 
+async def report_each_second(
+    bus: Bus, selection: Selection, receive: Callable[[Envelope], object], report: Callable[[], str],
+    printer: Printer[str], stop: asyncio.Event, *, seconds: float | None = None,
+) -> None:  # fmt: skip
+    """Have a figure take every selected envelope, and print its `report` once a second and at the end."""
+
+    def print_report() -> None:
+        line = report()
+        printer.offer(line, len(line))
+
+    await listen(bus, selection, receive, printer, stop, seconds=seconds, each_second=print_report)
+
+
 class LossReport:
     """What a bus has missed of a selection, in words."""
 

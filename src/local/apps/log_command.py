@@ -1,0 +1,79 @@
+"""`local2 logs`: what the processes of the system have logged, and log."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from local.apps.command_line import LEVELS, ConfigDir, DataDir, JsonOption, Moment, moment
+from local.apps.log_reader import LogFollower, LogRecord, LogSelection, read_log
+from local.apps.terminal import write_lines
+from local.config import layers_for, load_system
+from local.environment import data_dir as find_data_dir
+from local.environment import environment
+from local.errors import ConfigError
+
+LINES = 200
+LOOK_SECONDS = 0.25
+
+
+def logs(
+    participants: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only of these.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    since: Moment = None,
+    lines: Annotated[
+        int | None, typer.Option("--lines", "-n", min=0, help=f"The last ones ({LINES}; all, with --since).")
+    ] = None,
+    level: Annotated[str, typer.Option(help="From this one on: debug, info, warning, error.")] = "debug",
+    query: Annotated[str | None, typer.Option(metavar="ID", help="Only of a query; its beginning will do.")] = None,
+    as_json: JsonOption = False,
+    log_file: Annotated[Path | None, typer.Option(metavar="FILE", help="If the system was given one.")] = None,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show what was logged, of a system that runs or ran: one line a message, tracebacks below theirs.
+
+    Example: local2 logs generator web_search --since 10m --follow
+    """
+    if level not in LEVELS:
+        raise typer.BadParameter(f"{level!r} is none of {', '.join(LEVELS)}", param_hint="--level")
+    begin = None if since is None else moment(since, "--since", time.time())
+    selection = LogSelection(frozenset(participants or ()), LEVELS.index(level), begin, query or "")
+    path = log_file or _configured(config_dir, data_dir)
+    if not follow and not path.exists():
+        raise ConfigError(f"there is no log at {path}; a system that runs writes it, or give its --log-file")
+    last = lines if lines is not None else (LINES if since is None else None)
+    with LogFollower(path) as follower:  # before what there is is read, so that nothing falls between
+        wanted = (record for record in read_log(path, follower.offset) if selection.wants(record))
+        write_lines(_texts(deque(wanted, last), as_json=as_json))
+        if follow:
+            _follow(follower, selection, as_json=as_json)
+
+
+def _follow(follower: LogFollower, selection: LogSelection, *, as_json: bool) -> None:
+    try:
+        while True:
+            write_lines(_texts(filter(selection.wants, follower.news()), as_json=as_json))
+            sys.stdout.flush()
+            time.sleep(LOOK_SECONDS)  # a file tells nobody that it has grown
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _texts(records: Iterator[LogRecord] | deque[LogRecord], *, as_json: bool) -> Iterator[str]:
+    for record in records:
+        yield json.dumps(record.as_json()) if as_json else record.text
+
+
+def _configured(config_dir: Path | None, data_dir: Path | None) -> Path:
+    path = load_system(layers_for(config_dir), {}, environment()).log_path(find_data_dir(data_dir))
+    if path is None:
+        raise ConfigError("system.yaml says `log_file: false`: nothing is logged to a file")
+    return path

@@ -1,0 +1,178 @@
+"""`local2 sessions …`: the conversations: list, search, show, rename, pin, unpin, delete, export, branch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
+
+import typer
+
+from local.apps.command_line import ApiOption, DataDir, JsonOption
+from local.apps.console.answering_system import AnsweringSystem
+from local.apps.memory_commands import repeated_lines
+from local.apps.system_client import SystemClient
+from local.apps.terminal import STANDARD_OUTPUT, cut, date_and_time, terminal_width, visible, write_lines
+
+Json = dict[str, Any]
+FORMATS = ("markdown", "json")
+Session = Annotated[str, typer.Argument(metavar="ID", help="A conversation; the beginning of its id will do.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many at most.")]
+
+session_app = typer.Typer(
+    help="The conversations: list, search, show, rename, pin, unpin, delete, export, branch.",
+)
+
+
+@session_app.command("list")
+def list_sessions(
+    limit: Limit = 20, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None
+) -> None:
+    """Show the pinned conversations, with a *, and then the latest first.
+
+    Example: local2 sessions list -n 5
+    """
+    found = _client(api, data_dir).request("GET", f"/sessions?limit={limit}")
+    _print(found, as_json, "there is no conversation yet")
+
+
+@session_app.command()
+def search(
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="All of them, in whatever case.")],
+    limit: Limit = 20,
+    as_json: JsonOption = False,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the conversations in whose title, or one of whose turns, words are.
+
+    Example: local2 sessions search coffee black
+    """
+    query = urlencode({"query": " ".join(words), "limit": limit})
+    _print(_client(api, data_dir).request("GET", f"/sessions?{query}"), as_json, "no conversation has these words")
+
+
+@session_app.command()
+def show(session: Session, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Show what was asked and answered.
+
+    Example: local2 sessions show 1f6e
+    """
+    client = _client(api, data_dir)
+    found = client.export(client.whole_id(session), "json" if as_json else "markdown")
+    write_lines([json.dumps(json.loads(found))] if as_json else map(visible, found.rstrip("\n").split("\n")))
+
+
+@session_app.command()
+def rename(
+    session: Session,
+    title: Annotated[list[str] | None, typer.Argument(metavar="TITLE", help="Without one: its first question.")] = None,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Give a conversation a title.
+
+    Example: local2 sessions rename 1f6e Holidays in spring
+    """
+    _label(_client(api, data_dir), session, {"title": " ".join(title or []) or None})
+
+
+@session_app.command()
+def pin(session: Session, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Have a conversation stand first in the list.
+
+    Example: local2 sessions pin 1f6e
+    """
+    _label(_client(api, data_dir), session, {"pinned": True})
+
+
+@session_app.command()
+def unpin(session: Session, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Undo that.
+
+    Example: local2 sessions unpin 1f6e
+    """
+    _label(_client(api, data_dir), session, {"pinned": False})
+
+
+@session_app.command()
+def delete(session: Session, as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Remove a conversation for good, also from the record and the memory; name what may repeat it.
+
+    Example: local2 sessions delete 1f6e
+    """
+    client = _client(api, data_dir)
+    done = client.request("DELETE", _path(client, session))
+    said = [
+        f"{done['session_id']} is removed, with {done['deleted_turns']} turns",
+        *repeated_lines(done["repeated_in"]),
+    ]
+    said += [f"{len(done['copied_to'])} branches keep copies:", *done["copied_to"]] if done["copied_to"] else []
+    write_lines([json.dumps(done)] if as_json else map(visible, said))
+
+
+@session_app.command()
+def export(
+    session: Session,
+    form: Annotated[str, typer.Option("--format", help="markdown or json.")] = "markdown",
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of the standard output.")] = None,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write a whole conversation as it is.
+
+    Example: local2 sessions export 1f6e --output holidays.md
+    """
+    if form not in FORMATS:
+        raise typer.BadParameter(f"{form!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+    client = _client(api, data_dir)
+    write_lines([client.export(client.whole_id(session), form).removesuffix("\n")], output or STANDARD_OUTPUT)
+
+
+@session_app.command()
+def branch(
+    session: Session,
+    before: Annotated[str, typer.Option(metavar="QUERY", help="The query from which on it is to be another one.")],
+    as_json: JsonOption = False,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Begin a conversation with the turns before a query of another one, and print its id.
+
+    Example: local2 ask -s "$(local2 sessions branch 1f6e --before q7)" "And in autumn?"
+    """
+    client = _client(api, data_dir)
+    made = client.request("POST", f"{_path(client, session)}/branch", {"before": before})
+    write_lines([json.dumps(made) if as_json else made["session_id"]])
+
+
+def session_lines(sessions: Sequence[Json], width: int | None) -> Iterator[str]:
+    """A line for each, cut to `width`: the beginning of its id, its latest turn, how many, its title; and below that
+    what a search has found in it."""
+    for row in sessions:
+        mark, waits = "*" if row["pinned"] else " ", f"  ({row['open']} open)" if row.get("open") else ""
+        head = f"{mark} {row['session_id'][:12]:<12}  {date_and_time(row['updated_at'])}  {row['turns']:>4}"
+        yield cut(visible(f"{head}  {' '.join(row['title'].split())}{waits}"), width)
+        if match := row.get("match"):
+            yield cut(visible(f"    {match['query_id']}: {' '.join(match['excerpt'].split())}"), width)
+
+
+def _label(client: SystemClient, session: str, labels: Json) -> None:
+    row = client.request("PATCH", _path(client, session), labels)
+    write_lines(session_lines([row], terminal_width()))
+
+
+def _client(api: str | None, data_dir: DataDir) -> SystemClient:
+    return AnsweringSystem(api, data_dir, may_start=False).find()
+
+
+def _path(client: SystemClient, session: str) -> str:
+    return f"/sessions/{quote(client.whole_id(session), safe='')}"
+
+
+def _print(found: Json, as_json: bool, nothing: str) -> None:
+    write_lines([json.dumps(found)] if as_json else session_lines(found["sessions"], terminal_width()))
+    if not found["sessions"] and not as_json:
+        typer.echo(nothing, err=True)

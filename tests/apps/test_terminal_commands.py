@@ -1,0 +1,172 @@
+"""`local2 status`, `sessions`, `memory`, `completion` and `--version`, with a door that gives set answers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.apps.cli import main
+from local.apps.run_directory import RunDirectory
+from local.apps.temporary_system import SystemDidNotStart, TemporarySystem
+
+Json = dict[str, Any]
+ENGRAM = {"engram_id": "e" * 32, "asked_at": 0.0, "query": "I take my\ncoffee \x1b[31mblack.", "pinned": True}
+ROW: Json = {"session_id": "s" * 32, "updated_at": 0.0, "turns": 2, "title": "Sums", "pinned": False, "open": 1}
+CHILD = {"name": "critic", "kind": "agent", "state": "failed", "pid": None, "restarts": 5, "detail": "it died"}
+FACT = {"slot": "name", "value": "Ann", "stated_at": 0.0, "engram_id": "e" * 32, "superseded_at": 9.0, "certain": False}
+FOUND = {**ROW, "match": {"query_id": "q", "excerpt": "2+2 is"}}
+ANSWERS: dict[str, tuple[int, Json]] = {
+    "GET /health": (503, {"status": "degraded", "problem": "no disk", "model": "m", "participants": [CHILD]}),
+    "GET /memory?limit=20": (200, {"engrams": [ENGRAM]}),
+    "GET /memory?limit=100": (200, {"engrams": [ENGRAM], "cursor": "c"}),
+    "GET /memory?limit=100&cursor=c": (200, {"engrams": [{**ENGRAM, "engram_id": "ef" + "0" * 30}], "cursor": None}),
+    f"DELETE /memory/{'e' * 32}": (200, {"engram_id": "e" * 32, "repeated_in": ["r1"]}),
+    "GET /memory/facts?history=true": (200, {"facts": [FACT], "pinned": ["I am Ann."]}),
+    "GET /sessions": (200, {"sessions": [ROW]}),
+    "GET /sessions?limit=20": (200, {"sessions": []}),
+    "GET /sessions?query=2%2B2+is&limit=20": (200, {"sessions": [FOUND]}),
+    f"PATCH /sessions/{'s' * 32}": (200, {**ROW, "title": "New"}),
+    f"DELETE /sessions/{'s' * 32}": (200, {
+        "session_id": "s" * 32, "deleted_turns": 2, "repeated_in": None, "copied_to": ["b1"],
+    }),
+    f"POST /sessions/{'s' * 32}/branch": (201, {"session_id": "b2"}),
+}  # fmt: skip
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def bodies() -> list[Json]:
+    """What the door was sent."""
+    return []
+
+
+@pytest.fixture
+def run(bodies: list[Json], capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Runs a command with that door; gives exit status, output and error output."""
+
+    class Door(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            if length := int(self.headers.get("content-length") or 0):
+                bodies.append(json.loads(self.rfile.read(length)))
+            refused = (404, {"error": {"kind": "not_found", "message": f"there is no {self.path}"}})
+            status, body = ANSWERS.get(f"{self.command} {self.path}", refused)
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PATCH = do_DELETE = answer
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    def command(*arguments: str, finds: bool = True) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main([*arguments, *(["--api", url] if finds else [])])
+        out, err = capfd.readouterr()
+        return int(str(ended.value.code or 0)), out, err
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        yield command
+        server.shutdown()
+
+
+def test_the_status_names_who_has_failed_and_why_and_is_1(run: Run) -> None:
+    status, out, _ = run("status")
+    first, problem, _, row = out.splitlines()
+    assert (status, first, problem) == (1, "degraded  m", "problem: no disk")
+    assert row.split() == ["critic", "agent", "failed", "-", "5", "it", "died"]
+    assert json.loads(run("status", "--json")[1])["status"] == "degraded"
+
+
+@pytest.mark.parametrize("command", [("status",), ("sessions", "list"), ("memory", "list"), ("tap", "graph")])
+def test_where_no_system_runs_one_line_says_so(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    status, out, err = run(*command, "--data-dir", str(tmp_path), finds=False)
+    assert (status, out) == (2, "")
+    assert err == f"local2: no system runs on {tmp_path}; start one with `local2 run`\n"
+
+
+def test_what_is_remembered_is_listed_on_one_line_that_controls_no_terminal(run: Run) -> None:
+    assert run("memory", "list")[1].endswith("  I take my coffee \\x1b[31mblack.\n")
+    assert run("memory", "list")[1].startswith("* eeeeeeee  ")
+    assert json.loads(run("memory", "list", "--json")[1]) == {"engrams": [ENGRAM]}
+
+
+def test_an_engram_is_named_by_the_beginning_of_its_id_if_no_other_one_begins_so(run: Run) -> None:
+    status, out, _ = run("memory", "delete", "eee")
+    assert (status, out.splitlines()) == (
+        0, [f"{'e' * 32} is removed", "1 may repeat it, and stay until they are deleted, too:", "  r1"],
+    )  # fmt: skip
+    status, out, err = run("memory", "pin", "e")
+    assert (status, out) == (2, "")
+    assert "2 engrams begin with 'e'" in err
+
+
+def test_facts_say_until_when_they_held_and_what_was_not_sure(run: Run) -> None:
+    fact, *pinned = run("memory", "facts", "--history")[1].splitlines()
+    assert "name: Ann (not sure)  (until " in fact
+    assert pinned == ["", "pinned", "  I am Ann."]
+
+
+def test_conversations_are_searched_and_one_without_a_match_is_said_on_the_error_output(run: Run) -> None:
+    found, excerpt = run("sessions", "search", "2+2", "is")[1].splitlines()
+    assert found.endswith("2  Sums  (1 open)")
+    assert excerpt == "    q: 2+2 is"
+    assert run("sessions", "list") == (0, "", "there is no conversation yet\n")
+
+
+def test_a_conversation_is_named_pinned_branched_and_deleted(run: Run, bodies: list[Json]) -> None:
+    assert run("sessions", "rename", "ss", "New", "title")[1].endswith("New  (1 open)\n")
+    run("sessions", "rename", "ss")
+    run("sessions", "pin", "ss")
+    assert run("sessions", "branch", "ss", "--before", "q7")[1] == "b2\n"
+    assert bodies == [{"title": "New title"}, {"title": None}, {"pinned": True}, {"before": "q7"}]
+    status, out, _ = run("sessions", "delete", "ss")
+    assert (status, out.splitlines()[1:]) == (
+        0, ["whether others repeat it the memory was not there to tell", "1 branches keep copies:", "b1"],
+    )  # fmt: skip
+
+
+def test_bad_use_is_2_and_says_what_would_be_right(run: Run) -> None:
+    assert run("sessions", "export", "ss", "--format", "pdf")[::2] == (
+        2, "local2: Invalid value for --format: 'pdf' is none of markdown, json\n",
+    )  # fmt: skip
+    assert "there is no /sessions/zz" in run("sessions", "pin", "zz")[2]
+
+
+def test_the_version_is_told(run: Run) -> None:
+    status, out, _ = run("--version", finds=False)
+    assert (status, out.startswith("local2 0.")) == (0, True)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_gets_a_script_that_asks_for_completions(run: Run, shell: str) -> None:
+    status, out, _ = run("completion", shell, finds=False)
+    assert (status, f"_LOCAL2_COMPLETE=complete_{shell}" in out) == (0, True)
+    assert run("completion", "tcsh", finds=False)[0] == 2
+
+
+def test_the_tab_key_completes_commands_of_a_group(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_LOCAL2_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "local2 memory p")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert run(finds=False)[:2] == (0, "pin\n")
+
+
+def test_a_start_that_fails_because_another_system_begins_leaves_that_one_its_folder(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    directory = RunDirectory(tmp_path)
+    with directory.lock():
+        with pytest.raises(SystemDidNotStart, match="already"), TemporarySystem(tmp_path):
+            pass
+        assert directory.path.exists()

@@ -126,6 +126,15 @@ def test_settings_are_a_form_that_says_what_is_wrong_and_saves_what_was_changed_
     assert saved == [{"values": {"max_tokens": 300, "is_strict": False}}]
 
 
+def test_who_has_not_brought_the_token_is_told_how_to(visit: Visit, paged: PagedSystem) -> None:
+    visitor = visit()
+    visitor.expected = lambda trouble: "401" in trouble
+    page = visitor.open()
+    page.click("text=Get a model")
+    page.get_by_role("button", name="Get gemma4:12b").click()
+    expect(page.locator(".pulling[data-state=failed]")).to_contain_text("open the link that LoCAL2 prints")
+
+
 def test_the_settings_that_there_are_can_be_looked_at(visit: Visit, paged: PagedSystem) -> None:
     page = visit().open()
     expect(page.locator(".rail")).to_be_visible()

@@ -14,6 +14,14 @@ export const settingsNames = signal([]);
 /** What is being fetched, by the model's name. */
 export const pulls = signal(new Map());
 
+/** A request that wants the owner's token, even of the owner's own browser. Throws an `ApiFailure` that says how. */
+export function ownerRequest(method, path, body) {
+  return request(method, path, body).catch((failure) => {
+    if (failure.kind === "unauthorized") failure.message = "it wants your token: open the link that LoCAL2 prints when it starts.";
+    throw failure;
+  });
+}
+
 export async function loadModels() {
   try {
     models.value = await request("GET", "/models");
@@ -28,7 +36,7 @@ export async function loadModels() {
 export async function pull(name) {
   hearPull({ name, state: "running", status: "asking for it", completed: null, total: null, error: null });
   try {
-    await request("POST", "/models/pull", { name });
+    await ownerRequest("POST", "/models/pull", { name });
   } catch (failure) {
     hearPull({ name, state: "failed", status: "", error: { kind: failure.kind, message: failure.message } });
   }
@@ -36,7 +44,7 @@ export async function pull(name) {
 
 /** Fetch it no longer; what has come of it is kept. */
 export async function stopPull(name) {
-  await request("POST", "/models/pull/stop", { name }).catch((failure) => tell(`${name} is still being fetched: ${failure.message}`));
+  await ownerRequest("POST", "/models/pull/stop", { name }).catch((failure) => tell(`${name} is still being fetched: ${failure.message}`));
 }
 
 /** @param {import("../core/pulls.js").Pull} event */
@@ -48,7 +56,7 @@ export function hearPull(event) {
 /** Have another model answer, as a rule from the next start on; returns whether that start is needed. Throws an
  * `ApiFailure`. */
 export async function chooseModel(name) {
-  const { current = name, restart_needed: waits = [] } = (await request("PUT", "/models/current", { name })) ?? {};
+  const { current = name, restart_needed: waits = [] } = (await ownerRequest("PUT", "/models/current", { name })) ?? {};
   models.value = { ...models.peek(), current };
   return waits.length > 0;
 }
@@ -62,7 +70,7 @@ export async function loadSettingsNames() {
 /** Start a participant anew. */
 export async function restart(name) {
   try {
-    await request("POST", `/participants/${encodeURIComponent(name)}/restart`);
+    await ownerRequest("POST", `/participants/${encodeURIComponent(name)}/restart`);
     tell(`${name} is being started again.`);
   } catch (failure) {
     tell(`${name} was not restarted: ${failure.message}`);

@@ -3,7 +3,7 @@
 import { html, useEffect, useState } from "../html.js";
 import { fieldsOf, parsed, shown } from "../core/settings_form.js";
 import { request } from "../net/api.js";
-import { restart } from "../state/system.js";
+import { ownerRequest, restart } from "../state/system.js";
 
 export function SettingsDialog({ name, close }) {
   const [settings, put] = useState(null);
@@ -25,7 +25,7 @@ function Form({ name, settings, put, close }) {
     event.preventDefault();
     const values = Object.fromEntries(Object.entries(answers).map(([key, { value }]) => [key, value]));
     try {
-      const saved = await request("PUT", `/settings/${encodeURIComponent(name)}`, { values });
+      const saved = await ownerRequest("PUT", `/settings/${encodeURIComponent(name)}`, { values });
       put({ ...settings, ...saved });
       type({});
       tell({ trouble: "", saved: settings.restart_needed ?? [] });

@@ -5,10 +5,12 @@ import { dialog, isInspectorOpen, isRailOpen, spoken } from "../state/store.js";
 import { isRefused } from "../net/token.js";
 import { Bars } from "./bars.js";
 import { Dialogs } from "./dialogs.js";
-import { Inspector } from "./inspector.js";
+import { lazy } from "./lazy.js";
 import { Rail } from "./rail.js";
 import { Talk } from "./talk.js";
 import { TokenForm } from "./token_form.js";
+
+const Inspector = lazy(() => import("./inspector.js").then((file) => file.Inspector));
 
 export function App() {
   if (isRefused.value) return html`<${TokenForm} />`;

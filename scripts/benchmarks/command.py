@@ -15,8 +15,8 @@ import psutil
 from benchmarks.figure import BenchmarkFailed, Figure, table
 
 NAMES = ("start", "idle", "turn", "tokens", "sessions", "bus", "burst", "journal", "recovery", "frozen", "model")
-TURN, CHAOS, OBSERVERS = "turn", "chaos", "observers"
-CHOICES = (*NAMES, CHAOS, "memory", "memory-kills", OBSERVERS)  # the last four take minutes: they have to be asked for
+TURN, CHAOS, OBSERVERS, PAGE = "turn", "chaos", "observers", "page"
+CHOICES = (*NAMES, CHAOS, "memory", "memory-kills", OBSERVERS, PAGE)  # the last five take minutes or a browser: ask
 CORES = 2
 BUSY_PERCENT = 10
 
@@ -32,6 +32,8 @@ def main(arguments: Sequence[str]) -> int:
     _add_chaos(parser.add_argument_group(CHAOS))
     observers = parser.add_argument_group(OBSERVERS)
     observers.add_argument("--respondent-b", action="store_true", help="have a second respondent answer too")
+    page = parser.add_argument_group(PAGE)
+    page.add_argument("--faults", action="store_true", help="reloads and kills at 30 points of an answer instead")
     options = parser.parse_args(arguments)
     names = NAMES if "all" in options.names else options.names
     _settle()
@@ -42,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{name}: {conditions[name]}", file=sys.stderr)
         try:
             module = importlib.import_module(f"benchmarks.{name.replace('-', '_')}")
-            figures += asyncio.run(module.run(options) if name in (TURN, CHAOS, OBSERVERS) else module.run())
+            figures += asyncio.run(module.run(options) if name in (TURN, CHAOS, OBSERVERS, PAGE) else module.run())
         except BenchmarkFailed as error:
             print(f"bench: {name}: {error}", file=sys.stderr)
             return 2

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from local.apps.cli import main
+from local.apps.console.commands import tools_of
 from local.apps.run_directory import RunDirectory
 from local.apps.temporary_system import SystemDidNotStart, TemporarySystem
+from local.errors import BadQuestion
 
 Json = dict[str, Any]
 ENGRAM = {"engram_id": "e" * 32, "asked_at": 0.0, "query": "I take my\ncoffee \x1b[31mblack.", "pinned": True}
@@ -142,6 +144,14 @@ def test_bad_use_is_2_and_says_what_would_be_right(run: Run) -> None:
         2, "local2: Invalid value for --format: 'pdf' is none of markdown, json\n",
     )  # fmt: skip
     assert "there is no /sessions/zz" in run("sessions", "pin", "zz")[2]
+
+
+def test_which_tools_may_be_used_is_said_as_the_route_wants_it() -> None:
+    assert tools_of(None, None, none=False) == {}
+    assert tools_of(None, None, none=True) == {"allow": []}
+    assert tools_of(["a"], ["b"], none=False) == {"allow": ["a"], "deny": ["b"]}
+    with pytest.raises(BadQuestion, match="--no-tools goes with neither"):
+        tools_of(["a"], None, none=True)
 
 
 def test_the_version_is_told(run: Run) -> None:

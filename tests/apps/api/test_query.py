@@ -243,3 +243,17 @@ async def test_a_result_that_was_cut_off_is_given_whole_and_in_parts(client: htt
     part = await client.get(path, headers={"Range": "bytes=10-13"})
     assert (part.status_code, part.text) == (206, "éé")
     assert (await client.get("/query/q1/results/q1:9:9")).status_code == 404
+
+
+@pytest.mark.parametrize(("tools", "offered"), [({"allow": []}, []), ({"deny": ["b"]}, ["a"]), (None, ["a", "b"])])
+async def test_the_tools_that_the_model_is_offered_can_be_narrowed(
+    client: httpx.AsyncClient, system: System, tools: dict[str, Any] | None, offered: list[str]
+) -> None:
+    await client.post("/query", json={"query": "hello", "query_id": "narrow", "tools": tools})
+    options = system.generator.turns["narrow"].options
+    assert [tool for tool in ("a", "b") if options is None or options.offers(tool)] == offered
+
+
+async def test_tools_that_can_be_none_are_refused(client: httpx.AsyncClient) -> None:
+    refused = await client.post("/query", json={"query": "hello", "tools": {"allow": ["no such name"]}})
+    assert (refused.status_code, "tools" in refused.json()["error"]["message"]) == (422, True)

@@ -35,6 +35,9 @@ Think = Annotated[str, typer.Option(help="What the model thinks: show, fold or h
 NoStart = Annotated[bool, typer.Option("--no-start", help="Fail where no system runs, instead of starting one.")]
 Model = Annotated[str | None, typer.Option(help="The model that answers, if a system has to be started.")]
 Attach = Annotated[list[str] | None, typer.Option(metavar="FILE", help="A file the question is about; - is stdin.")]
+NoTools = Annotated[bool, typer.Option("--no-tools", help="Answer without any tool.")]
+Allow = Annotated[list[str] | None, typer.Option(metavar="TOOL", help="Only this tool; also several times.")]
+Deny = Annotated[list[str] | None, typer.Option(metavar="TOOL", help="Not this tool; also several times.")]
 THINKING = ("show", "fold", "hide")
 STDIN = "-"
 
@@ -46,6 +49,9 @@ def ask_once(
     resume: Resume = None,
     attach: Attach = None,
     model: Model = None,
+    no_tools: NoTools = False,
+    allow: Allow = None,
+    deny: Deny = None,
     think: Think = "fold",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The answer alone.")] = False,
     print_only: Annotated[bool, typer.Option("--print", "-p", help="For scripts: plain text, no questions.")] = False,
@@ -64,16 +70,14 @@ def ask_once(
     130 interrupted.
     """
     _check_thinking(think)
+    tools = tools_of(allow, deny, none=no_tools)
     text, piped = _question_of(question or [], attach or [])
     with AnsweringSystem(api, data_dir, may_start=not no_start, flags=_flags(model)) as system:
-        try:
-            client = system.find()
-        except (NotRunning, NoApi) as error:
-            _say(str(error))
-            raise typer.Exit(ExitStatus.TRY_AGAIN) from None
+        client = _found(system)
         chosen = session_of(client, session, resume, last=last)
         files = _attachments(client, attach or [], piped)
-        body = _body(text, query_id or token_hex(16), session_id=chosen, attachments=files, incognito=incognito)
+        others = {"session_id": chosen, "attachments": files, "incognito": incognito, "tools": tools}
+        body = _body(text, query_id or token_hex(16), **others)
         renderer = _renderer(think, quiet=quiet, plain=print_only, as_json=as_json)
         status = ask(system.find_again, body, renderer, _say, timeout)
     raise typer.Exit(status)
@@ -112,6 +116,23 @@ def trace(
     with AnsweringSystem(api, data_dir, may_start=False, flags=()) as system:
         found = system.find().trace(query_id)
     write_lines([json.dumps(found, ensure_ascii=False)] if as_json else waterfall(found))
+
+
+def _found(system: AnsweringSystem) -> SystemClient:
+    try:
+        return system.find()
+    except (NotRunning, NoApi) as error:
+        _say(str(error))
+        raise typer.Exit(ExitStatus.TRY_AGAIN) from None
+
+
+def tools_of(allow: list[str] | None, deny: list[str] | None, *, none: bool) -> dict[str, list[str] | None]:
+    """What POST /query is told of tools; empty if all may be used. Raises `BadQuestion`."""
+    if none and (allow or deny):
+        raise BadQuestion("--no-tools goes with neither --allow nor --deny")
+    if none:
+        return {"allow": []}
+    return {name: names for name, names in (("allow", allow), ("deny", deny)) if names}
 
 
 def _body(query: str, query_id: str, **others: Any) -> dict[str, Any]:

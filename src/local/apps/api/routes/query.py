@@ -19,13 +19,17 @@ from local.apps.api.principals import Caller, Principal, principal_of
 from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
 from local.apps.api.trace_view import respondent_view, trace_view
 from local.errors import AttachmentMissing
+from local.protocol.answer_options import AnswerOptions
 from local.queries.errors import QueryRefused
 from local.queries.live_query import LiveQuery
 
 EVENTS = "text/event-stream"
 MAX_ATTACHMENTS = 16
+MAX_TOOLS = 64
 
 FileId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
 CallId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._:~-]{1,160}$")]
 
@@ -34,6 +38,14 @@ def _not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("is blank; expected a question")
     return text
+
+
+class ToolsBody(BaseModel):
+    """The tools that the model is offered for one answer: those in `allow` (null: all) that are not in `deny`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    allow: Annotated[tuple[ToolName, ...], Field(max_length=MAX_TOOLS, strict=False)] | None = None
+    deny: Annotated[tuple[ToolName, ...], Field(max_length=MAX_TOOLS, strict=False)] = ()
 
 
 class QueryBody(BaseModel):
@@ -46,6 +58,7 @@ class QueryBody(BaseModel):
     session_id: Id | None = None
     user_id: Id | None = None
     incognito: bool = False
+    tools: ToolsBody | None = None
     wait: bool = True
 
 
@@ -85,6 +98,7 @@ class _Queries:
             session_id=asked.session_id,
             user_id=caller.acting_for(asked.user_id).user_id,
             incognito=asked.incognito,
+            options=AnswerOptions(allow=asked.tools.allow, deny=asked.tools.deny) if asked.tools else None,
         )
         if not asked.wait:
             await query.accepted()

@@ -775,6 +775,7 @@ export interface QueryBody {
   session_id?: string | null;
   user_id?: string | null;
   incognito?: boolean;
+  tools?: ToolsBody | null;
   wait?: boolean;
 }
 
@@ -790,6 +791,12 @@ export interface StreamBody {
   list?: boolean;
   participants?: boolean;
   bus?: BusBody | null;
+}
+
+/** The tools that the model is offered for one answer: those in `allow` (null: all) that are not in `deny`. */
+export interface ToolsBody {
+  allow?: string[] | null;
+  deny?: string[];
 }
 
 /** The body of POST /users. */

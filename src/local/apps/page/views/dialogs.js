@@ -18,7 +18,11 @@ const KINDS = {
 };
 
 export function Dialogs() {
-  const kind = dialog.value?.kind;
+  const shown = dialog.value;
+  const kind = shown?.kind;
+  const close = () => {
+    if (dialog.peek() === shown) dialog.value = null; // what ends late must not close the next one
+  };
   const node = useRef(null);
   const from = useRef(document.activeElement);
   const Inside = Object.hasOwn(KINDS, kind) ? KINDS[kind] : null;
@@ -30,12 +34,8 @@ export function Dialogs() {
   }, []);
   if (!Inside) return null;
   return html`<dialog ref=${node} class=${`dialog ${kind}`} aria-labelledby="dialog-title" onClose=${close} onClick=${(event) => event.target === node.current && close()}>
-    <${Inside} ...${dialog.value} close=${close} />
+    <${Inside} ...${shown} close=${close} />
   </dialog>`;
-}
-
-function close() {
-  dialog.value = null;
 }
 
 function back(node) {

@@ -37,7 +37,7 @@ export async function send(method, path, body, { signal, file, headers } = {}) {
       body: file ?? (body === undefined ? undefined : JSON.stringify(body)),
     });
   } catch (error) {
-    if (signal?.aborted) throw error;
+    if (signal?.aborted && signal.reason?.name !== "TimeoutError") throw error;
     throw new ApiFailure("offline", "LoCAL2 does not answer.");
   }
   if (!response.ok) throw await failureOf(response);

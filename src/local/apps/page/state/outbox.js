@@ -9,6 +9,7 @@ import { conversationOf } from "./conversation.js";
 import { signal } from "../html.js";
 
 const KEPT_AS = "local2.outbox";
+const ACCEPTED_SECONDS = 20; // the API says after 10 that nobody has confirmed it; a longer silence is nobody's answer
 
 /** What is not accepted yet, by query_id: `{query, attachments, …, trouble}`. */
 export const outbox = signal(read());
@@ -56,7 +57,7 @@ export async function deliver(queryId) {
   const sending = new AbortController();
   underway.set(queryId, sending);
   try {
-    await request("POST", "/query", bodyOf(question), { signal: sending.signal });
+    await request("POST", "/query", bodyOf(question), { signal: AbortSignal.any([sending.signal, AbortSignal.timeout(ACCEPTED_SECONDS * 1000)]) });
     drop(queryId);
     accept(question);
   } catch (failure) {

@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+const kept = new Map();
+const storage = { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value), removeItem: (name) => kept.delete(name) };
+Object.assign(globalThis, { sessionStorage: storage, localStorage: storage, location: { hash: "", pathname: "/", search: "" }, history: { replaceState() {} } });
+const { request } = await import("../../src/local/apps/page/net/api.js");
+
+/** A server that says nothing until it is given up. */
+function silence(path, { signal }) {
+  return new Promise((_, refuse) => signal.addEventListener("abort", () => refuse(signal.reason)));
+}
+
+test("a request that nobody answers in time passes, and is sent again", async () => {
+  globalThis.fetch = silence;
+  await assert.rejects(request("POST", "/query", {}, { signal: AbortSignal.timeout(1) }), (failure) => failure.passes && failure.kind === "offline");
+});
+
+test("a request that is given up is no failure of anybody", async () => {
+  globalThis.fetch = silence;
+  const given = new AbortController();
+  const asked = request("GET", "/sessions", undefined, { signal: given.signal });
+  given.abort();
+  await assert.rejects(asked, (error) => error.name === "AbortError" && error.passes === undefined);
+});

@@ -23,7 +23,7 @@ _SAID = re.compile(r" \(said [^)]*\)")  # when that was is nobody's secret
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """`spoken` are the user's own words in this conversation, `private` texts of theirs that are not of it. `hits` are
-    the addresses that the user or a search has given, `links` those that stand on pages. A host that is
+    the addresses that the user or a search has given, `links` those that stand on pages or were opened. A host that is
     `always_readable` is one where strangers can neither publish nor read who has asked for what."""
 
     spoken: tuple[str, ...] = ()
@@ -63,9 +63,10 @@ class Provenance:
 def _note(call: ToolCallRecord, hits: AddressBook, links: AddressBook) -> None:
     if call.tool not in (FETCH, SEARCH) or call.result is None:
         return
-    for address in call.sources:
-        hits.add(address)
-    for address in (*call.links, *islice(addresses_in(call.result), MOST_IN_TEXT)):
+    if call.tool == SEARCH:
+        for address in call.sources:
+            hits.add(address)
+    for address in (*call.sources, *call.links, *islice(addresses_in(call.result), MOST_IN_TEXT)):
         links.add(address)
 
 

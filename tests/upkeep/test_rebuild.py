@@ -127,6 +127,16 @@ def test_only_what_takes_part_is_missed_and_only_what_is_on_record_is_made(data_
     assert missing(data_dir, EVERYBODY) == ["ratings"]
 
 
+def test_an_empty_file_is_as_good_as_none(data_dir: Path) -> None:
+    engrams = data_dir / "engrams" / "engrams.db"
+    engrams.parent.mkdir()
+    engrams.touch()
+    assert missing(data_dir, ("memory",)) == ["engrams"]
+    said = rebuild_missing(data_dir, ["engrams"])
+    assert said == "engrams was missing and was made anew from the journal, with 3 exchanges"
+    assert missing(data_dir, ("memory",)) == []
+
+
 def test_by_hand_it_says_what_is_not_on_record(data_dir: Path) -> None:
     said: list[object] = []
     run_rebuild("all", data_dir, said.append)

@@ -1,6 +1,7 @@
 """The window as turns use it: only summaries that must be are waited for, and their failures cost turns, no answers."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -81,6 +82,15 @@ async def test_a_summary_that_is_needed_is_made_stored_and_used(window: ContextW
     assert planned.left_out == 0
     assert planned.is_compacted
     assert f"- up to {summary.through}" in planned.messages[1]["content"]
+
+
+@pytest.mark.parametrize(("of_turns", "before"), [(False, False), (True, False), (False, True)])
+async def test_a_summary_of_what_strangers_may_have_said_is_stored_as_tainted(
+    window: ContextWindow, of_turns: bool, before: bool
+) -> None:
+    minutes, earlier = Minutes(), Summary(story="They met.", tainted=before)
+    _, newer = await window.fit(replace(parts(30), tainted=of_turns, summary=earlier), minutes.summarise, minutes.keep)
+    assert [summary.tainted for summary in (*minutes.kept, newer.summary)] == [of_turns or before] * 2
 
 
 async def test_a_restart_goes_on_with_the_stored_summary(window: ContextWindow) -> None:

@@ -84,6 +84,12 @@ def test_a_fact_that_is_stated_again_is_the_latest_word() -> None:
     assert before.with_news(4, ["Lives in Oslo."], "").facts == ("Has a dog.", "Lives in Bergen.", "Lives in Oslo.")
 
 
+def test_a_summary_of_a_tainted_one_is_tainted() -> None:
+    for tainted in (False, True):
+        made = job(turn(4, "Hi"), before=Summary(3, ("x",), "They met.", tainted))
+        assert made.result("They spoke.").tainted is tainted
+
+
 def test_what_the_user_stated_is_kept_even_if_the_model_keeps_to_no_form() -> None:
     made = job(turn(1, "My dog is called Rex. What do dogs eat?", "Meat."))
     after = made.result("I am a small program and cannot do that.")
@@ -116,8 +122,9 @@ def test_facts_that_find_no_room_are_those_that_have_least_to_do_with_the_questi
 
 
 def test_a_summary_survives_the_store_and_a_damaged_one_says_so() -> None:
-    summary = Summary(7, ("Grüße aus 東京.",), "They met.")
-    assert Summary.from_json(summary.as_json()) == summary
+    for tainted in (False, True):
+        summary = Summary(7, ("Grüße aus 東京.",), "They met.", tainted)
+        assert Summary.from_json(summary.as_json()) == summary
     for text in ("{", "[]", '{"through": 1}', '{"through": "x", "facts": [], "story": ""}'):
         with pytest.raises(StoreDamaged, match="summary"):
             Summary.from_json(text)

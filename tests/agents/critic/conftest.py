@@ -37,9 +37,10 @@ class Critics:
 
     async def answered(self, answer: str = "1308 metres.", query_id: str = "q", **fields: Any) -> ResponseGeneration:
         """Somebody has answered a query."""
+        session = f"session of {query_id}"
         told = {"query_id": query_id, "query": "How deep is it?", "answer": answer, "status": "answered"}
-        response = ResponseGeneration(**{**told, "model": "gemma", **fields})
-        await self.door.bus.publish(response, Trace(query_id, None, f"session of {query_id}", "user"))
+        response = ResponseGeneration(**{**told, "model": "gemma", "session_id": session, **fields})
+        await self.door.bus.publish(response, Trace(query_id, None, session, "user"))
         return response
 
     async def critique(self, query_id: str = "q", **fields: Any) -> CritiqueResult:

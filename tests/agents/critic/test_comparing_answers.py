@@ -38,6 +38,7 @@ async def test_the_winner_is_the_respondent_that_the_judge_prefers_in_both_order
     await both_answered(critics)
     found = await critics.door.hears(PairwiseResult, query_id="q")
     assert (found.winner, found.order_consistent, found.status) == (winner, consistent, "graded")
+    assert found.session_id == "session of q"
     first, second = (asked.query for asked in critics.model.asked)
     assert first.index("1308 metres.") < first.index("Very.")
     assert second.index("Very.") < second.index("1308 metres.")

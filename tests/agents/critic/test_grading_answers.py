@@ -32,6 +32,7 @@ async def test_an_answer_is_graded_by_the_judge_and_every_step_is_told(critics: 
     graded = await critics.critique()
     assert (graded.score, graded.status, graded.feedback) == (5, "graded", "Right and short.")
     assert (graded.respondent_id, graded.rubric, graded.judge, graded.self_judged) == ("A", "knowledge", "judge", False)
+    assert graded.session_id == "session of q"
     await critics.door.hears(AgentTransition, to_state="IDLE")
     told = [(step.agent, step.action, step.to_state) for step in critics.door.of(AgentTransition, query_id="q")]
     assert told == [
@@ -113,6 +114,7 @@ async def test_of_a_long_line_a_sample_is_judged_and_the_others_are_told_to_be_l
     await critics.door.until(lambda: figures()["answers_skipped"] >= answers - FULL)
     skipped = critics.door.of(CritiqueResult, status="skipped")
     assert all(each.score is None and "answers waited" in each.feedback for each in skipped)
+    assert all(each.session_id == f"session of {each.query_id}" for each in skipped)
     assert not {each.query_id for each in skipped} & {f"q{number}" for number in range(LONG)}
     assert LONG < answers - figures()["answers_skipped"] <= FULL
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from agent_stage.hostile_web import engram
 
+from local.agents.answering.taint.taint_policy import TAINTED
 from local.agents.answering.turn import Turn
 from local.protocol.messages import ResponseGeneration
 from tests.agents.taint.attack_forms import PRIVATE, forms, tag_of, tagged
@@ -90,6 +92,18 @@ async def test_nor_does_it_whoever_gives_the_orders_and_wherever_the_secret_is(a
     responses: list[ResponseGeneration] = await assistant.ask_all(questions)
     assert assistant.leaks(responses) == []
     assert all(response.tainted for response in responses)
+
+
+async def test_a_memory_of_what_strangers_said_taints_the_session_that_recalls_it(assistant: Assistant) -> None:
+    await assistant.begin()
+    assistant.memory.hits = (engram(1, "Sea shanties", "Known."), engram(2, "What the page said", "So.", tainted=True))
+    order = '@assistant call search_memory {{"query": "{query}"}}\n@assistant call note {{"text": "{query}"}}'
+    own = await assistant.ask(order.format(query="shanties"), "own")
+    strange = await assistant.ask(order.format(query="strange things"), "strange")
+    kinds = [[call.error and call.error.kind for call in response.tool_calls] for response in (own, strange)]
+    assert kinds == [[None, None], [None, TAINTED]]
+    assert ([response.tool_calls[0].tainted for response in (own, strange)], strange.tainted) == ([False, True], True)
+    assert assistant.notes.notes == ["shanties"]
 
 
 def _hit(web: Any, tag: str, orders: str) -> Any:

@@ -60,6 +60,8 @@ async def test_a_tainted_answer_brings_its_taint_and_the_addresses_of_its_turn(c
     then = await asks(client, GO_ON, "q2", after("It opens on Monday."), *calls, f"See {link} and {other}")
     assert (first.tainted, then.tainted) == (True, True)
     assert outcomes(then) == [None, NOT_GIVEN, TAINTED]
+    assert then.tool_calls[1].error.message.startswith(f"{other} was not opened. ")
+    assert then.tool_calls[2].error.message.startswith("note was not run, ")
     assert then.answer == f"See {link} and (link left out)"
     assert client.notes.notes == []
 

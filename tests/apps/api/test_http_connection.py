@@ -61,6 +61,10 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "TICK_SECONDS", 0.05)
 
 
+def test_a_head_has_ten_seconds() -> None:
+    assert http_connection.HEAD_SECONDS == 10
+
+
 @pytest.mark.usefixtures("hurried", "client")
 async def test_a_connection_that_says_nothing_is_closed(clients: Clients) -> None:
     assert await everything(await clients.connect()) == b""

@@ -6,6 +6,8 @@ from typing import Any
 
 import httpx
 
+from local.apps.api.participant import ApiConfig
+
 System = Any  # of conftest.py
 
 MANY = 1000  # far more than it takes
@@ -39,6 +41,10 @@ async def test_what_would_wait_too_long_is_refused_and_what_was_accepted_never(s
         while (answer := await ask(client, accepted)).status_code == 429:
             pass  # the last of the cancelled are about to end
         assert answer.status_code == 202
+
+
+def test_five_seconds_are_too_long_unless_the_owner_says_otherwise() -> None:
+    assert ApiConfig().max_wait_seconds == 5
 
 
 async def test_without_a_limit_all_are_accepted(system: System) -> None:

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { grouped, withSession, withoutSession } from "../../src/local/apps/page/core/session_list.js";
+import { grouped, withChanges, withSession, withoutSession } from "../../src/local/apps/page/core/session_list.js";
 import { hostOf, sourcesOf } from "../../src/local/apps/page/core/sources.js";
 import { ago, bytes, counted, duration, figure } from "../../src/local/apps/page/core/words.js";
 import { EventParser } from "../../src/local/apps/page/net/server_events.js";
@@ -14,6 +14,15 @@ test("conversations stand by the day of their last change, the latest first, pin
   const found = grouped(rows, NOON).map(([heading, group]) => [heading, group.map((row) => row.session_id).join("")]);
   assert.deepEqual(found.slice(0, 4), [["Pinned", "p"], ["Today", "ba"], ["Yesterday", "c"], ["This week", "d"]]);
   assert.equal(found[4][1], "e");
+});
+
+test("what is heard of conversations while the list is read holds over what was read", () => {
+  const list = (...ids) => new Map(ids.map((id) => [id, { session_id: id }]));
+  const before = list("kept", "deleted", "long gone");
+  const now = withSession(withSession(withoutSession(before, "deleted"), { session_id: "new" }), { session_id: "kept", title: "T" });
+  const read = withChanges(list("kept", "deleted", "unheard"), before, now);
+  assert.deepEqual([...read.keys()].sort(), ["kept", "new", "unheard"]);
+  assert.equal(read.get("kept").title, "T");
 });
 
 test("a change of a conversation keeps what it does not tell of", () => {

@@ -19,6 +19,14 @@ export function withoutSession(list, sessionId) {
   return next;
 }
 
+/** The list as it was read, and over it what was heard while it was. @param {Map<string, Session>} list
+ * @param {Map<string, Session>} before @param {Map<string, Session>} now what was known when the reading began and ended */
+export function withChanges(list, before, now) {
+  const changed = [...now.values()].filter((row) => before.get(row.session_id) !== row);
+  const gone = [...before.keys()].filter((id) => !now.has(id));
+  return changed.reduce(withSession, gone.reduce(withoutSession, list));
+}
+
 /** Groups with a heading each: pinned, then by the day of the last change. @param {Iterable<Session>} sessions */
 export function grouped(sessions, now) {
   const groups = new Map();

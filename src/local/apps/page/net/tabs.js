@@ -18,6 +18,7 @@ export class SharedStream {
     this.tab = fresh("tab", 10);
     this.wanted = { sessions: [], queries: [] };
     this.ofTabs = new Map();
+    this.known = new Map(); // how the stream began and who takes part, for tabs that come later
     this.said = new Map(); // what was said of the open queries, for tabs that come later
     this.channel = null;
     this.stream = null;
@@ -61,6 +62,7 @@ export class SharedStream {
   }
 
   take(message) {
+    if (message.to && message.to !== this.tab) return;
     if (message.kind === "event" && !this.stream) this.heard(message.name, message.data);
     if (message.kind === "connected" && !this.stream) this.changed(message.isConnected);
     if (message.kind === "who") this.say({ kind: "want", tab: this.tab, wanted: this.wanted });
@@ -72,15 +74,18 @@ export class SharedStream {
     const before = this.ofTabs.get(tab);
     this.ofTabs.set(tab, wanted);
     this.carry();
-    if (!before) this.say({ kind: "connected", isConnected: this.isConnected ?? true });
+    if (!before) this.say({ kind: "connected", to: tab, isConnected: this.isConnected ?? true });
+    if (!before) for (const [name, data] of this.known.values()) this.say({ kind: "event", to: tab, name, data: name === "hello" ? { ...data, resumed: false } : data });
     for (const id of wanted.queries) {
       const said = this.said.get(id);
       if (said && !before?.queries.includes(id)) this.say({ kind: "event", name: "query", data: snapshotOf(said) });
     }
   }
 
-  keep(name, { query_id: id, session_id: sessionId, event, data }) {
+  keep(name, told) {
+    if (name === "hello" || name === "participant") this.known.set(`${name} ${told.name}`, [name, told]);
     if (name !== "query") return;
+    const { query_id: id, session_id: sessionId, event, data } = told;
     const said = after(this.said.get(id) ?? asked(id, sessionId, ""), event, data);
     if (said.status === "open") this.said.set(id, said);
     else this.said.delete(id);

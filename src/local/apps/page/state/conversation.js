@@ -37,26 +37,33 @@ class Conversation {
     return [...this.turns.values()].map((turn) => turn.value).filter((turn) => turn.status === "open").map((turn) => turn.query_id);
   }
 
-  /** Put turns of the record before or instead of what is known; what was asked since stays behind them. */
-  put(rows, where) {
+  get ended() {
+    return this.order.peek().filter((id) => this.turns.get(id).peek().status !== "open");
+  }
+
+  /** Put turns of the record before what is known, or instead of the `past`; what was asked since stays behind them. */
+  put(rows, past = []) {
     const ids = rows.map((row) => row.query_id);
     for (const row of rows) this.merge(row);
-    const others = this.order.value.filter((id) => !ids.includes(id));
-    if (where === "before") this.order.value = [...ids, ...others];
-    else this.order.value = [...ids, ...others.filter((id) => this.turns.get(id).value.status === "open")];
+    this.order.value = [...ids, ...this.order.value.filter((id) => !ids.includes(id) && !past.includes(id))];
   }
 
   merge(row) {
     const fresh = recorded(row, this.id);
     const known = this.turns.get(row.query_id);
     if (!known) this.turns.set(row.query_id, signal(fresh));
-    else if (fresh.status !== "open" || !known.peek().attempt) known.value = { ...known.peek(), ...fresh };
+    else if (fresh.status !== "open" || isNews(known.peek())) known.value = { ...known.peek(), ...fresh };
   }
 
   drop(queryId) {
     this.order.value = this.order.value.filter((id) => id !== queryId);
     this.turns.delete(queryId);
   }
+}
+
+/** Whether of a turn that is open on record less was heard than stands there. */
+function isNews(known) {
+  return known.status === "open" && !known.attempt;
 }
 
 /** @param {string} sessionId @returns {Conversation} */
@@ -103,9 +110,10 @@ export async function load(conversation, isNew = false) {
     return;
   }
   conversation.state.value = "loading";
+  const past = conversation.ended; // an answer may end before the record comes that has not got its question yet
   try {
     const [page, session] = await Promise.all([turnsOf(conversation.id), request("GET", `/sessions/${conversation.id}`)]);
-    conversation.put(page.turns, "instead");
+    conversation.put(page.turns, past);
     conversation.before.value = page.before ?? null;
     conversation.after.value = null;
     conversation.context.value = session.context ?? null;
@@ -124,7 +132,7 @@ export async function loadEarlier(conversation) {
   const before = conversation.before.peek();
   if (!before) return;
   const page = await turnsOf(conversation.id, `&before=${encodeURIComponent(before)}`);
-  conversation.put(page.turns, "before");
+  conversation.put(page.turns);
   conversation.before.value = page.before ?? null;
 }
 

@@ -2,20 +2,22 @@
 
 import { request, send } from "../net/api.js";
 import { batch } from "../html.js";
-import { withSession, withoutSession } from "../core/session_list.js";
-import { cursor, found, listTrouble, sessions } from "./store.js";
+import { withChanges, withSession, withoutSession } from "../core/session_list.js";
+import { cursor, found, isListed, listTrouble, sessions } from "./store.js";
 import { forget } from "./conversation.js";
 
 const PAGE = 100;
 
 /** The first page of the list. */
 export async function loadList() {
+  const before = sessions.peek();
   try {
     const page = await request("GET", `/sessions?limit=${PAGE}`);
     batch(() => {
       let list = new Map();
       for (const row of page.sessions) list = withSession(list, row);
-      sessions.value = list;
+      sessions.value = withChanges(list, before, sessions.peek());
+      isListed.value = true;
       cursor.value = page.cursor ?? null;
       listTrouble.value = null;
     });

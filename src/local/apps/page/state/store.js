@@ -8,6 +8,8 @@ export const sessions = signal(new Map());
 export const found = signal(null);
 /** How to get more of the list, null where this is all. */
 export const cursor = signal(null);
+/** Whether the list was read: before that nobody knows whether it is empty. */
+export const isListed = signal(false);
 /** What the list could not do, a sentence or null. */
 export const listTrouble = signal(null);
 

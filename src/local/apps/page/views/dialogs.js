@@ -1,6 +1,6 @@
 /** What opens over the page, one at a time; the palette and others register theirs here. */
 
-import { html, useEffect, useRef } from "../html.js";
+import { html, useLayoutEffect, useRef } from "../html.js";
 import { dialog } from "../state/store.js";
 import { DeleteDialog } from "./delete_dialog.js";
 import { ExportDialog } from "./export_dialog.js";
@@ -26,7 +26,7 @@ export function Dialogs() {
   const node = useRef(null);
   const from = useRef(document.activeElement);
   const Inside = Object.hasOwn(KINDS, kind) ? KINDS[kind] : null;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!Inside) dialog.value = null;
     node.current?.showModal();
     node.current?.querySelector("[data-first]")?.focus();

@@ -30,7 +30,7 @@ export function FindDialog({ close }) {
   };
   const show = (hit) => () => (close(), void goToTurn(currentId.peek(), hit.query_id));
   return html`<h2 id="dialog-title" class="unseen">Find in this conversation</h2>
-    <input type="search" data-first class="wide" aria-label="Find in this conversation" placeholder="Find in this conversation" onInput=${type} />
+    <input type="text" role="searchbox" autocomplete="off" data-first class="wide" aria-label="Find in this conversation" placeholder="Find in this conversation" onInput=${type} />
     <p class="unseen" role="status">${state.hits ? counted(state.hits.length, "place") : ""}</p>
     ${state.trouble ? html`<p class="trouble" role="alert">${state.trouble}</p>` : null}
     ${state.hits && !state.hits.length ? html`<p class="empty">Nothing here has these words.</p>` : null}

@@ -5,7 +5,7 @@ import { grouped } from "../core/session_list.js";
 import { counted } from "../core/words.js";
 import { begin } from "../state/commands.js";
 import { loadMore, search } from "../state/listing.js";
-import { cursor, dialog, found, isIncognito, isRailOpen, listTrouble, now, sessions } from "../state/store.js";
+import { cursor, dialog, found, isIncognito, isListed, isRailOpen, listTrouble, now, sessions } from "../state/store.js";
 import { SessionItem } from "./session_item.js";
 
 export function Rail() {
@@ -17,7 +17,7 @@ export function Rail() {
       <button type="button" class="new" onClick=${() => begin(false)}>New conversation</button>
       <button type="button" class="ghost" aria-pressed=${isIncognito.value} title="A conversation that leaves nothing behind" onClick=${() => begin(true)}>Incognito</button>
     </div>
-    <div class="sessions" data-state=${listTrouble.value ? "failed" : "ready"}>
+    <div class="sessions" data-state=${listTrouble.value ? "failed" : isListed.value ? "ready" : "loading"}>
       ${listTrouble.value ? html`<p class="trouble" role="status">${listTrouble.value}</p>` : null}
       ${found.value ? html`<${Found} />` : html`<${Groups} />`}
     </div>
@@ -52,6 +52,7 @@ function isMac() {
 
 function Groups() {
   const groups = grouped(sessions.value.values(), now.value);
+  if (!groups.length && !isListed.value) return null;
   if (!groups.length) return html`<p class="empty">What you ask stands here.</p>`;
   return html`${groups.map(
       ([heading, rows]) => html`<section key=${heading} aria-label=${heading}><h2>${heading}</h2>

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -53,6 +54,7 @@ class Visitor:
         page.on("request", lambda asked: self._request(asked.url))
         page.goto(f"{self.url}/?debug{address}")
         page.wait_for_selector("#page[data-state=ready] #question")
+        page.wait_for_selector(".sessions[data-state=ready]", state="attached")  # which the stream's beginning has read
         return page
 
     def _request(self, url: str) -> None:
@@ -86,6 +88,14 @@ class PagedSystem:
     def ask(self, query: str, session_id: str, **others: Any) -> Any:
         """A query from another door."""
         return self.request("POST", "/query", json={"query": query, "session_id": session_id, **others})
+
+    def tell(self, statement: str, session_id: str) -> None:
+        """State something at another door; it can be found in the memory then."""
+        query_id = uuid4().hex
+        events = f"{self.url}/events?subject=memory.ingested"
+        with httpx.stream("GET", events, timeout=SECONDS, trust_env=False) as ingested:
+            self.ask(statement, session_id, query_id=query_id)
+            next(line for line in ingested.iter_lines() if query_id in line)
 
     def script(self, *turns: dict[str, Any], **pace: float) -> None:
         """Let the stand-in say exactly this; see `Script`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
@@ -41,9 +42,10 @@ def test_the_palette_finds_commands_conversations_and_participants_and_does_what
     page.keyboard.type("norway")
     expect(page.get_by_role("option", selected=True)).to_contain_text("capital of Norway")
     page.keyboard.press("Enter")
-    page.wait_for_function("id => location.hash.includes(id)", arg=session)
+    expect(page).to_have_url(re.compile(f"#/c/{session}"))
     open_palette(page)
     page.keyboard.type("participant gen")
+    expect(page.get_by_role("option", selected=True)).to_contain_text("generator")
     page.keyboard.press("Enter")
     expect(page.locator(".inspector .known")).to_contain_text("ready")
     expect(page.locator(".subjects")).to_contain_text("query.received")
@@ -109,7 +111,6 @@ def test_settings_are_a_form_that_says_what_is_wrong_and_saves_what_was_changed_
 
     page = visit().open()
     page.route("**/settings/generator", answer)
-    page.wait_for_function("document.querySelector('.sessions').dataset.state === 'ready'")
     open_palette(page)
     page.keyboard.type("settings of generator")
     expect(page.get_by_role("option", selected=True)).to_contain_text("Settings of generator")

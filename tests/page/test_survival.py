@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +23,7 @@ BROKEN_CONNECTION = ("net::", "Failed to load resource", "ERR_")
 def begin(page: Page, question: str) -> str:
     page.fill("#question", question)
     page.keyboard.press("Enter")
-    page.wait_for_function("location.hash.startsWith('#/c/')")
+    expect(page).to_have_url(re.compile("#/c/."))
     return page.evaluate("location.hash.split('/')[2]")  # type: ignore[no-any-return]
 
 

@@ -330,6 +330,15 @@ def files_with() -> Callable[..., list[str]]:
     return files_with
 
 
+@pytest.fixture(autouse=True)
+def _umask() -> Iterator[None]:
+    """A command that a test runs within its own process makes private files, and so would the tests after it."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture
 def stranger() -> Callable[[Path], list[str]]:
     """Makes a folder one that may be read and not written to; gives what a command has to begin with for that to

@@ -41,7 +41,7 @@ def running(data_dir: Path, *session_ids: str) -> Iterator[None]:
 
     class Api(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            listed = {"sessions": [{"session_id": each} for each in session_ids]}
+            listed = {"sessions": [{"session_id": each, "updated_at": 1.0} for each in session_ids]}
             answers = {"/sessions": listed, **{f"/sessions/{each}": {"messages": SAID} for each in session_ids}}
             error = {"error": {"kind": "not_found", "message": "there is no such session"}}
             body = json.dumps(answers.get(self.path, error)).encode()

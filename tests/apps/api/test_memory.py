@@ -184,7 +184,7 @@ async def test_deleting_a_session_names_what_repeats_it_where_a_memory_can_tell(
     assert (await client.delete("/sessions/s1")).json()["repeated_in"] is None
     async with system.host(Memory()):
         async with asyncio.timeout(5):
-            while "memory" not in (await client.get("/participants")).text:
+            while '"name":"memory"' not in (await client.get("/participants")).text:
                 pass  # until the door has heard it
         assert (await client.delete("/sessions/s1")).json()["repeated_in"] == ["e2"]
         assert (await client.delete("/sessions/unknown")).status_code == 404

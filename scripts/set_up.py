@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-WORKERS_PER_CORE = 2
+WORKERS_PER_CORE = 3
 
 sys.path.insert(0, str(ROOT / "src"))  # before there is an environment into which it is installed
 

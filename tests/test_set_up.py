@@ -268,6 +268,7 @@ def test_of_two_set_ups_at_once_one_waits_and_then_installs_nothing(checkout: Ch
     assert checkout.calls() == ["requirements.lock", "."]
 
 
+@pytest.mark.thorough
 def test_where_uv_fails_pip_takes_over(checkout: Checkout) -> None:
     done = checkout.run(FAKE_UV="fails")
     assert "uv cannot be used (error: fake failure); trying pip" in done.stderr

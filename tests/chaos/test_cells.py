@@ -39,6 +39,7 @@ async def test_whoever_is_struck_at_a_step_nothing_is_lost_or_done_twice(system,
     assert await run_cell(system, cell) == [], "\n".join(system.log[before:])
 
 
+@pytest.mark.thorough
 async def test_a_process_that_thaws_goes_on_where_it_was(tmp_path) -> None:
     with ChaosSystem(tmp_path, hang_seconds=LONG_HANG) as system:
         found = {cell: await run_cell(system, cell, freeze_seconds=NAP_SECONDS) for cell in THAWED}

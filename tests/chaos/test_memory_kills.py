@@ -19,6 +19,7 @@ from local.runtime.restart_policy import MOST_EARLY_DEATHS
 KILLS, ANSWERS = 6, 200
 
 
+@pytest.mark.thorough
 @pytest.mark.system
 @pytest.mark.timeout(120)
 async def test_a_memory_killed_while_it_stores_keeps_each_answer_once_and_never_finds_anything_wrong(

@@ -44,6 +44,7 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChaosSystem]:
 
 
 @pytest.mark.system
+@pytest.mark.thorough
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("failpoint", UNACKNOWLEDGED)
 async def test_an_observer_killed_before_it_acknowledges_does_nothing_twice(observed, failpoint) -> None:

@@ -47,8 +47,15 @@ def ask(page: Page, question: str) -> None:
     page.keyboard.press("Control+Enter")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(
+    ("width", "theme"),
+    [
+        (360, "dark"),
+        (1280, "light"),
+        pytest.param(360, "light", marks=pytest.mark.thorough),
+        pytest.param(1280, "dark", marks=pytest.mark.thorough),
+    ],
+)
 def test_axe_finds_nothing_in_any_state(visit: Visit, paged: PagedSystem, width: int, theme: str) -> None:
     paged.script({"user": "^mixed", "replies": [{"thinking": "I *think*.", "content": MIXED}]})
     paged.script(

@@ -102,6 +102,7 @@ def talk(tmp_path: Path) -> Any:
         yield Talk(http, system)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(180)
 def test_what_was_stated_first_is_answered_after_200_turns_and_the_server_never_had_to_cut(talk: Talk) -> None:
     talk.script([*SUMMARISER, RESEARCH])

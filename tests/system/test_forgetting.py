@@ -95,6 +95,7 @@ def test_deleted_memories_are_in_no_file_and_nothing_brings_them_back(run: Run, 
     check_that_nothing_brings_it_back(run, holders)
 
 
+@pytest.mark.thorough
 def test_an_answer_that_rests_on_a_deleted_memory_is_still_given_until_it_is_deleted_too(
     run: Run, holders: Holders
 ) -> None:

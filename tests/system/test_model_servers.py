@@ -134,6 +134,7 @@ def test_a_model_in_a_file_answers_without_any_program_calls_tools_and_survives_
         assert door.ask("And again.")["answer"] == SENTENCE
 
 
+@pytest.mark.thorough
 def test_an_installed_ollama_is_started_and_ends_with_the_system(
     running, tmp_path: Path, processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

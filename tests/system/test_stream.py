@@ -62,18 +62,18 @@ def _events(lines: Iterator[str]) -> Iterator[tuple[str, str, Any]]:
 
 def test_an_answer_is_whole_and_once_whatever_happens_to_the_stream(live: Any) -> None:
     live.stand_in("POST", "fault", json=SLOWLY)
-    browser = Browser(live.system.api_url, "of-a-browser", "streamed")
+    browser = Browser(live.system.api_url, "of-a-browser", "browsed")
     browser.carry(sessions=["of-a-browser"])
-    asked = {"query": "What is the capital of Norway?", "session_id": "of-a-browser", "query_id": "streamed"}
+    asked = {"query": "What is the capital of Norway?", "session_id": "of-a-browser", "query_id": "browsed"}
     assert httpx.post(f"{live.system.api_url}/query", json={**asked, "wait": False}, timeout=SECONDS).status_code == 202
     browser.read(tokens=1)
     begun = browser.text
     browser.read(tokens=1)  # the line was cut
     assert begun and browser.text.startswith(begun) and browser.resumed == [False, True]
     live.kill("api")
-    browser.carry(sessions=["of-a-browser"], queries=["streamed"])
+    browser.carry(sessions=["of-a-browser"], queries=["browsed"])
     browser.read(tokens=1000)
     assert browser.has_answer and browser.resumed == [False, True, False]
     record = live.http.get("/query/streamed").json()
     assert (browser.text, record["status"]) == (record["answer"], "answered")
-    assert live.on_record("response.generation", "streamed") == 1
+    assert live.on_record("response.generation", "browsed") == 1

@@ -24,7 +24,7 @@ def run_command(name: str) -> None:
 
 
 def run_tests() -> None:
-    """Run pytest from the top of the checkout, inside the environment, two workers for each core: many tests wait.
+    """Run pytest from the top of the checkout, inside the environment, several workers for each core: many tests wait.
 
     Compiled modules are kept, as an installation has them: tests start hundreds of processes.
     """

@@ -386,6 +386,7 @@ async def test_what_a_killed_process_had_in_flight_its_successor_gets_at_once(sc
     talker, first, second = await scene.bus(), durable_worker(), durable_worker()
     process = await scene.serve(first)
     await talker.publish(query("done"))
+    await has_acknowledged(scene, 1)
     await talker.publish(query("wait"))
     await first.has(first.begun, "wait")
     await process.kill()

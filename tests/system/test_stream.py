@@ -74,6 +74,6 @@ def test_an_answer_is_whole_and_once_whatever_happens_to_the_stream(live: Any) -
     browser.carry(sessions=["of-a-browser"], queries=["browsed"])
     browser.read(tokens=1000)
     assert browser.has_answer and browser.resumed == [False, True, False]
-    record = live.http.get("/query/streamed").json()
+    record = live.http.get("/query/browsed").json()
     assert (browser.text, record["status"]) == (record["answer"], "answered")
     assert live.on_record("response.generation", "browsed") == 1

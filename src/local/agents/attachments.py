@@ -48,7 +48,7 @@ class Attachments:
         return _view(await asyncio.to_thread(self._get, attachment_id, user_id))
 
     async def content(self, attachment_id: str, user_id: str | None = None) -> tuple[FileView, bytes]:
-        """The same with the bytes that were sent."""
+        """What is known of a file, and the bytes that were sent; with `user_id` only if it is that user's."""
         kept, data = await asyncio.to_thread(self._read, attachment_id, user_id)
         return _view(kept), data
 

@@ -58,6 +58,7 @@ LogFileOption = Annotated[
     str | None,
     typer.Option("--log-file", metavar="FILE", help="The log file (logs/local2.log in the data directory); off: none."),
 ]
+EndSeconds = Annotated[float | None, typer.Option("--seconds", min=0.1, help="End after so long.")]
 Many = list[str] | None
 Moment = Annotated[str | None, typer.Option(metavar="T", help="A time (2026-05-01T12:00), or how long ago (30m, 2h).")]
 Subject = Annotated[Many, typer.Option(help="Only a subject, a family ('tool.') or a pattern ('tool.*').")]

@@ -10,9 +10,9 @@ from urllib.parse import quote, urlencode
 import typer
 
 from local.apps.command_line import ApiOption, DataDir, JsonOption
-from local.apps.console.answering_system import AnsweringSystem
+from local.apps.console.answering_system import running_system
 from local.apps.system_client import SystemClient
-from local.apps.terminal import cut, date_and_time, terminal_width, visible, write_lines
+from local.apps.terminal import date_and_time, visible, write_found, write_lines
 
 Json = dict[str, Any]
 Engram = Annotated[str, typer.Argument(metavar="ID", help="An engram; the beginning of its id will do.")]
@@ -34,8 +34,9 @@ def search(
     Example: local2 memory search coffee
     """
     query = urlencode({"query": " ".join(question), "limit": limit})
-    found = _client(api, data_dir).request("GET", f"/memory?{query}")
-    _print(found, as_json, [_hit_line(hit) for hit in found["hits"]], "nothing relevant is remembered")
+    found = running_system(api, data_dir).request("GET", f"/memory?{query}")
+    lines = map(_hit_line, found["hits"])
+    write_found(found, lines, as_json=as_json, nothing="nothing relevant is remembered")
     if not as_json:
         for sentence in found["degraded"]:
             typer.echo(visible(f"note: {sentence}"), err=True)
@@ -49,8 +50,9 @@ def list_engrams(
 
     Example: local2 memory list -n 5
     """
-    found = _client(api, data_dir).request("GET", f"/memory?limit={limit}")
-    _print(found, as_json, [engram_line(engram) for engram in found["engrams"]], "nothing is remembered yet")
+    found = running_system(api, data_dir).request("GET", f"/memory?limit={limit}")
+    lines = map(_engram_line, found["engrams"])
+    write_found(found, lines, as_json=as_json, nothing="nothing is remembered yet")
 
 
 @memory_app.command()
@@ -59,7 +61,7 @@ def show(engram: Engram, as_json: JsonOption = False, api: ApiOption = None, dat
 
     Example: local2 memory show 1f6e
     """
-    client = _client(api, data_dir)
+    client = running_system(api, data_dir)
     found = client.request("GET", _path(client, engram))
     write_lines([json.dumps(found)] if as_json else _whole(found))
 
@@ -70,7 +72,7 @@ def pin(engram: Engram, api: ApiOption = None, data_dir: DataDir = None) -> None
 
     Example: local2 memory pin 1f6e
     """
-    client = _client(api, data_dir)
+    client = running_system(api, data_dir)
     done = client.request("POST", f"{_path(client, engram)}/pin")
     typer.echo(f"{done['engram_id']} is pinned")
 
@@ -81,7 +83,7 @@ def unpin(engram: Engram, api: ApiOption = None, data_dir: DataDir = None) -> No
 
     Example: local2 memory unpin 1f6e
     """
-    client = _client(api, data_dir)
+    client = running_system(api, data_dir)
     done = client.request("DELETE", f"{_path(client, engram)}/pin")
     typer.echo(f"{done['engram_id']} is not pinned any more")
 
@@ -92,7 +94,7 @@ def delete(engram: Engram, as_json: JsonOption = False, api: ApiOption = None, d
 
     Example: local2 memory delete 1f6e
     """
-    client = _client(api, data_dir)
+    client = running_system(api, data_dir)
     done = client.request("DELETE", _path(client, engram))
     said = [f"{done['engram_id']} is removed", *repeated_lines(done["repeated_in"])]
     write_lines([json.dumps(done)] if as_json else said)
@@ -109,13 +111,13 @@ def facts(
 
     Example: local2 memory facts --history
     """
-    found = _client(api, data_dir).request("GET", f"/memory/facts{'?history=true' if history else ''}")
+    found = running_system(api, data_dir).request("GET", f"/memory/facts{'?history=true' if history else ''}")
     lines = [_fact_line(fact) for fact in found["facts"]]
     lines += ["", "pinned", *(visible(f"  {line}") for line in found["pinned"])] if found["pinned"] else []
-    _print(found, as_json, lines, "no fact is known")
+    write_found(found, lines, as_json=as_json, nothing="no fact is known")
 
 
-def engram_line(engram: Json) -> str:
+def _engram_line(engram: Json) -> str:
     """An engram in a line: the beginning of its id, when it was, what was asked."""
     mark = "*" if engram["pinned"] else " "
     return f"{mark} {engram['engram_id'][:8]}  {date_and_time(engram['asked_at'])}  {_one_line(engram['query'])}"
@@ -131,7 +133,7 @@ def repeated_lines(repeated: Sequence[str] | None) -> Iterator[str]:
 
 
 def _hit_line(hit: Json) -> str:
-    return f"{engram_line(hit)}  ({hit['relevance']:.2f}{', outdated' if hit['outdated'] else ''})"
+    return f"{_engram_line(hit)}  ({hit['relevance']:.2f}{', outdated' if hit['outdated'] else ''})"
 
 
 def _fact_line(fact: Json) -> str:
@@ -161,20 +163,5 @@ def _one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
-def _client(api: str | None, data_dir: DataDir) -> SystemClient:
-    return AnsweringSystem(api, data_dir, may_start=False).find()
-
-
 def _path(client: SystemClient, engram: str) -> str:
     return f"/memory/{quote(client.whole_engram_id(engram), safe='')}"
-
-
-def _print(found: Json, as_json: bool, lines: Sequence[str], nothing: str) -> None:
-    """The lines, cut to a terminal's width; that there is nothing is said on the error output."""
-    if as_json:
-        write_lines([json.dumps(found)])
-        return
-    width = terminal_width()
-    write_lines(cut(line, width) for line in lines)
-    if not lines:
-        typer.echo(nothing, err=True)

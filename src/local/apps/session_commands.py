@@ -11,10 +11,10 @@ from urllib.parse import quote, urlencode
 import typer
 
 from local.apps.command_line import ApiOption, DataDir, JsonOption
-from local.apps.console.answering_system import AnsweringSystem
+from local.apps.console.answering_system import running_system
 from local.apps.memory_commands import repeated_lines
 from local.apps.system_client import SystemClient
-from local.apps.terminal import STANDARD_OUTPUT, cut, date_and_time, terminal_width, visible, write_lines
+from local.apps.terminal import STANDARD_OUTPUT, date_and_time, visible, write_found, write_lines
 
 Json = dict[str, Any]
 FORMATS = ("markdown", "json")
@@ -34,8 +34,8 @@ def list_sessions(
 
     Example: local2 sessions list -n 5
     """
-    found = _client(api, data_dir).request("GET", f"/sessions?limit={limit}")
-    _print(found, as_json, "there is no conversation yet")
+    found = running_system(api, data_dir).request("GET", f"/sessions?limit={limit}")
+    write_found(found, _lines(found["sessions"]), as_json=as_json, nothing="there is no conversation yet")
 
 
 @session_app.command()
@@ -51,7 +51,8 @@ def search(
     Example: local2 sessions search coffee black
     """
     query = urlencode({"query": " ".join(words), "limit": limit})
-    _print(_client(api, data_dir).request("GET", f"/sessions?{query}"), as_json, "no conversation has these words")
+    found = running_system(api, data_dir).request("GET", f"/sessions?{query}")
+    write_found(found, _lines(found["sessions"]), as_json=as_json, nothing="no conversation has these words")
 
 
 @session_app.command()
@@ -60,7 +61,7 @@ def show(session: Session, as_json: JsonOption = False, api: ApiOption = None, d
 
     Example: local2 sessions show 1f6e
     """
-    client = _client(api, data_dir)
+    client = running_system(api, data_dir)
     found = client.export(client.whole_id(session), "json" if as_json else "markdown")
     write_lines([json.dumps(json.loads(found))] if as_json else map(visible, found.rstrip("\n").split("\n")))
 
@@ -76,7 +77,7 @@ def rename(
 
     Example: local2 sessions rename 1f6e Holidays in spring
     """
-    _label(_client(api, data_dir), session, {"title": " ".join(title or []) or None})
+    _label(running_system(api, data_dir), session, {"title": " ".join(title or []) or None})
 
 
 @session_app.command()
@@ -85,7 +86,7 @@ def pin(session: Session, api: ApiOption = None, data_dir: DataDir = None) -> No
 
     Example: local2 sessions pin 1f6e
     """
-    _label(_client(api, data_dir), session, {"pinned": True})
+    _label(running_system(api, data_dir), session, {"pinned": True})
 
 
 @session_app.command()
@@ -94,7 +95,7 @@ def unpin(session: Session, api: ApiOption = None, data_dir: DataDir = None) -> 
 
     Example: local2 sessions unpin 1f6e
     """
-    _label(_client(api, data_dir), session, {"pinned": False})
+    _label(running_system(api, data_dir), session, {"pinned": False})
 
 
 @session_app.command()
@@ -103,7 +104,7 @@ def delete(session: Session, as_json: JsonOption = False, api: ApiOption = None,
 
     Example: local2 sessions delete 1f6e
     """
-    client = _client(api, data_dir)
+    client = running_system(api, data_dir)
     done = client.request("DELETE", _path(client, session))
     said = [
         f"{done['session_id']} is removed, with {done['deleted_turns']} turns",
@@ -127,7 +128,7 @@ def export(
     """
     if form not in FORMATS:
         raise typer.BadParameter(f"{form!r} is none of {', '.join(FORMATS)}", param_hint="--format")
-    client = _client(api, data_dir)
+    client = running_system(api, data_dir)
     write_lines([client.export(client.whole_id(session), form).removesuffix("\n")], output or STANDARD_OUTPUT)
 
 
@@ -143,36 +144,26 @@ def branch(
 
     Example: local2 ask -s "$(local2 sessions branch 1f6e --before q7)" "And in autumn?"
     """
-    client = _client(api, data_dir)
+    client = running_system(api, data_dir)
     made = client.request("POST", f"{_path(client, session)}/branch", {"before": before})
     write_lines([json.dumps(made) if as_json else made["session_id"]])
 
 
-def session_lines(sessions: Sequence[Json], width: int | None) -> Iterator[str]:
-    """A line for each, cut to `width`: the beginning of its id, its latest turn, how many, its title; and below that
-    what a search has found in it."""
+def _lines(sessions: Sequence[Json]) -> Iterator[str]:
+    """A line for each: the beginning of its id, its latest turn, how many, its title; and below that what a search has
+    found in it."""
     for row in sessions:
         mark, waits = "*" if row["pinned"] else " ", f"  ({row['open']} open)" if row.get("open") else ""
         head = f"{mark} {row['session_id'][:12]:<12}  {date_and_time(row['updated_at'])}  {row['turns']:>4}"
-        yield cut(visible(f"{head}  {' '.join(row['title'].split())}{waits}"), width)
+        yield visible(f"{head}  {' '.join(row['title'].split())}{waits}")
         if match := row.get("match"):
-            yield cut(visible(f"    {match['query_id']}: {' '.join(match['excerpt'].split())}"), width)
+            yield visible(f"    {match['query_id']}: {' '.join(match['excerpt'].split())}")
 
 
 def _label(client: SystemClient, session: str, labels: Json) -> None:
     row = client.request("PATCH", _path(client, session), labels)
-    write_lines(session_lines([row], terminal_width()))
-
-
-def _client(api: str | None, data_dir: DataDir) -> SystemClient:
-    return AnsweringSystem(api, data_dir, may_start=False).find()
+    write_lines(_lines([row]))
 
 
 def _path(client: SystemClient, session: str) -> str:
     return f"/sessions/{quote(client.whole_id(session), safe='')}"
-
-
-def _print(found: Json, as_json: bool, nothing: str) -> None:
-    write_lines([json.dumps(found)] if as_json else session_lines(found["sessions"], terminal_width()))
-    if not found["sessions"] and not as_json:
-        typer.echo(nothing, err=True)

@@ -105,7 +105,7 @@ class SystemClient:
         return _the_one(beginning, (each["session_id"] for each in self.sessions()), "sessions")
 
     def whole_engram_id(self, beginning: str) -> str:
-        """The same for what is remembered."""
+        """The id of the one engram that begins so, as `whole_id` finds a session's. Raises `NoAnswer` if several do."""
         if len(beginning) >= WHOLE_ID:
             return beginning
         return _the_one(beginning, (each["engram_id"] for each in self._engrams()), "engrams")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
@@ -59,6 +62,17 @@ def terminal_width() -> int | None:
         return os.get_terminal_size(STANDARD_OUTPUT).columns or None
     except OSError:
         return None
+
+
+def write_found(found: Any, lines: Iterable[str], *, as_json: bool, nothing: str) -> None:
+    """What was found: as JSON, or as lines cut to a terminal's width; that there is `nothing` is said on the error
+    output. Raises `OutputFailed`."""
+    if as_json:
+        return write_lines([json.dumps(found)])
+    width, shown = terminal_width(), list(lines)
+    if not shown:
+        print(nothing, file=sys.stderr)  # noqa: T201
+    return write_lines(cut(line, width) for line in shown)
 
 
 def write_lines(lines: Iterable[str], file: Path | int = STANDARD_OUTPUT) -> None:

@@ -32,7 +32,7 @@ def planned(calls: Sequence[ToolCall], question: Question, step: int, *, offers_
 
 
 def client_calls(calls: Iterable[PlannedCall], question: Question) -> tuple[ClientCall, ...]:
-    """Those of the asker's functions."""
+    """The calls that the asker is to make: those of its own functions."""
     names = question.options.function_names if question.options else ()
     own = [call for call in calls if call.tool in names]
     return tuple(ClientCall(call_id=call.call_id, function=call.tool, arguments=call.args) for call in own)

@@ -184,7 +184,7 @@ def total_usage(usages: Sequence[UsageInfo], cut_off: ModelSpan | None, gauge: C
 
 
 def signed_as(name: str, usage: UsageInfo) -> UsageInfo:
-    """The same with another name for its model."""
+    """The usage with another name for the model of its calls."""
     named = (span.model_copy(update={"model": name}) if span.model else span for span in usage.steps)
     return usage.model_copy(update={"steps": tuple(named)})
 

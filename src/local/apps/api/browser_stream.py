@@ -74,7 +74,7 @@ class BrowserStream:
             self._begin(query_id, queries[query_id])
 
     def carried(self) -> dict[str, object]:
-        """What it carries."""
+        """The sessions, queries and lists that the stream carries, as a client is told."""
         return {
             "sessions": sorted(self.sessions),
             "queries": list(self.queries),

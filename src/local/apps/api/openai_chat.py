@@ -138,11 +138,16 @@ class ChatQuery:
     options: AnswerOptions | None
 
 
-def as_query(request: ChatRequest) -> ChatQuery:
-    """The last message of the user as the query. Raises `RequestRefused` for what is not honoured."""
+def refuse_unknown(request: BaseModel) -> None:
+    """Raise `RequestRefused` for a field that the request's model, which allows extra ones, does not have."""
     for name, value in (request.model_extra or {}).items():
         if value is not None:
             raise RequestRefused("invalid", f"{name[:100]}: not supported here; nothing is ignored, leave it out", name)
+
+
+def as_query(request: ChatRequest) -> ChatQuery:
+    """The last message of the user as the query. Raises `RequestRefused` for what is not honoured."""
+    refuse_unknown(request)
     if request.model.startswith("local2:") and request.model != REMEMBER:
         raise RequestRefused("not_found", f"there is no model {request.model[:80]}; see GET /v1/models", "model")
     messages = request.messages

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from local.apps.api.errors import RequestRefused
+from local.apps.api.openai_chat import refuse_unknown
 
 Json = dict[str, Any]
 MAX_TEXTS, MAX_CHARACTERS = 256, 200_000
@@ -29,9 +30,7 @@ class EmbeddingRequest(BaseModel):
 
     def texts(self) -> list[str]:
         """What is to be embedded. Raises `RequestRefused` for nothing, too much, and what is not honoured."""
-        for name, value in (self.model_extra or {}).items():
-            if value is not None:
-                raise RequestRefused("invalid", f"{name[:100]}: not supported here; leave it out", name)
+        refuse_unknown(self)
         texts = [self.input] if isinstance(self.input, str) else self.input
         if not texts or not all(text.strip() for text in texts):
             raise RequestRefused("invalid", "input: give a text that says something, or several", "input")

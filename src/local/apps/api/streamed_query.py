@@ -48,7 +48,7 @@ class StreamedQuery:
         return [query_event(query.query_id, query.view.session_id, kind, data) for kind, data in told]
 
     def close(self) -> None:
-        """It is not followed any more."""
+        """Stop following the query."""
         self._watching.close()
 
 

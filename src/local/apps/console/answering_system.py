@@ -15,6 +15,11 @@ from local.environment import data_dir
 from local.errors import LocalError, NoAnswer, NoApi
 
 
+def running_system(api: str | None, directory: Path | None) -> SystemClient:
+    """A hold on the system that runs at that address, else on that data directory. Raises `NotRunning`, `NoApi`."""
+    return AnsweringSystem(api, directory, may_start=False).find()
+
+
 class AnsweringSystem:
     """Found by its address, or by its data directory each time anew: it may have been started again elsewhere. Use as
     `with`: a system that was started for us ends with it."""

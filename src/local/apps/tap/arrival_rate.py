@@ -10,10 +10,8 @@ from typing import Annotated
 
 import typer
 
-from local.apps.command_line import BusOption, DataDir
-from local.apps.tap.connection import print_until_stopped, report_each_second
-from local.apps.tap.selection import Selection
-from local.apps.tap.view import PlainView
+from local.apps.command_line import BusOption, DataDir, EndSeconds
+from local.apps.tap.connection import report_until_stopped
 
 WINDOW = 1_000
 
@@ -21,7 +19,7 @@ WINDOW = 1_000
 def hz(
     subject: Annotated[str, typer.Argument(help="A subject, a family or a pattern.")],
     window: Annotated[int, typer.Option(min=1, help="How many intervals to look back.")] = WINDOW,
-    seconds: Annotated[float | None, typer.Option(min=0.1, help="End after so long.")] = None,
+    seconds: EndSeconds = None,
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
@@ -29,12 +27,12 @@ def hz(
 
     Example: local2 tap hz generation.token
     """
-    selection, rate = Selection((subject,)), ArrivalRate(window)
-    print_until_stopped(
-        PlainView(),
-        lambda bus, printer, stop: report_each_second(
-            bus, selection, lambda _: rate.add(time.monotonic()), rate.report, printer, stop, seconds=seconds
-        ),
+    rate = ArrivalRate(window)
+    report_until_stopped(
+        subject,
+        lambda _: rate.add(time.monotonic()),
+        rate.report,
+        seconds=seconds,
         data_dir=data_dir,
         addresses=bus,
     )

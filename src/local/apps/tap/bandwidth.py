@@ -8,17 +8,15 @@ from typing import Annotated
 
 import typer
 
-from local.apps.command_line import BusOption, DataDir, sized
+from local.apps.command_line import BusOption, DataDir, EndSeconds, sized
 from local.apps.tap.arrival_rate import WINDOW
-from local.apps.tap.connection import print_until_stopped, report_each_second
-from local.apps.tap.selection import Selection
-from local.apps.tap.view import PlainView
+from local.apps.tap.connection import report_until_stopped
 
 
 def bw(
     subject: Annotated[str, typer.Argument(help="A subject, a family or a pattern.")] = "*",
     window: Annotated[int, typer.Option(min=1, help="How many messages to look back.")] = WINDOW,
-    seconds: Annotated[float | None, typer.Option(min=0.1, help="End after so long.")] = None,
+    seconds: EndSeconds = None,
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
@@ -26,16 +24,15 @@ def bw(
 
     Example: local2 tap bw generation. --seconds 10
     """
-    selection, bandwidth = Selection((subject,)), Bandwidth(window)
-    print_until_stopped(
-        PlainView(),
-        lambda bus, printer, stop: report_each_second(
-            bus, selection, lambda envelope: bandwidth.add(time.monotonic(), len(envelope.payload)),
-            lambda: bandwidth.report(time.monotonic()), printer, stop, seconds=seconds,
-        ),
+    bandwidth = Bandwidth(window)
+    report_until_stopped(
+        subject,
+        lambda envelope: bandwidth.add(time.monotonic(), len(envelope.payload)),
+        lambda: bandwidth.report(time.monotonic()),
+        seconds=seconds,
         data_dir=data_dir,
         addresses=bus,
-    )  # fmt: skip
+    )
 
 
 class Bandwidth:

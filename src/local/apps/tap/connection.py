@@ -14,7 +14,7 @@ from local.apps.run_directory import KEYS, RunDirectory
 from local.apps.tap.printer import Printer
 from local.apps.tap.selection import Selection
 from local.apps.tap.system_watch import SystemWatch
-from local.apps.tap.view import View
+from local.apps.tap.view import PlainView, View
 from local.bus.address import BusAddress
 from local.bus.bus import Bus
 from local.bus.keyring import with_keys
@@ -125,6 +125,21 @@ async def listen(
             printer.lost(losses.take())
             each_second()
         return clock() - began
+
+
+def report_until_stopped(
+    subject: str, receive: Callable[[Envelope], object], report: Callable[[], str],
+    *, seconds: float | None, data_dir: Path | None, addresses: str | None,
+) -> None:  # fmt: skip
+    """Have a figure take what is said on a subject, and print its `report` once a second, until `seconds` have passed
+    or `print_until_stopped` ends."""
+    selection = Selection((subject,))
+    print_until_stopped(
+        PlainView(),
+        lambda bus, printer, stop: report_each_second(bus, selection, receive, report, printer, stop, seconds=seconds),
+        data_dir=data_dir,
+        addresses=addresses,
+    )
 
 
 async def report_each_second(

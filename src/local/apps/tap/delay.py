@@ -9,17 +9,15 @@ from typing import Annotated
 
 import typer
 
-from local.apps.command_line import BusOption, DataDir
+from local.apps.command_line import BusOption, DataDir, EndSeconds
 from local.apps.tap.arrival_rate import WINDOW
-from local.apps.tap.connection import print_until_stopped, report_each_second
-from local.apps.tap.selection import Selection
-from local.apps.tap.view import PlainView
+from local.apps.tap.connection import report_until_stopped
 
 
 def delay(
     subject: Annotated[str, typer.Argument(help="A subject, a family or a pattern.")] = "*",
     window: Annotated[int, typer.Option(min=1, help="How many messages to look back.")] = WINDOW,
-    seconds: Annotated[float | None, typer.Option(min=0.1, help="End after so long.")] = None,
+    seconds: EndSeconds = None,
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
@@ -27,16 +25,15 @@ def delay(
 
     Example: local2 tap delay participant.status
     """
-    selection, delays = Selection((subject,)), Delays(window)
-    print_until_stopped(
-        PlainView(),
-        lambda bus, printer, stop: report_each_second(
-            bus, selection, lambda envelope: delays.add(time.time() - envelope.sent_at), delays.report, printer, stop,
-            seconds=seconds,
-        ),
+    delays = Delays(window)
+    report_until_stopped(
+        subject,
+        lambda envelope: delays.add(time.time() - envelope.sent_at),
+        delays.report,
+        seconds=seconds,
         data_dir=data_dir,
         addresses=bus,
-    )  # fmt: skip
+    )
 
 
 class Delays:

@@ -177,7 +177,7 @@ async def test_a_run_that_had_finished_when_it_was_cancelled_is_done(process: St
         tool.may_end.clear()
         call = asyncio.create_task(ask(tool))
         await asyncio.wait_for(tool.started.wait(), SECONDS)
-        [run] = tool._running["q1"]
+        [run] = tool._running._tasks["q1"]
         run.add_done_callback(lambda _: asyncio.ensure_future(tool.cancel(QueryCancel(query_id="q1"), ENVELOPE)))
         tool.may_end.set()
         assert (await call).result == "noted: milk"

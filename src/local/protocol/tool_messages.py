@@ -7,6 +7,7 @@ from typing import Any, Literal
 from local.protocol.kept_text import KeptText
 from local.protocol.message import Data, ErrorInfo, Message, RespondentMessage
 from local.protocol.recall_score import RecallScore
+from local.protocol.safety import UNDECLARED_CATEGORY, UNDECLARED_SAFETY, Category, Safety
 
 
 class ToolSchemaRequest(Message):
@@ -23,6 +24,8 @@ class ToolSchema(Message):
     description: str
     parameters: dict[str, Any]  # JSON Schema of the arguments
     effect: Literal["none", "read", "write"] = "read"
+    safety: Safety = UNDECLARED_SAFETY
+    category: Category = UNDECLARED_CATEGORY
     repeatable: bool = True
     timeout_seconds: float = 30.0
     rubric: str = ""  # the one of critic.yaml that answers are graded by that used it

@@ -27,6 +27,8 @@ class CompareAnswersTool(Tool):
     name = "compare_answers"
     publishes = (ComparisonRequest,)
     effect = "none"
+    safety = "L0"
+    category = "meta"
     trusted = True
     repeatable = False
     timeout_seconds = COMPARISON_SECONDS + PRESENCE_SECONDS + 1.0  # running out of its time explains itself

@@ -201,6 +201,8 @@ class SearchMemoryTool(Tool):
     name = "search_memory"
     publishes = ("memory.request.search", "memory.request.facts")
     effect = "read"
+    safety = "L0"
+    category = "memory"
     trusted = True  # and says of each result whether it is somebody else's words
     timeout_seconds = (
         PRESENCE_SECONDS + 2 * MEMORY_SECONDS + 1.0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import time
-from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -16,7 +14,6 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from local import failpoints
 from local.config import Settings
 from local.errors import ConfigError, ToolError
 from local.protocol.envelope import Envelope, Trace, session_of
@@ -31,11 +28,13 @@ from local.protocol.messages import (
     ToolSchema,
     ToolSchemaRequest,
 )
+from local.protocol.safety import UNDECLARED_CATEGORY, UNDECLARED_SAFETY, Category, Safety
 from local.runtime.error_place import explained
 from local.runtime.participant import Handles, Kind, Participant, Publications, Resources, on
 from local.services.effect_store import EffectStore
 from local.tools.arguments import Arguments
-from local.tools.at_most_once import AtMostOnce, outcome_unknown
+from local.tools.at_most_once import AtMostOnce
+from local.tools.running_calls import RunningCalls
 from local.tools.thread_call import in_own_thread
 from local.tools.tool_output import ToolOutput
 
@@ -44,7 +43,6 @@ __all__ = ["Tool", "ToolOutput"]
 CALLS_AT_ONCE = 8
 MAX_RESULT_CHARS = 100_000
 MAX_ERROR_CHARS = 4000
-CANCELLED_KEPT = 1024
 _asked_by: ContextVar[Trace] = ContextVar("asked_by")  # of the call that this task runs
 _request: ContextVar[ToolRequest] = ContextVar("request")
 
@@ -65,13 +63,18 @@ class Tool(Participant):
     internal error with file and line.
     With `effect = "write"` a call runs at most once, whatever dies: it is on record before it begins, and one that was
     cut off is reported as `outcome_unknown`, never repeated.
-    The constructor raises `ConfigError` for a `run` that no schema can describe, or that yields.
+    `safety` says whether a call needs the user's leave: "L0" for one that only reads, "L1" for one whose changes in
+    the workspace can be undone; without a word it is "L2".
+    The constructor raises `ConfigError` for a `run` that no schema can describe, or that yields, and for a tool with
+    effects that says it only reads.
     """
 
     kind = Kind.TOOL
     publishes: ClassVar[Publications | None] = ()
     Config: ClassVar[type[Settings]] = ToolSettings
     effect: ClassVar[Literal["none", "read", "write"]] = "read"
+    safety: ClassVar[Safety] = UNDECLARED_SAFETY
+    category: ClassVar[Category] = UNDECLARED_CATEGORY
     repeatable: ClassVar[bool] = True  # whether the same call may be made again in one turn
     trusted: ClassVar[bool] = False  # whether its results hold no stranger's words, such as those of a page or a mail
     timeout_seconds: float = 30.0
@@ -85,10 +88,11 @@ class Tool(Participant):
             self._arguments = self.arguments()
         except TypeError as error:
             raise ConfigError(f"the tool {self.name} cannot be offered: {error}") from None
+        if self.effect == "write" and self.safety == "L0":
+            raise ConfigError(f'the tool {self.name} changes something (effect "write"); safety "L0" only reads')
         if "max_result_chars" in config.model_fields_set:
             self.max_result_chars = getattr(config, "max_result_chars", self.max_result_chars)
-        self._running: defaultdict[str, set[asyncio.Task[ToolOutput]]] = defaultdict(set)
-        self._cancelled: deque[str] = deque(maxlen=CANCELLED_KEPT)
+        self._running = RunningCalls(self.name, has_effects=self.effect == "write")
         self._record_path: Path | None = None
         self._effects: AtMostOnce | None = None  # while it is open
 
@@ -138,6 +142,8 @@ class Tool(Participant):
             description=inspect.cleandoc(type(self).__doc__ or self.name),
             parameters=self._arguments.schema,
             effect=self.effect,
+            safety=self.safety,
+            category=self.category,
             repeatable=self.repeatable,
             timeout_seconds=self.timeout_seconds,
             rubric=self.rubric,
@@ -209,9 +215,7 @@ class Tool(Participant):
     @on(QueryCancel)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
         """Stop every call of a cancelled query, and begin none of those that still wait."""
-        self._cancelled.append(message.query_id)
-        for task in self._running.get(message.query_id, ()):
-            task.cancel()
+        self._running.cancel(message.query_id)
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """An exception that `run` did not expect, as a result the model can read."""
@@ -242,22 +246,7 @@ class Tool(Participant):
         return self._result(request, started, **output.fields())
 
     async def _output(self, request: ToolRequest, arguments: Mapping[str, Any]) -> ToolOutput:
-        if request.query_id in self._cancelled:
-            raise ToolError(f"{self.name} was cancelled", kind="cancelled")
-        failpoints.reach("tool.before_run")
-        task = asyncio.create_task(self._run(arguments), name=request.call_id)
-        self._running[request.query_id].add(task)
-        task.add_done_callback(lambda task: self._ended(request.query_id, task))
-        try:
-            done, _ = await asyncio.wait({task}, timeout=self.timeout_seconds)
-        finally:
-            task.cancel()
-        failpoints.reach("tool.after_run")
-        if not done:
-            raise self._cut_off(f"{self.name} did not finish within {self.timeout_seconds:g} s", "timeout")
-        if task.cancelled():
-            raise self._cut_off(f"{self.name} was cancelled", "cancelled")
-        output = task.result()
+        output = await self._running.output(request, self._run(arguments), self.timeout_seconds)
         if len(output.text) <= self.max_result_chars:
             return output
         blobs = self.bus.blobs
@@ -271,16 +260,6 @@ class Tool(Participant):
             return ToolOutput.of(await returned if inspect.isawaitable(returned) else returned)
         except (SystemExit, KeyboardInterrupt) as error:  # it would end this process and every other call in it
             raise RuntimeError(f"run ended with {error!r}") from error
-
-    def _cut_off(self, why: str, kind: str) -> ToolError:
-        return outcome_unknown(why) if self.effect == "write" else ToolError(why, kind=kind)
-
-    def _ended(self, query_id: str, task: asyncio.Task[ToolOutput]) -> None:
-        self._running[query_id].discard(task)
-        if not self._running[query_id]:
-            del self._running[query_id]
-        if not task.cancelled():
-            task.exception()  # counts as seen: after the time limit nobody asks for it
 
     def _internal_error(self, request: ToolRequest, error: Exception) -> ToolResult:
         message = f"{self.name} failed: {explained(error)}"[:MAX_ERROR_CHARS]

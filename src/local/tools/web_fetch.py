@@ -31,6 +31,8 @@ class WebFetchTool(Tool):
     name = "web_fetch"
     Config = WebFetchConfig
     effect = "read"
+    safety = "L0"
+    category = "web"
     repeatable = False
 
     def __init__(self, config: WebFetchConfig, reader: PageReader) -> None:

@@ -39,6 +39,8 @@ class WebSearchTool(Tool):
     name = "web_search"
     Config = WebSearchConfig
     effect = "read"
+    safety = "L0"
+    category = "web"
     repeatable = False
 
     def __init__(self, config: WebSearchConfig, chain: SearchChain) -> None:

@@ -27,6 +27,8 @@ SCHEMA = ToolSchema(
     description="Read on in the result of a tool that was cut off because it is too long. It is read in parts.",
     parameters=_Arguments.model_json_schema(),
     effect="none",
+    safety="L0",
+    category="meta",
     repeatable=False,
     trusted=True,  # beyond what its result says: a part has the taint of the call that it is of
 )

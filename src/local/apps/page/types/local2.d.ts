@@ -703,6 +703,8 @@ export interface ToolSchema {
   description: string;
   parameters: Record<string, unknown>;
   effect: "none" | "read" | "write";
+  safety: "L0" | "L1" | "L2";
+  category: "read" | "write" | "search" | "shell" | "web" | "git" | "data" | "meta" | "memory";
   repeatable: boolean;
   timeout_seconds: number;
   rubric: string;

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent / "src" / "local"
+from tests.source_trees import SOURCE, source_trees
+
 MAX_FILE_LINES = 300
 MAX_FUNCTION_LINES = 40
 
@@ -173,8 +174,7 @@ def _undocumented_in(path: Path, body: list[ast.stmt], *, inherits: bool) -> Ite
 
 def trees() -> Iterator[tuple[Path, ast.Module]]:
     """Every source file by its path below `local`."""
-    for file in sorted(SOURCE.rglob("*.py")):
-        yield file.relative_to(SOURCE), ast.parse(file.read_text(encoding="utf-8"))
+    return ((Path(path), tree) for path, tree in source_trees().items())
 
 
 def report(faults: Iterator[str]) -> None:

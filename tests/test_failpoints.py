@@ -14,8 +14,8 @@ import pytest
 from local import failpoints
 from local.errors import ConfigError
 from local.failpoints import NAMES, parse
+from tests.source_trees import source_trees
 
-SOURCE = Path(failpoints.__file__).parent
 PASS_TWICE = "from local.failpoints import reach\nfor _ in range(2):\n    reach('tool.after_run')\nprint('through')"
 
 
@@ -120,7 +120,7 @@ def test_a_name_that_is_none_is_refused_where_it_is_reached(tmp_path) -> None:
 
 
 def test_the_names_in_the_code_are_the_names_there_are() -> None:
-    used = {name for path in SOURCE.rglob("*.py") for name in _reached(ast.parse(path.read_text(encoding="utf-8")))}
+    used = {name for tree in source_trees().values() for name in _reached(tree)}
     assert used == NAMES
 
 

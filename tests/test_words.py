@@ -12,23 +12,24 @@ import builtins
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
+from functools import cache
 
+from tests.source_trees import source_trees
 from tests.test_docs import ARCHITECTURE, table
 
-SOURCE = Path(__file__).parents[1] / "src" / "local"
 LEFT_OUT = {"Data", "Message", "Settings"}
 INSIDES = ("apps", "models/stand_in")
-TREES = {
-    file.relative_to(SOURCE).as_posix(): ast.parse(file.read_text(encoding="utf-8"))
-    for file in sorted(SOURCE.rglob("*.py"))
-}
-BASES = {
-    node.name: [ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases]
-    for tree in TREES.values()
-    for node in tree.body
-    if isinstance(node, ast.ClassDef)
-}
+
+
+@cache
+def bases() -> dict[str, list[str]]:
+    """By a class's name, the names of what it inherits from."""
+    return {
+        node.name: [ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases]
+        for tree in source_trees().values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
 
 
 def is_left_out(name: str) -> bool:
@@ -38,13 +39,13 @@ def is_left_out(name: str) -> bool:
         is_exception
         or name in LEFT_OUT
         or name.endswith(("Config", "Settings"))
-        or any(map(is_left_out, BASES.get(name, ())))
+        or any(map(is_left_out, bases().get(name, ())))
     )
 
 
 def concepts() -> Iterator[tuple[str, str]]:
     """The public classes that may need a word, with the package that they are in."""
-    for path, tree in TREES.items():
+    for path, tree in source_trees().items():
         for node in tree.body:
             is_public = isinstance(node, ast.ClassDef) and not node.name.startswith("_")
             if is_public and not path.startswith(INSIDES) and not is_left_out(node.name):
@@ -54,7 +55,7 @@ def concepts() -> Iterator[tuple[str, str]]:
 def importers() -> dict[str, set[str]]:
     """By a class's name, the packages that import it."""
     found = defaultdict(set)
-    for path, tree in TREES.items():
+    for path, tree in source_trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("local."):
                 for alias in node.names:

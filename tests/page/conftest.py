@@ -113,8 +113,9 @@ class PagedSystem:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A browser and a system take their time to start on a busy machine."""
+    here = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker("system")
             item.add_marker(pytest.mark.timeout(180))
 

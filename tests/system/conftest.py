@@ -47,8 +47,9 @@ class DiceTool(Tool):
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything here drives the real system, which takes its time to start on a busy machine."""
+    here = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker("system")
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(180))

@@ -13,6 +13,7 @@ import local.apps.api.participant
 import local.apps.participant
 import local.apps.processes
 import local.journal.server.journal  # noqa: F401 - as all these
+from local.apps.api.app import routed
 from local.config import short_names
 from local.tools.tool import Tool
 
@@ -21,4 +22,5 @@ for target in short_names().values():
 importlib.import_module("ollama")  # which three of them would import with their first call
 for tool in Tool.__subclasses__():
     tool.arguments()
+routed()
 httpx.AsyncHTTPTransport(verify=False)  # imports what httpx puts off; OpenSSL sets itself up, which is a megabyte

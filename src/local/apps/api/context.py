@@ -1,9 +1,12 @@
-"""What every route works with: the parts of the API."""
+"""What every route works with: the parts of the API that was asked. The routes are made once for all of a process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
+
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from local.agents.attachments import Attachments
 from local.apps.api.browser_streams import BrowserStreams
@@ -43,3 +46,23 @@ class ApiContext:
     keep_alive_seconds: float
     clock: Callable[[], float]
     page: PageFolder
+
+    def asked_of(self, app: ASGIApp) -> ASGIApp:
+        """`app`, whose handlers work with this."""
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            before = _asked.set(self)
+            try:
+                await app(scope, receive, send)
+            finally:
+                _asked.reset(before)
+
+        return answer
+
+
+_asked: ContextVar[ApiContext] = ContextVar("asked")  # by the request that this task answers
+
+
+def api() -> ApiContext:
+    """For a handler: the parts of the API that was asked. Raises `LookupError` outside of a request."""
+    return _asked.get()

@@ -6,14 +6,13 @@ import socket
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Self
 
 from pydantic import Field
 
 from local.agents.attachments import Attachments
-from local.apps.api.app import create_app
+from local.apps.api.app import create_app, installed_version
 from local.apps.api.browser_streams import BrowserStreams
 from local.apps.api.bus_stream import BusStreams
 from local.apps.api.context import ApiContext
@@ -126,7 +125,7 @@ class ApiParticipant(Participant):
                 users=self._users,
                 instance=self.bus.instance,
                 backend=self._backend,
-                version=_version(),
+                version=installed_version(),
                 keep_alive_seconds=self._settings.keep_alive_seconds,
                 clock=time.monotonic,
                 page=PageFolder(),
@@ -143,10 +142,3 @@ class ApiParticipant(Participant):
 
     def _has_memory(self) -> bool:
         return self._participants.lives(MEMORY, time.monotonic())
-
-
-def _version() -> str:
-    try:
-        return version("local2")
-    except PackageNotFoundError:
-        return "unknown"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Literal
 
-from local.apps.api.context import ApiContext
+from local.apps.api.context import api
 from local.errors import AttachmentMissing
 
 Json = dict[str, Any]
@@ -15,9 +15,6 @@ AT_ONCE = 100  # turns, as many as their scores can be asked for
 class TurnListing:
     """Reads them from the generator, in as many pieces as it takes. Raises as `LoCALSession.look_up`; of a user
     `of_user` other sessions than that one's are not found."""
-
-    def __init__(self, context: ApiContext) -> None:
-        self._context, self._session = context, context.session
 
     async def before(self, session_id: str, query_id: str, limit: int, of_user: str | None) -> Json:
         """The `limit` turns before a query, or the last ones; the oldest first."""
@@ -47,7 +44,7 @@ class TurnListing:
         """Every turn, the oldest first, some at a time; at least one list, which may be empty."""
         position = 0
         while True:
-            piece = await self._session.look_up(
+            piece = await api().session.look_up(
                 "turns", session_id, order="after", position=position, limit=AT_ONCE, of_user=of_user
             )
             if piece["turns"]:
@@ -64,7 +61,7 @@ class TurnListing:
         place: Json = {"at": at}
         while True:
             left = limit - len(turns)
-            piece = await self._session.look_up("turns", session_id, order=order, limit=left, of_user=of_user, **place)
+            piece = await api().session.look_up("turns", session_id, order=order, limit=left, of_user=of_user, **place)
             turns += piece["turns"]
             if not piece["more"] or len(turns) >= limit:
                 return {**piece, "turns": turns}
@@ -78,7 +75,7 @@ class TurnListing:
         """With files and scores. A copy has those of the turn that it was made of."""
         scores: Json = {}
         for start in range(0, len(turns), AT_ONCE):
-            scores |= await self._session.scores([_judged(turn) for turn in turns[start : start + AT_ONCE]])
+            scores |= await api().session.scores([_judged(turn) for turn in turns[start : start + AT_ONCE]])
         files = {each: await self._file(each) for each in dict.fromkeys(_named(turns))}
         return [
             {
@@ -92,7 +89,7 @@ class TurnListing:
     async def _file(self, attachment_id: str) -> Json:
         """What is known of a file; of one that was removed its id alone."""
         try:
-            view = await self._context.attachments.look_up(attachment_id)
+            view = await api().attachments.look_up(attachment_id)
         except AttachmentMissing:
             return {"id": attachment_id, "name": None, "media_type": None, "size": None}
         return {"id": view.id, "name": view.name, "media_type": view.media_type, "size": view.size}

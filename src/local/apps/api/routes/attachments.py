@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
-from local.apps.api.context import ApiContext
+from local.apps.api.context import api
 from local.apps.api.errors import RequestRefused
 from local.apps.api.guard_middleware import UPLOAD_PATH
 from local.apps.api.json_body import JsonResponse
@@ -23,7 +23,7 @@ ANY_FILE = "application/octet-stream"  # of which no browser makes a page
 ANY_BODY = {"requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}}
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """The routes under /attachments."""
 
     @routes.post(UPLOAD_PATH, openapi_extra=ANY_BODY)
@@ -32,19 +32,19 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
         """Keep a file, whose bytes are the body, and read it. The same file again is the same attachment."""
         if request.headers.get("content-type", "").lower().startswith("multipart/"):
             raise RequestRefused("unsupported_media_type", f"forms are not taken; {HINT}")
-        return JsonResponse(await context.attachments.add(name, await request.body(), caller.name), 201)
+        return JsonResponse(await api().attachments.add(name, await request.body(), caller.name), 201)
 
     @routes.get(UPLOAD_PATH + "/{attachment_id}")
     @open_to(Access.USERS)
     async def show(attachment_id: FileId, caller: Caller) -> Response:
         """What is known of a file."""
-        return JsonResponse(await context.attachments.look_up(attachment_id, caller.user_id))
+        return JsonResponse(await api().attachments.look_up(attachment_id, caller.user_id))
 
     @routes.get(UPLOAD_PATH + "/{attachment_id}/content")
     @open_to(Access.USERS)
     async def content(attachment_id: FileId, caller: Caller) -> Response:
         """The file itself: a picture to be shown, anything else to be kept."""
-        view, data = await context.attachments.content(attachment_id, caller.user_id)
+        view, data = await api().attachments.content(attachment_id, caller.user_id)
         shown = "inline" if view.is_picture else "attachment"
         headers = {
             "content-disposition": f"{shown}; filename*=UTF-8''{quote(view.name, safe='')}",
@@ -57,5 +57,5 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
     @open_to(Access.USERS)
     async def delete(attachment_id: FileId, caller: Caller) -> Response:
         """Remove a file for good; if others have sent it, too, it stays theirs, unless the owner removes it."""
-        await context.attachments.delete(attachment_id, caller.user_id)
+        await api().attachments.delete(attachment_id, caller.user_id)
         return JsonResponse({"id": attachment_id, "deleted": True})

@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
 from local.apps.api.bus_stream import checked_filters
-from local.apps.api.context import ApiContext
+from local.apps.api.context import api
 from local.apps.api.event_stream import EventStream
 from local.apps.api.principals import Caller, principal_of
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """GET /events."""
 
     @routes.get("/events")
@@ -32,11 +32,9 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
         event `lost` says how many a slow client has missed.
         """
         filters = checked_filters(subject or [""], "subject")
-        user = principal_of(request).user_id
+        user, users = principal_of(request).user_id, api().users
 
         def may_hear() -> bool:
-            return user is None or context.users.knows(user)
+            return user is None or users.knows(user)
 
-        return EventStream(
-            context.bus_streams.chunks(filters, caller.user_id, may_hear, with_payload=payload == "full")
-        )
+        return EventStream(api().bus_streams.chunks(filters, caller.user_id, may_hear, with_payload=payload == "full"))

@@ -6,22 +6,19 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
-from local.apps.api.context import ApiContext, PathId
+from local.apps.api.context import PathId, api
 from local.apps.api.json_body import JsonResponse
 from local.protocol.control_messages import ControlVerb
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """The routes under /participants/{name}."""
-    control = _Control(context)
+    control = _Control()
     for verb, endpoint in (("start", control.start), ("stop", control.stop), ("restart", control.restart)):
         routes.add_api_route(f"/participants/{{name}}/{verb}", endpoint, methods=["POST"])
 
 
 class _Control:
-    def __init__(self, context: ApiContext) -> None:
-        self._context = context
-
     @open_to(Access.TOKEN)
     async def start(self, name: PathId) -> Response:
         """Start one that was stopped or given up; answers when it is ready, or given up."""
@@ -38,5 +35,5 @@ class _Control:
         return await self._have("restart", name)
 
     async def _have(self, verb: ControlVerb, name: str) -> Response:
-        child = await self._context.control.participant(verb, name)
+        child = await api().control.participant(verb, name)
         return JsonResponse({"participant": child})

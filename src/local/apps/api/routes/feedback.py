@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
-from local.apps.api.context import ApiContext, Id
+from local.apps.api.context import Id, api
 from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.principals import Caller
 from local.protocol.message import MAIN_RESPONDENT
@@ -34,7 +34,7 @@ class FeedbackBody(BaseModel):
     respondent_id: Id = MAIN_RESPONDENT
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """POST /feedback."""
 
     @routes.post("/feedback", openapi_extra=takes(FeedbackBody))
@@ -43,6 +43,6 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
         """Rate an answer. 202 when that is on record; whoever learns of it may do so later."""
         given = await read_body(request, FeedbackBody)
         if not caller.is_owner:
-            await context.queries.find(given.query_id, caller)
-        await context.session.rate(given.query_id, given.rating, given.comment, given.respondent_id)
+            await api().queries.find(given.query_id, caller)
+        await api().session.rate(given.query_id, given.rating, given.comment, given.respondent_id)
         return JsonResponse(given.model_dump(include={"query_id", "respondent_id", "rating"}), 202)

@@ -7,21 +7,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
-from local.apps.api.context import ApiContext
+from local.apps.api.context import api
 from local.apps.api.json_body import JsonResponse
 from local.apps.api.principals import Principal, principal_of
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """GET /health and /participants."""
-    participants = context.participants
 
     @routes.get("/health")
     @open_to(Access.ANYBODY)
     async def health(request: Request) -> Response:
         """200 if every configured participant is ready, else 503, with the same body; whoever is not the owner is told
         the status alone."""
-        now = context.clock()
+        participants, now = api().participants, api().clock()
         status = participants.health(now)
         asked_by: Principal | None = principal_of(request)
         if asked_by is None or not asked_by.is_owner:
@@ -31,9 +30,9 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
             "problem": participants.problem or None,
             "notice": participants.notice or None,
             "model": participants.model,
-            "backend": context.backend,
-            "stand_in": context.backend == "stand_in",
-            "version": context.version,
+            "backend": api().backend,
+            "stand_in": api().backend == "stand_in",
+            "version": api().version,
             "participants": participants.listing(now),
         }
         return JsonResponse(body, 200 if status == "ok" else 503)
@@ -42,4 +41,4 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
     @open_to(Access.OWNER)
     async def listing() -> Response:
         """Every participant with its state, process, restarts and counters."""
-        return JsonResponse({"participants": participants.listing(context.clock())})
+        return JsonResponse({"participants": api().participants.listing(api().clock())})

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
 from local.apps.api.bus_stream import checked_filters
-from local.apps.api.context import ApiContext
+from local.apps.api.context import api
 from local.apps.api.identifiers import ID_PATTERN
 from local.apps.api.json_body import JsonResponse
 from local.apps.api.principals import Caller
@@ -24,17 +24,14 @@ Identifier = Annotated[str | None, Query(pattern=ID_PATTERN)]
 Number = Annotated[int | None, Query(ge=0, lt=END)]
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """The routes under /journal."""
-    journal = _Journal(context)
+    journal = _Journal()
     routes.add_api_route("/journal", journal.listing, methods=["GET"])
     routes.add_api_route("/journal/{number}", journal.show, methods=["GET"])
 
 
 class _Journal:
-    def __init__(self, context: ApiContext) -> None:
-        self._session = context.session
-
     @open_to(Access.USERS)
     async def listing(
         self,
@@ -58,7 +55,7 @@ class _Journal:
         )
         entries, numbers = list[dict[str, object]](), list[int]()
         is_all = True
-        async for message in self._session.entries(request):
+        async for message in api().session.entries(request):
             if len(entries) >= limit or len(numbers) >= MOST_LOOKED_AT:
                 is_all = False
                 break
@@ -73,7 +70,7 @@ class _Journal:
     async def show(self, number: Annotated[int, Path(ge=1, lt=END)], caller: Caller) -> Response:
         """One message on record with its payload, which is null if it was removed."""
         request = JournalRead(after=number - 1, before=number + 1, limit=1)
-        async for message in self._session.entries(request):
+        async for message in api().session.entries(request):
             if caller.sees(message.envelope.user_id):
-                return JsonResponse({**message.as_json(), "payload": await self._session.payload(message)})
+                return JsonResponse({**message.as_json(), "payload": await api().session.payload(message)})
         raise QueryRefused("not_found", f"there is no message {number} on record")

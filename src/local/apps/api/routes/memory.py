@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
-from local.apps.api.context import ApiContext, PathId
+from local.apps.api.context import PathId, api
 from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import Chunks, Download
 from local.apps.api.json_body import JsonResponse
@@ -26,9 +26,9 @@ Cursor = Annotated[str, Query(max_length=200)]
 Before = Annotated[float | None, Query(ge=0, le=END_OF_TIME, allow_inf_nan=False)]
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """The routes under /memory. Those of one engram come last: their path matches every name."""
-    memory = _Memory(context)
+    memory = _Memory()
     routes.add_api_route("/memory", memory.listing, methods=["GET"])
     routes.add_api_route("/memory/facts", memory.facts, methods=["GET"])
     routes.add_api_route("/memory/export", memory.export, methods=["GET"])
@@ -39,9 +39,6 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
 
 
 class _Memory:
-    def __init__(self, context: ApiContext) -> None:
-        self._context = context
-
     @open_to(Access.USERS)
     async def listing(
         self,
@@ -53,7 +50,7 @@ class _Memory:
     ) -> Response:
         """With `query`, what has to do with it, best first; without, the latest exchanges: those after the page that
         gave the `cursor`, or those asked `before`."""
-        memories = self._context.memories
+        memories = api().memories
         if not query.strip():
             page = await memories.ask("list", caller.name, limit=limit, cursor=cursor, before=before)
             paging = {"cursor": page.cursor or None, "more_before": page.more_before}
@@ -69,34 +66,34 @@ class _Memory:
     @open_to(Access.USERS)
     async def show(self, engram_id: PathId, caller: Caller) -> Response:
         """One engram, with the facts that it is the source of and what was said about it since."""
-        engram, result = await self._context.memories.engram("get", caller.name, engram_id)
+        engram, result = await api().memories.engram("get", caller.name, engram_id)
         return JsonResponse({"engram": _aged([engram])[0], "facts": result.facts, "changes": result.changes})
 
     @open_to(Access.USERS)
     async def delete(self, engram_id: PathId, caller: Caller) -> Response:
         """Remove an engram for good, and the exchange that it remembers. Others may repeat it: their ids are told."""
-        engram, result = await self._context.memories.engram("delete", caller.name, engram_id)
-        self._context.session.forget(engram_id, engram.query_id)
+        engram, result = await api().memories.engram("delete", caller.name, engram_id)
+        api().session.forget(engram_id, engram.query_id)
         told = {"engram_id": engram_id, "query_id": engram.query_id, "deleted": True}
         return JsonResponse({**told, "repeated_in": result.repeated_in})
 
     @open_to(Access.USERS)
     async def pin(self, engram_id: PathId, caller: Caller) -> Response:
         """Have what the user said there in every conversation."""
-        await self._context.memories.engram("pin", caller.name, engram_id)
+        await api().memories.engram("pin", caller.name, engram_id)
         return JsonResponse({"engram_id": engram_id, "pinned": True})
 
     @open_to(Access.USERS)
     async def unpin(self, engram_id: PathId, caller: Caller) -> Response:
         """Undo that."""
-        await self._context.memories.engram("unpin", caller.name, engram_id)
+        await api().memories.engram("unpin", caller.name, engram_id)
         return JsonResponse({"engram_id": engram_id, "pinned": False})
 
     @open_to(Access.USERS)
     async def facts(self, caller: Caller, history: bool = False) -> Response:
         """What the user has stated and still holds, with `history` also what does not; and the pinned lines as the
         model reads them."""
-        result = await self._context.memories.ask("facts", caller.name, history=history or None)
+        result = await api().memories.ask("facts", caller.name, history=history or None)
         return JsonResponse({"facts": result.facts, "pinned": result.lines, "left_out": result.left_out})
 
     @open_to(Access.USERS)
@@ -105,7 +102,7 @@ class _Memory:
         return Download(self._lines(caller.name), "memory.ndjson")
 
     async def _lines(self, user_id: str) -> Chunks:
-        async for page in self._context.memories.export(user_id):
+        async for page in api().memories.export(user_id):
             yield page.encode()
 
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
-from local.apps.api.context import ApiContext
+from local.apps.api.context import api
 from local.apps.api.json_body import JsonResponse, read_body, takes
 
 
@@ -21,9 +21,9 @@ class ModelBody(BaseModel):
     name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """The routes under /models."""
-    models = _Models(context)
+    models = _Models()
     routes.add_api_route("/models", models.listing, methods=["GET"])
     routes.add_api_route("/models/current", models.use, methods=["PUT"], openapi_extra=takes(ModelBody))
     routes.add_api_route("/models/pull", models.pull, methods=["POST"], openapi_extra=takes(ModelBody))
@@ -31,13 +31,10 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
 
 
 class _Models:
-    def __init__(self, context: ApiContext) -> None:
-        self._context = context
-
     @open_to(Access.OWNER)
     async def listing(self) -> Response:
         """The models that are here, the one that answers from the next start on, and the pulls."""
-        found = await self._context.control.models("list")
+        found = await api().control.models("list")
         told = {"models": found.models, "current": found.chosen or None, "pulls": found.pulls}
         return JsonResponse({**told, "note": found.note or None})
 
@@ -45,19 +42,19 @@ class _Models:
     async def use(self, request: Request) -> Response:
         """Have a model answer from the next start of LoCAL2 on."""
         asked = await read_body(request, ModelBody)
-        found = await self._context.control.models("use", asked.name)
+        found = await api().control.models("use", asked.name)
         return JsonResponse({"model": found.models[0], "current": found.chosen, "restart_needed": ["system"]})
 
     @open_to(Access.TOKEN)
     async def pull(self, request: Request) -> Response:
         """Fetch a model; 202, and how far it is comes as `pull` on /stream and as `model.progress` on the bus."""
         asked = await read_body(request, ModelBody)
-        found = await self._context.control.models("pull", asked.name)
+        found = await api().control.models("pull", asked.name)
         return JsonResponse({"pull": found.pulls[0]}, 202)
 
     @open_to(Access.TOKEN)
     async def stop(self, request: Request) -> Response:
         """Pull a model no longer; what has come of it is kept, and the next pull goes on from there."""
         asked = await read_body(request, ModelBody)
-        found = await self._context.control.models("stop", asked.name)
+        found = await api().control.models("stop", asked.name)
         return JsonResponse({"pull": found.pulls[0]})

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
-from local.apps.api.context import ApiContext
+from local.apps.api.context import api
 from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
@@ -22,9 +22,9 @@ from local.protocol.envelope import new_id
 Json = dict[str, object]
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """The routes under /v1."""
-    openai = _OpenAi(context)
+    openai = _OpenAi()
     chat, texts = takes(ChatRequest), takes(EmbeddingRequest)
     routes.add_api_route("/v1/chat/completions", openai.complete, methods=["POST"], openapi_extra=chat)
     routes.add_api_route("/v1/embeddings", openai.embed, methods=["POST"], openapi_extra=texts)
@@ -33,17 +33,14 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
 
 
 class _OpenAi:
-    def __init__(self, context: ApiContext) -> None:
-        self._context = context
-
     @open_to(Access.USERS)
     async def complete(self, request: Request, caller: Caller) -> Response:
         """Answer a conversation. The messages sent are the history; no session is kept."""
         asked = await read_body(request, ChatRequest)
         chat, query_id = as_query(asked), new_id()
-        query = self._context.session.ask(
+        query = api().session.ask(
             chat.text,
-            attachments=[await _kept(self._context, data, caller) for data in chat.pictures],
+            attachments=[await _kept(data, caller) for data in chat.pictures],
             query_id=query_id,
             user_id=caller.user_id,
             history=chat.history,
@@ -54,7 +51,7 @@ class _OpenAi:
         if not asked.stream:
             return JsonResponse(completion.whole(await answer_to(query)))
         await query.accepted()
-        return EventStream(completion_chunks(query, completion, self._context.keep_alive_seconds))
+        return EventStream(completion_chunks(query, completion, api().keep_alive_seconds))
 
     @open_to(Access.USERS)
     async def embed(self, request: Request, caller: Caller) -> Response:
@@ -64,7 +61,7 @@ class _OpenAi:
         vectors: list[tuple[float, ...]] = []
         for start in range(0, len(texts), BATCH):
             batch = tuple(texts[start : start + BATCH])
-            found = await self._context.memories.ask("embed", caller.name, texts=batch)
+            found = await api().memories.ask("embed", caller.name, texts=batch)
             vectors += found.vectors
             model = found.embedded_by
         return JsonResponse(embeddings(asked, model, vectors))
@@ -82,7 +79,7 @@ class _OpenAi:
         return JsonResponse(_model(model_id))
 
     def _names(self) -> list[str]:
-        model = self._context.participants.model
+        model = api().participants.model
         return [model, REMEMBER] if model else []
 
 
@@ -90,9 +87,9 @@ def _model(name: str) -> Json:
     return {"id": name, "object": "model", "created": 0, "owned_by": "local2"}
 
 
-async def _kept(context: ApiContext, data: bytes, caller: Principal) -> str:
+async def _kept(data: bytes, caller: Principal) -> str:
     """A picture as an attachment. Raises `RequestRefused` for what is none."""
-    kept = await context.attachments.add("picture", data, caller.name)
+    kept = await api().attachments.add("picture", data, caller.name)
     if not kept.is_picture:
         raise RequestRefused("invalid", f"messages: {kept.media_type} is no picture; send text as text", "messages")
     return kept.id

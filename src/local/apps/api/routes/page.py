@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
-from local.apps.api.context import ApiContext
+from local.apps.api.context import api
 from local.apps.api.errors import RequestRefused
 from local.apps.api.page_bundle import FILES_PATH, INDEX, PageBundle
 
@@ -39,9 +39,9 @@ SAFE = {
 KEPT_FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable"}
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """GET / and the files of the page."""
-    page = _Page(context)
+    page = _Page()
     routes.add_api_route("/", page.index, methods=["GET"])
     routes.add_api_route("/favicon.ico", page.icon, methods=["GET"])
     routes.add_api_route("/manifest.webmanifest", page.manifest, methods=["GET"])
@@ -49,9 +49,6 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
 
 
 class _Page:
-    def __init__(self, context: ApiContext) -> None:
-        self._folder = context.page
-
     @open_to(Access.ANYBODY)
     async def index(self, request: Request) -> Response:
         """The page, as HTML."""
@@ -70,13 +67,13 @@ class _Page:
     @open_to(Access.ANYBODY)
     async def file(self, digest: str, path: str, request: Request) -> Response:
         """One of its files, of that digest and no other: versions are never mixed."""
-        bundle = await self._folder.bundle(digest)
+        bundle = await api().page.bundle(digest)
         if bundle is None:
             raise RequestRefused("not_found", "the page has changed since: load it again")
         return _sent(bundle, path, request, KEPT_FOR_GOOD)
 
     async def _newest(self, path: str, request: Request) -> Response:
-        bundle = await self._folder.newest()
+        bundle = await api().page.newest()
         tag = f'W/"{bundle.digest}"'
         headers = {"cache-control": "no-cache", "etag": tag}
         if tag in request.headers.get("if-none-match", ""):

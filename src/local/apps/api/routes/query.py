@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from local.apps.api.access import Access, open_to
-from local.apps.api.context import ApiContext, Id, PathId
+from local.apps.api.context import Id, PathId, api
 from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
@@ -62,9 +62,9 @@ class QueryBody(BaseModel):
     wait: bool = True
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """The routes under /query."""
-    queries = _Queries(context)
+    queries = _Queries()
     # Answers; the same below describes it. FastAPI's own handling, which solves dependencies, costs 50 µs a query more.
     routes.add_route("/query", queries.ask, methods=["POST"], include_in_schema=False)
     routes.add_api_route("/query", queries.ask, methods=["POST"], openapi_extra=takes(QueryBody))
@@ -77,9 +77,6 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
 
 
 class _Queries:
-    def __init__(self, context: ApiContext) -> None:
-        self._context, self._session, self._queries = context, context.session, context.queries
-
     @open_to(Access.USERS)
     async def ask(self, request: Request) -> Response:
         """Ask. The whole answer; or with `Accept: text/event-stream` events; or with `"wait": false` the ids at once.
@@ -91,7 +88,7 @@ class _Queries:
         asked = await read_body(request, QueryBody)
         caller = principal_of(request)
         await self._check_attachments(asked.attachments, caller)
-        query = self._session.ask(
+        query = api().session.ask(
             asked.query,
             attachments=asked.attachments,
             query_id=asked.query_id,
@@ -111,17 +108,17 @@ class _Queries:
     @open_to(Access.USERS)
     async def look_up(self, query_id: PathId, caller: Caller) -> Response:
         """A query's answer with its scores, or what was said so far."""
-        live, view = await self._queries.find(query_id, caller)
+        live, view = await api().queries.find(query_id, caller)
         if live is None or view.ended:
-            await self._session.recall_judgements(live or view)
+            await api().session.recall_judgements(live or view)
         return JsonResponse(view.as_json())
 
     @open_to(Access.USERS)
     async def result(self, query_id: PathId, call_id: CallId, caller: Caller) -> Response:
         """The whole result of a tool call that was cut off; with `Range` a part of it."""
-        _, view = await self._queries.find(query_id, caller)
+        _, view = await api().queries.find(query_id, caller)
         whole = next((call.get("whole") for call in view.as_json()["tool_calls"] if call["call_id"] == call_id), None)
-        file = self._context.blobs.find(whole["$blob"]) if whole else None
+        file = api().blobs.find(whole["$blob"]) if whole else None
         if file is None:
             raise QueryRefused("not_found", f"call {call_id}: no more of a result is kept than the query has")
         return FileResponse(file, media_type="text/plain; charset=utf-8")
@@ -131,48 +128,47 @@ class _Queries:
         self, query_id: PathId, caller: Caller, last_event_id: Annotated[str | None, Header()] = None
     ) -> Response:
         """A query's events. 204, which ends an EventSource, for a client that has them all when no more will come."""
-        query = await self._queries.follow(query_id, caller)
-        seen = number_after(last_event_id, self._context.instance)
+        query = await api().queries.follow(query_id, caller)
+        seen = number_after(last_event_id, api().instance)
         if query.has_nothing_after(seen):
-            await self._session.recall_judgements(query)  # what was not heard here is on record
-            if query.has_nothing_after(seen) and self._queries.trail.seconds_left(query) <= 0:
+            await api().session.recall_judgements(query)  # what was not heard here is on record
+            if query.has_nothing_after(seen) and api().queries.trail.seconds_left(query) <= 0:
                 return Response(status_code=204)
         return self._stream(query, last_event_id)
 
     @open_to(Access.USERS)
     async def trace(self, query_id: PathId, caller: Caller) -> Response:
         """What a query has caused, message by message, and what its time went into."""
-        live, _ = await self._queries.find(query_id, caller)
-        return JsonResponse(trace_view(*await self._session.recorded(query_id), live.view.log if live else ()))
+        live, _ = await api().queries.find(query_id, caller)
+        return JsonResponse(trace_view(*await api().session.recorded(query_id), live.view.log if live else ()))
 
     @open_to(Access.USERS)
     async def respondents(self, query_id: PathId, caller: Caller) -> Response:
         """What each respondent makes of a query, also those whom users do not see otherwise."""
-        await self._queries.find(query_id, caller)
-        views = await self._session.respondents(query_id)
+        await api().queries.find(query_id, caller)
+        views = await api().session.respondents(query_id)
         return JsonResponse({"query_id": query_id, "respondents": [respondent_view(view) for view in views]})
 
     @open_to(Access.USERS)
     async def cancel(self, query_id: PathId, caller: Caller) -> Response:
         """Stop a query: 202 if it was still open, else 200 with how it ended."""
-        _, view = await self._queries.find(query_id, caller)
+        _, view = await api().queries.find(query_id, caller)
         if view.status != "open":
             return JsonResponse({"query_id": query_id, "status": view.status})
-        await self._session.cancel(query_id, view.user_id)
+        await api().session.cancel(query_id, view.user_id)
         return JsonResponse({"query_id": query_id, "status": "cancelling"}, 202)
 
     async def _check_attachments(self, ids: Sequence[str], caller: Principal) -> None:
         """Refuse at once what the turn would fail of, and files of others."""
         try:
             for attachment_id in ids:
-                await self._context.attachments.look_up(attachment_id, caller.user_id)
+                await api().attachments.look_up(attachment_id, caller.user_id)
         except AttachmentMissing as error:
             raise RequestRefused("invalid", f"attachments: {error}", "attachments") from None
 
     def _stream(self, query: LiveQuery, last_event_id: str | None) -> Response:
-        context = self._context
-        after = number_after(last_event_id, context.instance)
-        settings = StreamSettings(context.instance, self._queries.trail, context.keep_alive_seconds)
+        after = number_after(last_event_id, api().instance)
+        settings = StreamSettings(api().instance, api().queries.trail, api().keep_alive_seconds)
         return EventStream(query_chunks(query, after, settings))
 
 

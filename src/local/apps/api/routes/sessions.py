@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
-from local.apps.api.context import ID_PATTERN, ApiContext, Id, PathId
+from local.apps.api.context import ID_PATTERN, Id, PathId, api
 from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import Download
 from local.apps.api.json_body import JsonResponse, read_body, takes
@@ -55,9 +55,9 @@ class BranchBody(BaseModel):
     session_id: Id | None = None
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """The routes under /sessions."""
-    sessions = _Sessions(context)
+    sessions = _Sessions()
     one = "/sessions/{session_id}"
     routes.add_api_route("/sessions", sessions.listing, methods=["GET"])
     routes.add_api_route(one, sessions.show, methods=["GET"])
@@ -70,21 +70,20 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
 
 
 class _Sessions:
-    def __init__(self, context: ApiContext) -> None:
-        self._context, self._session = context, context.session
-        self._turns = TurnListing(context)
+    def __init__(self) -> None:
+        self._turns = TurnListing()
 
     @open_to(Access.USERS)
     async def listing(self, caller: Caller, query: Words = "", cursor: Cursor = "", limit: Limit = 1000) -> Response:
         """A page of the sessions, the pinned ones and then the most recent first; with `query` those in whose title, or
         in one of whose questions with its answer, all of these words are."""
         fields = {"query": query, "cursor": cursor, "limit": limit}
-        return JsonResponse(await self._session.look_up("sessions", caller.user_id or "", SEARCH_SECONDS, **fields))
+        return JsonResponse(await api().session.look_up("sessions", caller.user_id or "", SEARCH_SECONDS, **fields))
 
     @open_to(Access.USERS)
     async def show(self, session_id: PathId, caller: Caller) -> Response:
         """One session: its last turns, its branches, and the messages as the model gets them."""
-        return JsonResponse(await self._session.look_up("session", session_id, of_user=caller.user_id))
+        return JsonResponse(await api().session.look_up("session", session_id, of_user=caller.user_id))
 
     @open_to(Access.USERS)
     async def turns(
@@ -106,7 +105,7 @@ class _Sessions:
     @open_to(Access.USERS)
     async def find(self, session_id: PathId, query: Phrase, caller: Caller) -> Response:
         """Where a text stands in a session, whatever its case."""
-        found = await self._session.look_up("find", session_id, SEARCH_SECONDS, query=query, of_user=caller.user_id)
+        found = await api().session.look_up("find", session_id, SEARCH_SECONDS, query=query, of_user=caller.user_id)
         return JsonResponse({"session_id": session_id, "hits": found["hits"]})
 
     @open_to(Access.USERS)
@@ -114,7 +113,7 @@ class _Sessions:
         self, session_id: PathId, caller: Caller, format: Literal["markdown", "json"] = "markdown"
     ) -> Response:
         """A session as a file, whatever its length."""
-        found = await self._session.look_up("session", session_id, of_user=caller.user_id)
+        found = await api().session.look_up("session", session_id, of_user=caller.user_id)
         session = {name: value for name, value in found.items() if name not in ("turns", "messages", "context")}
         turns, title = self._turns.all(session_id, caller.user_id), session["title"] or ""
         if format == "json":
@@ -128,19 +127,19 @@ class _Sessions:
         if not labels:
             raise RequestRefused("invalid", "nothing is to be changed; expected title or pinned")
         fields: dict[str, Any] = {"labels": labels, "of_user": caller.user_id}
-        return JsonResponse(await self._session.look_up("change", session_id, CHANGE_SECONDS, **fields))
+        return JsonResponse(await api().session.look_up("change", session_id, CHANGE_SECONDS, **fields))
 
     @open_to(Access.USERS)
     async def branch(self, session_id: PathId, request: Request, caller: Caller) -> Response:
         """Go on from an earlier place: a new session that begins with the turns before a query."""
         wanted = await read_body(request, BranchBody)
         fields = {"before": wanted.before, "branch_id": wanted.session_id or new_id(), "of_user": caller.user_id}
-        return JsonResponse(await self._session.look_up("branch", session_id, CHANGE_SECONDS, **fields), 201)
+        return JsonResponse(await api().session.look_up("branch", session_id, CHANGE_SECONDS, **fields), 201)
 
     @open_to(Access.USERS)
     async def delete(self, session_id: PathId, caller: Caller) -> Response:
         """Remove a session for good; not while one of its queries is open. What is remembered elsewhere may repeat it,
         and branches keep their copies: the ids are told, of memories null where no memory takes part."""
-        repeated_in = await self._context.memories.repeated_in(session_id)  # known for as long as the session is
-        deleted = await self._session.delete(session_id, caller.user_id)
+        repeated_in = await api().memories.repeated_in(session_id)  # known for as long as the session is
+        deleted = await api().session.delete(session_id, caller.user_id)
         return JsonResponse({**deleted, "repeated_in": repeated_in})

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
-from local.apps.api.context import ApiContext, PathId
+from local.apps.api.context import PathId, api
 from local.apps.api.errors import RequestRefused
 from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.errors import ConfigError
@@ -24,34 +24,31 @@ class SettingsBody(BaseModel):
     values: Annotated[dict[str, Any], Field(min_length=1)]
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """The routes under /settings."""
-    settings = _Settings(context)
+    settings = _Settings()
     routes.add_api_route("/settings", settings.listing, methods=["GET"])
     routes.add_api_route("/settings/{name}", settings.show, methods=["GET"])
     routes.add_api_route("/settings/{name}", settings.change, methods=["PUT"], openapi_extra=takes(SettingsBody))
 
 
 class _Settings:
-    def __init__(self, context: ApiContext) -> None:
-        self._files = context.settings
-
     @open_to(Access.OWNER)
     async def listing(self) -> Response:
         """Every file of settings, and which participants read it."""
-        names = await self._done(self._files.names)
+        names = await self._done(api().settings.names)
         return JsonResponse({"settings": [{"name": name, "read_by": readers} for name, readers in names.items()]})
 
     @open_to(Access.OWNER)
     async def show(self, name: PathId) -> Response:
         """One of them: schema, values, defaults, the user's file, and who has to be restarted after a change."""
-        return JsonResponse(await self._done(self._files.show, name))
+        return JsonResponse(await self._done(api().settings.show, name))
 
     @open_to(Access.TOKEN)
     async def change(self, name: PathId, request: Request) -> Response:
         """Change some keys in the user's file, and nothing else in it; they hold from the next restart on."""
         body = await read_body(request, SettingsBody)
-        return JsonResponse(await self._done(self._files.change, name, body.values))
+        return JsonResponse(await self._done(api().settings.change, name, body.values))
 
     async def _done(self, work: Any, *arguments: Any) -> Any:
         try:

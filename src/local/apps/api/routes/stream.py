@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
-from local.apps.api.context import ApiContext
+from local.apps.api.context import api
 from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
@@ -23,7 +23,7 @@ StreamPath = Annotated[str, Path(pattern=ID_PATTERN)]
 EventId = Annotated[str | None, Query(max_length=64)]
 
 
-def add_routes(routes: APIRouter, context: ApiContext) -> None:
+def add_routes(routes: APIRouter) -> None:
     """GET /stream and POST /stream/{stream_id}."""
 
     @routes.get("/stream")
@@ -36,35 +36,35 @@ def add_routes(routes: APIRouter, context: ApiContext) -> None:
         header: Annotated[str | None, Header(alias="last-event-id")] = None,
     ) -> Response:
         """What the stream of that id carries, which POST /stream/{stream_id} says; one connection at a time."""
-        user = principal_of(request).user_id
+        user, users = principal_of(request).user_id, api().users
 
         def may_hear() -> bool:
-            return user is None or context.users.knows(user)
+            return user is None or users.knows(user)
 
-        stream = context.streams.open(stream_id, caller)
-        last_seen = number_after(last_event_id or header, context.instance)
+        stream = api().streams.open(stream_id, caller)
+        last_seen = number_after(last_event_id or header, api().instance)
         hello = {
             "stream_id": stream_id,
-            "instance": context.instance,
-            "version": context.version,
-            "page": await _page(context),
+            "instance": api().instance,
+            "version": api().version,
+            "page": await _page(),
             "user_id": caller.name,
             "owner": caller.is_owner,
         }
-        return EventStream(stream.chunks(last_seen, hello, context.keep_alive_seconds, may_hear))
+        return EventStream(stream.chunks(last_seen, hello, api().keep_alive_seconds, may_hear))
 
     @routes.post("/stream/{stream_id}", openapi_extra=takes(StreamBody))
     @open_to(Access.USERS)
     async def carry(stream_id: StreamPath, request: Request, caller: Caller) -> Response:
         """Say what a stream is to carry, before it is opened or while it is."""
         body = await read_body(request, StreamBody)
-        stream = context.streams.open(stream_id, caller)
-        await context.streams.carry(stream, body)
+        stream = api().streams.open(stream_id, caller)
+        await api().streams.carry(stream, body)
         return JsonResponse({"stream_id": stream_id, **stream.carried()})
 
 
-async def _page(context: ApiContext) -> str | None:
+async def _page() -> str | None:
     try:
-        return (await context.page.newest()).digest
+        return (await api().page.newest()).digest
     except RequestRefused:
         return None

@@ -16,14 +16,15 @@ from local.journal.client.journal_client import JournalClient
 from local.protocol.messages import QueryCancel, ToolRequest, ToolResult, ToolSchema, ToolSchemaRequest
 from local.runtime.participant_runner import ParticipantRunner
 from local.tools.tool import Tool
+from local.tools.tool_group import ToolGroup
 
 SECONDS = 20.0  # a test that waits so long has failed
 
 
 class Caller:
-    """Calls one tool over the bus."""
+    """Calls one tool, or those of a group, over the bus."""
 
-    def __init__(self, bus: Bus, tool: Tool) -> None:
+    def __init__(self, bus: Bus, tool: Tool | ToolGroup) -> None:
         self.bus, self.tool = bus, tool
         self.schemas: asyncio.Queue[ToolSchema] = asyncio.Queue()
         bus.subscribe(ToolSchema.subject, lambda envelope: self.schemas.put_nowait(ToolSchema.decode(envelope.payload)))
@@ -31,8 +32,10 @@ class Caller:
     async def __call__(self, **args: Any) -> ToolResult:
         return await self.call(args)
 
-    async def call(self, args: dict[str, Any], call_id: str = "q1:0:0", query_id: str = "q1") -> ToolResult:
-        request = ToolRequest(query_id=query_id, call_id=call_id, tool=self.tool.name, args=args)
+    async def call(
+        self, args: dict[str, Any], call_id: str = "q1:0:0", query_id: str = "q1", tool: str = ""
+    ) -> ToolResult:
+        request = ToolRequest(query_id=query_id, call_id=call_id, tool=tool or self.tool.name, args=args)
         return await self.bus.request(request, ToolResult, SECONDS)
 
     async def cancel(self, query_id: str) -> None:
@@ -47,7 +50,7 @@ class Caller:
 
 
 @pytest.fixture
-async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[Tool], Awaitable[Caller]]]:
+async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[Tool | ToolGroup], Awaitable[Caller]]]:
     """Serves a tool for the length of the test."""
     monkeypatch.setattr(journal_client, "FLUSH_SECONDS", 0.0)  # there is no journal
     hub = MemoryHub()
@@ -55,7 +58,7 @@ async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[Tool
     tasks: list[asyncio.Task[None]] = []
     buses: list[Bus] = []
 
-    async def serve(tool: Tool, blobs: BlobStore | None = None) -> Caller:
+    async def serve(tool: Tool | ToolGroup, blobs: BlobStore | None = None) -> Caller:
         bus = await Bus("caller", hub.transport()).__aenter__()
         buses.append(bus)
         caller = Caller(bus, tool)

@@ -21,7 +21,9 @@ from local.environment import environment
 from local.errors import ConfigError
 from local.models.chat import Json
 from local.protocol.messages import ToolSchema
+from local.runtime.participant import Participant
 from local.tools.tool import Tool
+from local.tools.tool_group import ToolGroup
 
 
 def show(prompt: str | None, session_id: str | None, config_dir: Path | None, data_dir: Path | None) -> str:
@@ -50,9 +52,9 @@ def configured(config_dir: Path | None, prompt: str | None) -> tuple[GeneratorCo
         kind = find_class(entry.target, system.python_path)
         if issubclass(kind, GeneratorAgent):
             overrides |= entry.config
-        elif issubclass(kind, Tool):
-            description = inspect.cleandoc(kind.__doc__ or kind.name)
-            tools.append(ToolSchema(tool=kind.name, description=description, parameters={}, effect=kind.effect))
+        for each in _tools_of(kind):
+            description = inspect.cleandoc(each.__doc__ or each.name)
+            tools.append(ToolSchema(tool=each.name, description=description, parameters={}, effect=each.effect))
     if prompt is not None:
         overrides["prompt"] = prompt
     tools.sort(key=lambda tool: tool.tool)
@@ -71,3 +73,10 @@ def _messages(session_id: str, data_dir: Path | None) -> list[Json]:
 
 def _as_text(messages: Sequence[Json]) -> str:
     return "\n\n".join(f"--- {message['role']}\n{message['content']}" for message in messages)
+
+
+def _tools_of(kind: type[Participant]) -> tuple[type[Tool], ...]:
+    """The tools that a participant class is to the model."""
+    if issubclass(kind, ToolGroup):
+        return kind.tools
+    return (kind,) if issubclass(kind, Tool) else ()

@@ -57,13 +57,15 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Handles:
-    """One handler of a participant class: which messages it takes and how many of them at a time."""
+    """One handler of a participant class: which messages it takes and how many of them at a time; on `subject`, where
+    that is not the one of the message for this class."""
 
     message: type[Message]
     method: str
     concurrency: int
     durable: str | None = None
     lane_width: int = 1
+    subject: str = ""
 
 
 def on(

@@ -118,7 +118,7 @@ class LiveSubscription:
 
     def __init__(self, bus: Bus, participant: Participant, handles: Handles) -> None:
         self.handles, self.method, self.inbox = handles, getattr(participant, handles.method), Inbox()
-        subject = participant.subject_of(handles.message)
+        subject = handles.subject or participant.subject_of(handles.message)
         self._end = bus.subscribe(subject, self.inbox.offer, repeats=handles.message.is_request)
 
     def done(self, envelope: Envelope) -> None:
@@ -141,7 +141,8 @@ class DurableSubscription:
 
     def __init__(self, participant: Participant, handles: Handles) -> None:
         self.handles, self.method, self.inbox = handles, getattr(participant, handles.method), Inbox()
-        self.subject, self._attempts = participant.subject_of(handles.message), participant.attempts
+        self.subject = handles.subject or participant.subject_of(handles.message)
+        self._attempts = participant.attempts
         self.consumer: Consumer
         self._numbers: dict[str, int] = {}  # by envelope id
         self._closed = False

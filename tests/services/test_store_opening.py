@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, closing
@@ -87,6 +88,21 @@ async def test_opening_waits_until_the_file_can_be_written_and_says_so(
         await until(lambda: opening.done() or "opening waits: " in caplog.text)
         assert not opening.done(), opening
         assert "the file system is read-only" in caplog.text
+    await asyncio.wait_for(opening, 10)
+    await store.__aexit__(None, None, None)
+
+
+async def test_what_a_killed_process_has_left_is_not_opened_to_be_read_alone(
+    small_disk: Any, make_store: Callable[[Path], Store], caplog: pytest.LogCaptureFixture, until: Until
+) -> None:
+    (alive := small_disk.folder / "alive").mkdir()
+    async with make_store(alive):
+        left = shutil.copytree(alive, small_disk.folder / "data")  # with all that SQLite keeps beside a file in use
+    store = make_store(left)
+    with small_disk.read_only():
+        opening = asyncio.create_task(store.__aenter__())
+        await until(lambda: opening.done() or "opening waits: " in caplog.text)
+        assert not opening.done(), opening
     await asyncio.wait_for(opening, 10)
     await store.__aexit__(None, None, None)
 

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.temporary_system import TemporarySystem
+from local.apps.temporary_system import TemporarySystem, write_settings
 
-KILLED = ("generator", "journal", "web_search")
+KILLED = ("generator", "journal", "memory", "web_search")
 SECONDS = 90.0
 
 pytestmark = pytest.mark.timeout(240)
@@ -38,13 +38,15 @@ def _when(holds: Callable[[], bool], action: Callable[[], object]) -> threading.
 
 
 @pytest.fixture
-def live(start: Callable[[Path], TemporarySystem], watching: Any, config_dir: Path, small_disk: Any) -> Iterator[Any]:
+def live(watching: Any, tmp_path: Path, small_disk: Any) -> Iterator[Any]:
     """Started while its disk is full; room is made when somebody has said that it waits for that."""
     data = small_disk.folder / "data"
     data.mkdir(mode=0o700)
     (data / "api_token").write_text("local2-of-an-earlier-start\n")
     small_disk.fill(room=256 * 1024)  # what everybody may say has been written down by an earlier start, too
-    system = start(data)
+    participants = {"participants": ["generator", "memory", "web_search", "web_fetch"]}
+    config_dir = write_settings(tmp_path / "config", {"system": participants})
+    system = TemporarySystem(data, config_dir=config_dir, flags=["--backend", "stand_in"])
     making_room = _when(lambda: _said(system, "the disk is full"), small_disk.free)
     with system:
         making_room.join()
@@ -74,6 +76,7 @@ def test_whatever_happens_on_a_small_disk_everybody_comes_back_and_what_was_acce
     _killed_faster_than_it_starts(live)
     for query_id in ("first", *accepted, "last"):
         assert live.ask("What is 2+2?", query_id=query_id)["answer"] == "2+2 = 4"
+        live.wait_until(lambda query_id=query_id: live.on_record("memory.ingested", query_id) == 1)
     assert not _said(live.system, "Traceback")
 
 

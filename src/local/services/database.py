@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from local.errors import StoreFailed, StoreFenced, StoreGone, StoreLocked, StoreReplaced
-from local.services.sqlite_file import PASSING, UNWRITABLE_SECONDS, OpeningLog, migrate, store_failure
+from local.services.sqlite_file import PASSING, UNWRITABLE_SECONDS, OpeningLog, check_writable, migrate, store_failure
 
 log = logging.getLogger(__name__)
 
@@ -202,6 +202,7 @@ class Database:
         connection = sqlite3.connect(self._path, isolation_level=None, timeout=LOCKED_SECONDS, check_same_thread=False)
         try:
             self._prepare(connection)
+            check_writable(connection)
             self._opened_file = self._path.stat()
         except BaseException:
             connection.close()

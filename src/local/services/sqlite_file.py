@@ -42,6 +42,14 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
         connection.executescript(f"BEGIN; {script}; PRAGMA user_version={number}; COMMIT")
 
 
+def check_writable(connection: sqlite3.Connection) -> None:
+    """Raises SQLite's error where it has opened the file to be read alone, for as long as it is open: as it does where
+    the file system is read-only and a killed process has left what it kept beside the file."""
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("PRAGMA user_version=0")
+    connection.execute("ROLLBACK")
+
+
 def store_failure(path: Path, error: sqlite3.Error | OSError, *, what: str = "") -> StoreFailed:
     """One of `PASSING` where it works again by itself once what is in the way has gone. `what` is what failed, if need
     be."""

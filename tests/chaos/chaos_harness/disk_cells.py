@@ -13,7 +13,7 @@ from typing import NamedTuple
 from chaos_harness.cells import violations_under
 from chaos_harness.judge import Violation
 from chaos_harness.small_disk import SmallDisk
-from chaos_harness.system import VICTIMS, ChaosSystem
+from chaos_harness.system import OBSERVERS, VICTIMS, ChaosSystem
 
 TROUBLE_SECONDS = 10.0
 DISK_SIZE = 64  # MiB: what users ask meanwhile does not fill it
@@ -34,14 +34,21 @@ class DiskCell(NamedTuple):
     trouble: DiskTrouble
     victim: str
 
+    @property
+    def is_of_an_observer(self) -> bool:
+        """Whether it is for a system that has observers."""
+        return self.victim in OBSERVERS
+
 
 def disk_matrix() -> list[DiskCell]:
     """The death of each process under each trouble."""
-    return [DiskCell(trouble, victim) for trouble in DiskTrouble for victim in VICTIMS]
+    return [DiskCell(trouble, victim) for trouble in DiskTrouble for victim in (*VICTIMS, *OBSERVERS)]
 
 
 @contextmanager
-def system_on(disk: SmallDisk, folder: Path, *, seconds: float = TROUBLE_SECONDS) -> Iterator[ChaosSystem]:
+def system_on(
+    disk: SmallDisk, folder: Path, *, seconds: float = TROUBLE_SECONDS, observed: bool = False
+) -> Iterator[ChaosSystem]:
     """A system whose data lie on the disk, which is full for so many seconds from the start on. Raises
     `SystemDidNotStart`."""
     data = disk.folder / "data"
@@ -52,7 +59,7 @@ def system_on(disk: SmallDisk, folder: Path, *, seconds: float = TROUBLE_SECONDS
     making_room = threading.Timer(seconds, disk.free)
     making_room.start()
     try:
-        with ChaosSystem(folder) as system:
+        with ChaosSystem(folder, observed=observed) as system:
             yield system
     finally:
         making_room.join()

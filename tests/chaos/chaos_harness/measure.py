@@ -6,7 +6,6 @@ import logging
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,23 +81,29 @@ async def full_matrix() -> list[Measured]:
 
 async def _on_a_small_disk() -> list[Measured]:
     """Nothing where one may not mount."""
-    broken = dict.fromkeys(DiskTrouble, 0)
-    with tempfile.TemporaryDirectory(prefix="chaos-") as name, ExitStack() as stack:
-        folder = Path(name)
-        try:
-            disk = stack.enter_context(SmallDisk(folder / "disk", DISK_SIZE))
-        except MayNotMount as error:
-            log.warning("cells of the disk left out: %s", error)
-            return []
-        system = stack.enter_context(system_on(disk, folder))
+    try:
+        broken = Counter([trouble for observed in (False, True) for trouble in await _broken_on_a_small_disk(observed)])
+    except MayNotMount as error:
+        log.warning("cells of the disk left out: %s", error)
+        return []
+    what = "chaos: killed while the disk is {} for {:g} s, broken"
+    return [Measured(what.format(trouble, TROUBLE_SECONDS), broken[trouble], "cells", 0) for trouble in DiskTrouble]
+
+
+async def _broken_on_a_small_disk(observed: bool) -> list[DiskTrouble]:
+    """The trouble of each cell that went wrong. Raises `MayNotMount`."""
+    wrong = []
+    with (
+        tempfile.TemporaryDirectory(prefix="chaos-") as name,
+        SmallDisk(Path(name) / "disk", DISK_SIZE) as disk,
+        system_on(disk, Path(name), observed=observed) as system,
+    ):
         for cell in disk_matrix():
-            violations = await run_disk_cell(system, disk, cell)
-            _tell("-".join(cell), violations)
-            broken[cell.trouble] += bool(violations)
-    return [
-        Measured(f"chaos: killed while the disk is {trouble} for {TROUBLE_SECONDS:g} s, broken", count, "cells", 0)
-        for trouble, count in broken.items()
-    ]
+            if cell.is_of_an_observer is observed:
+                violations = await run_disk_cell(system, disk, cell)
+                _tell("-".join(cell), violations)
+                wrong += [cell.trouble] * bool(violations)
+    return wrong
 
 
 async def _under(treatment: Treatment) -> Measured:

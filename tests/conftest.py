@@ -35,9 +35,16 @@ from local.journal.store.store import JournalStore
 from local.protocol.envelope import Envelope
 from local.runtime.participant import Participant
 from local.runtime.participant_runner import ParticipantRunner
+from tests.worker_shares import shared_out
 
 SECONDS = 30.0  # a test that waits so long has failed
 NOBODY = 65534
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Once everybody's markers are set."""
+    items[:] = shared_out(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
 class Wire(Protocol):

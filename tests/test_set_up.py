@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SECONDS = 150  # until an installation has failed
 Stranger = Callable[[Path], list[str]]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
 
 # Notes what it was asked to do, and installs by pointing the environment at the checkout's src.
 FAKE_UV = """#!{python} -S

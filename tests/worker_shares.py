@@ -1,0 +1,33 @@
+"""The order of the tests where several processes run them: those that wait for systems begin first, everywhere.
+
+xdist gives each worker one piece of the list, and whoever is done takes from the ends of the others' pieces. So each
+piece begins with its share of the modules that take long, and ends with tests that take milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import pytest
+
+
+def shared_out(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
+    """The same tests, those of a module that takes long still one after the other; for one worker as they are."""
+    if workers < 2:
+        return list(items)
+    modules = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
+    long = sorted((module for module in modules if _takes_long(module)), key=len, reverse=True)
+    short = [item for module in modules if not _takes_long(module) for item in module]
+    pieces: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for module in long:
+        min(pieces, key=len).extend(module)
+    for index, piece in enumerate(pieces):  # xdist gives the first worker the smallest piece
+        room = (len(items) - sum(map(len, pieces[:index]))) // (workers - index) - len(piece)
+        piece += short[:room]
+        del short[:room]
+    return [item for piece in [*pieces, short] for item in piece]
+
+
+def _takes_long(module: Sequence[pytest.Item]) -> bool:
+    return any(item.get_closest_marker("system") for item in module)

@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 from pydantic import Field, ValidationError
 
-from local import config
+from local import config, config_file
 from local.apps.participant import find_class
 from local.apps.run import API, JOURNAL
 from local.config import Settings, SystemConfig
@@ -57,6 +57,15 @@ def load(folder: Path) -> Sample:
 
 def test_without_any_file_the_defaults_of_the_model_hold(folder: Path) -> None:
     assert load(folder) == Sample()
+
+
+def test_a_text_is_parsed_once_and_a_changed_one_anew(folder: Path) -> None:
+    path = folder / "web_search.yaml"
+    path.write_text("max_results: 3")
+    first = config_file.read(path)
+    assert config_file.read(path) is first
+    path.write_text("max_results: 4")
+    assert config_file.read(path).values == {"max_results": 4}
 
 
 def test_an_empty_file_is_no_settings(folder: Path) -> None:

@@ -11,7 +11,7 @@ import resource
 import tempfile
 import time
 import zlib
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -65,8 +65,10 @@ async def run() -> list[Figure]:
     return [
         *(Figure(f"memory: the process, RSS with {each['engrams']:,} engrams", each["rss"], "MB") for each in small),
         *(Figure(f"memory: search among {each['engrams']:,}, p50", each["search p50"], "ms") for each in small),
+        *(figure for each in (*small, told) for figure in _of_start(each)),
         Figure(f"memory: search among {told['engrams']:,}, p50", told["search p50"], "ms", limit=15),
         Figure("memory:   p99", told["search p99"], "ms", limit=60),
+        Figure("memory:   CPU", told["search CPU"], "ms"),
         Figure("memory: ingest, p50, without the embedding", told["ingest p50"], "ms", limit=10),
         Figure("memory:   p99", told["ingest p99"], "ms"),
         Figure("memory: a deletion", told["deletion"], "ms"),
@@ -76,18 +78,37 @@ async def run() -> list[Figure]:
     ]
 
 
+def _of_start(told: dict[str, Any]) -> list[Figure]:
+    return [
+        Figure(f"memory: opened with {told['engrams']:,} engrams", told["opened"], "ms"),
+        Figure("memory:   until its first search by meaning has found something", told["found"], "ms"),
+        Figure("memory:   CPU", told["found CPU"], "ms"),
+        Figure("memory:   RSS then, the model loaded", told["rss at start"], "MB"),
+    ]
+
+
 async def _told(engrams: int) -> dict[str, Any]:
-    async with Peer(measure, engrams) as process:
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        return {"engrams": engrams, **await _heard(measure, folder, engrams), **await _heard(measure_start, folder)}
+
+
+async def _heard(target: Callable[..., None], *args: Any) -> dict[str, float]:
+    async with Peer(target, *args) as process:
         while not isinstance(told := await process.hear(), dict):
             pass  # it says that it lives
     return told
 
 
-def measure(pipe: Pipe, engrams: int) -> None:
-    """The process's life."""
+def measure(pipe: Pipe, folder: str, engrams: int) -> None:
+    """The life of the process that fills a store and asks it."""
     pipe.send("started")
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        pipe.send(asyncio.run(_measure(Path(folder), pipe, engrams)))
+    pipe.send(asyncio.run(_measure(Path(folder), pipe, engrams)))
+
+
+def measure_start(pipe: Pipe, folder: str) -> None:
+    """The life of one that comes after it."""
+    pipe.send("started")
+    pipe.send(asyncio.run(_measure_start(Path(folder))))
 
 
 async def _measure(directory: Path, pipe: Pipe, engrams: int) -> dict[str, float]:
@@ -96,7 +117,9 @@ async def _measure(directory: Path, pipe: Pipe, engrams: int) -> dict[str, float
         await _fill(service, islice(exchanges, engrams), pipe)
         questions = [question.text for question in random.choices(generate().questions, k=SEARCHES)]
         await _timed([service.search(USER, question) for question in questions[:50]], pipe)  # to warm up
+        spent = time.process_time()
         searches = await _timed([service.search(USER, question) for question in questions], pipe)
+        spent = time.process_time() - spent
         weight = psutil.Process().memory_info().rss
         fresh = [exchange for _, exchange in zip(range(INGESTS), exchanges, strict=False)]
         ingests = await _timed([service.ingest(exchange) for exchange in fresh], pipe)
@@ -105,9 +128,25 @@ async def _measure(directory: Path, pipe: Pipe, engrams: int) -> dict[str, float
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         files = await asyncio.to_thread(_size, directory)
     return {
-        "engrams": engrams, "search p50": _quantile(searches, 0.5), "search p99": _quantile(searches, 0.99),
-        "ingest p50": _quantile(ingests, 0.5), "ingest p99": _quantile(ingests, 0.99), "deletion": deletion[0],
+        "search p50": _quantile(searches, 0.5), "search p99": _quantile(searches, 0.99),
+        "search CPU": spent * 1e3 / SEARCHES, "ingest p50": _quantile(ingests, 0.5),
+        "ingest p99": _quantile(ingests, 0.99), "deletion": deletion[0],
         "rss": weight / MB, "peak": peak / MB, "files": files / MB,
+    }  # fmt: skip
+
+
+async def _measure_start(directory: Path) -> dict[str, float]:
+    question = generate().questions[0].text
+    started, begun = time.perf_counter(), time.process_time()
+    async with EngramService(directory, MadeUpEmbedder()) as service:
+        opened = time.perf_counter()
+        await service.settled()
+        await service.search(USER, question)
+        found, spent = time.perf_counter(), time.process_time() - begun
+        weight = psutil.Process().memory_info().rss
+    return {
+        "opened": (opened - started) * 1e3, "found": (found - started) * 1e3, "found CPU": spent * 1e3,
+        "rss at start": weight / MB,
     }  # fmt: skip
 
 

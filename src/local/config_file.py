@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,15 @@ class ConfigFile:
 
 
 def read(path: Path) -> ConfigFile:
-    """Read one file; one that does not exist is empty. Raises ConfigError, which names file, line and fault."""
-    text = _text(path)
+    """Read one file; one that does not exist is empty. Raises ConfigError, which names file, line and fault.
+
+    A text that was read before is not parsed again, and its values are the same objects: change none of them.
+    """
+    return _parsed(path, _text(path))
+
+
+@lru_cache(maxsize=64)  # so that what the template has read is parsed in no child
+def _parsed(path: Path, text: str) -> ConfigFile:
     try:
         loader = _Loader(text)
         node = loader.get_single_node()

@@ -6,18 +6,27 @@ import sys
 
 from local.apps.warm_up import PRELOAD
 from local.config import short_names
+from local.shipped import shipped_dir
 
 LOOK = """
 import asyncio, gc, importlib, json, logging, sys, threading
-for name in sys.argv[1:]:
+for name in sys.argv[1:-1]:
     importlib.import_module(name)
-import local.tools.tool, zmq
+probe = "_".join(["a", "probe"])
+class Probed: pass
+setattr(Probed, probe, 1)
+getattr(Probed(), probe)
+kept = sys.getrefcount(probe)
+importlib.import_module(sys.argv[-1])
+import local.config_file, local.tools.tool, zmq
 tools = [each for each in local.tools.tool.Tool.__subclasses__() if each.__module__.startswith("local.")]
 print(json.dumps({
     "modules": [name for name, module in sys.modules.items() if module is not None],
     "tools": [each.name for each in tools],
     "worked_out": local.tools.tool.Tool.arguments.__func__.cache_info().currsize,
     "frozen": gc.get_freeze_count(), "collects": gc.isenabled(),
+    "let_go": kept - sys.getrefcount(probe),
+    "parsed": local.config_file._parsed.cache_info().currsize,
     "level": logging.getLogger().level,
     "threads": threading.active_count(), "contexts": zmq.Context._instance is not None,
 }))
@@ -40,6 +49,7 @@ def test_the_template_has_what_every_child_would_import_or_make_for_itself() -> 
     late = {"httpcore", "anyio._backends._asyncio", "pydantic.v1", "encodings.utf_8_sig", "ollama"}
     late |= {"local.journal.server.journal"}
     assert (takes_part | late) - set(modules) == set()
+    assert found["parsed"] == len(list((shipped_dir() / "config").glob("*.yaml")))
     assert found["worked_out"] == len(found["tools"]) == 4  # type: ignore[arg-type]  # a list
 
 
@@ -53,5 +63,6 @@ def test_the_template_is_ready_to_be_forked() -> None:
     found = template()
     assert found["collects"] is True
     assert found["frozen"] != 0
+    assert found["let_go"] >= 1, "the cache of attributes refers to names that a child would replace"
     assert (found["threads"], found["contexts"]) == (1, False)
     assert found["level"] == 20

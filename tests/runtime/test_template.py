@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from local.runtime.template import FOLDERS, clear_folders
@@ -45,3 +46,7 @@ def test_the_folder_of_a_killed_program_is_cleared_and_no_other(program: subproc
     program.wait()
     assert clear_folders(tmp_path) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["pymp-others"]
+
+
+def test_the_template_is_the_only_process_that_comes_with_it(program: subprocess.Popen[str]) -> None:
+    assert len(psutil.Process(program.pid).children(recursive=True)) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import encodings.utf_8_sig  # noqa: F401 - as all these, imported for the pages it shares
 import importlib
+from contextlib import suppress
 
 import anyio._backends._asyncio  # noqa: F401 - httpx does so with the first connection
 import httpx
@@ -13,13 +14,19 @@ import local.apps.api.participant
 import local.apps.participant
 import local.apps.processes
 import local.journal.server.journal  # noqa: F401 - as all these
+from local import config_file
 from local.apps.api.app import routed
 from local.config import short_names
+from local.errors import ConfigError
+from local.shipped import shipped_dir
 from local.tools.tool import Tool
 
 for target in short_names().values():
     importlib.import_module(target.partition(":")[0])
 importlib.import_module("ollama")  # which three of them would import with their first call
+for path in (shipped_dir() / "config").glob("*.yaml"):
+    with suppress(ConfigError):  # whoever needs that one says so
+        config_file.read(path)
 for tool in Tool.__subclasses__():
     tool.arguments()
 routed()

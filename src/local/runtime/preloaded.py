@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 from setproctitle import setproctitle
 
@@ -11,6 +12,8 @@ from local.runtime.logs import configure_logging
 setproctitle("local2 template")
 # What most children want; those find it done, and leave the loggers' pages alone.
 configure_logging("template", "info")
+# The cache of attributes refers to names all over the memory: a child that replaces one would copy its page.
+(getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()
 # A collection in a child would write to every object's header and so copy the pages it shares with the others.
 gc.freeze()
 gc.enable()

@@ -24,6 +24,7 @@ from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from local.runtime.child import ChildSpec, main
 from local.runtime.child_process import STATUS_LOST, ChildProcess
@@ -52,13 +53,22 @@ def prepare_template(preload: Sequence[str]) -> ForkServerContext | SpawnContext
         ["local.runtime.preloading", *preload, "local.runtime.child", "local.runtime.preloaded"]
     )
     _hold_folder()
-    resource_tracker.ensure_running()  # by itself: it lets signals through again
+    _do_without_resource_tracker()
     signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)
     try:
         forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
     return context
+
+
+@cache
+def _do_without_resource_tracker() -> None:
+    """Spare the process that multiprocessing starts with the template, 6 MB: it would look after semaphores and shared
+    memory, of which there are none here. What is written to it goes nowhere."""
+    tracker: Any = resource_tracker._resource_tracker
+    if tracker._fd is None:
+        tracker._fd = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
 
 @cache

@@ -64,6 +64,7 @@ def routed() -> FastAPI:
     return app
 
 
+@cache
 def installed_version() -> str:
     """The version of the package that runs; "unknown" where none is installed."""
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import TYPE_CHECKING
 
@@ -33,10 +33,10 @@ class Bert:
 
         self._words, self._heads = words, heads
         self._layers = 1 + max(int(name.split(".")[2]) for name in weights if name.startswith("encoder.layer."))
-        joined = _joined(weights, self._layers)
-        is_matrix = {name: name.startswith("encoder.") and weight.ndim == 2 for name, weight in joined.items()}
-        self._weights = {name: np.array(weight) for name, weight in joined.items() if not is_matrix[name]}
-        self._blocks = _in_blocks({name: weight for name, weight in joined.items() if is_matrix[name]})
+        parts = _joined(weights, self._layers)
+        is_matrix = {name: name.startswith("encoder.") and some[0].ndim == 2 for name, some in parts.items()}
+        self._weights = {name: np.concatenate(some) for name, some in parts.items() if not is_matrix[name]}
+        self._blocks = _in_blocks({name: some for name, some in parts.items() if is_matrix[name]})
 
     def mean_pooled(self, token_ids: Ints, is_token: Ints) -> Floats:
         """The mean over each text's tokens of the last layer: (texts, width) for two inputs of (texts, tokens).
@@ -105,31 +105,32 @@ class Bert:
         return normed
 
 
-def _joined(weights: Mapping[str, Floats], layers: int) -> dict[str, Floats]:
-    """The weights with query, key and value of each layer as one: one product instead of three."""
-    import numpy as np
-
-    joined = dict(weights)
+def _joined(weights: Mapping[str, Floats], layers: int) -> dict[str, list[Floats]]:
+    """The parts of which each weight is put together: query, key and value of a layer are one product, not three."""
+    parts = {name: [weight] for name, weight in weights.items()}
     for number in range(layers):
         name = f"encoder.layer.{number}.attention.self."
         for kind in ("weight", "bias"):
-            parts = [joined.pop(f"{name}{part}.{kind}") for part in ("query", "key", "value")]
-            joined[f"{name}{kind}"] = np.concatenate(parts)
-    return joined
+            three = [parts.pop(f"{name}{part}.{kind}") for part in ("query", "key", "value")]
+            parts[f"{name}{kind}"] = [part for (part,) in three]
+    return parts
 
 
-def _in_blocks(matrices: Mapping[str, Floats]) -> dict[str, Floats]:
+def _in_blocks(matrices: Mapping[str, Sequence[Floats]]) -> dict[str, Floats]:
     """(blocks, inputs, outputs of a block) of each matrix (outputs, inputs): as they are multiplied, and in blocks that
     a core's own cache holds. A short text takes a fifth longer with whole ones, and more than twice as long as the
-    checkpoint has them [m]. They lie in one array because the kernel gives huge pages to what is large."""
+    checkpoint has them [m]. They lie in one array because the kernel gives huge pages to what is large. Parts are put
+    together one matrix at a time: what is freed again stays with the process."""
     import numpy as np
 
-    room = np.empty(sum(matrix.size for matrix in matrices.values()), np.float32)
+    room = np.empty(sum(part.size for parts in matrices.values() for part in parts), np.float32)
     blocks: dict[str, Floats] = {}
     start = 0
-    for name, (outputs, inputs) in ((name, matrix.shape) for name, matrix in matrices.items()):
+    for name, parts in matrices.items():
+        matrix = np.concatenate(parts)
+        outputs, inputs = matrix.shape
         width = gcd(outputs, _BLOCK)
-        turned = matrices[name].reshape(outputs // width, width, inputs).transpose(0, 2, 1)
+        turned = matrix.reshape(outputs // width, width, inputs).transpose(0, 2, 1)
         blocks[name] = room[start : start + turned.size].reshape(turned.shape)
         blocks[name][:] = turned
         start += turned.size

@@ -1,7 +1,8 @@
 """The order of the tests where several processes run them: those that wait for systems begin first, everywhere.
 
 xdist gives each worker one piece of the list, and whoever is done takes from the ends of the others' pieces. So each
-piece begins with its share of the modules that take long, and ends with tests that take milliseconds.
+piece begins with its share of the modules that take long, and ends with tests that take milliseconds. Modules that
+share what takes long to start, which `xdist_group` says, stay together.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import pytest
 
 
 def shared_out(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
-    """The same tests, those of a module that takes long still one after the other; for one worker as they are."""
+    """The same tests, those of a module or group that takes long still one after the other; for one worker as they
+    are."""
     if workers < 2:
         return list(items)
-    modules = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
+    modules = [list(tests) for _, tests in groupby(items, key=_together)]
     long = sorted((module for module in modules if _takes_long(module)), key=len, reverse=True)
     short = [item for module in modules if not _takes_long(module) for item in module]
     pieces: list[list[pytest.Item]] = [[] for _ in range(workers)]
@@ -27,6 +29,11 @@ def shared_out(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
         piece += short[:room]
         del short[:room]
     return [item for piece in [*pieces, short] for item in piece]
+
+
+def _together(item: pytest.Item) -> object:
+    group = item.get_closest_marker("xdist_group")
+    return group.args if group else item.path
 
 
 def _takes_long(module: Sequence[pytest.Item]) -> bool:

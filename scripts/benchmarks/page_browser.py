@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 SECONDS = 120.0
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--disable-features=Translate"),
+    *("--disable-component-update", "--disable-sync"),
+    "--disable-features=Translate,WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup",
 )
 READY = "#page[data-state=ready] #question"
 

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,17 @@ from uuid import uuid4
 import httpx
 import pytest
 import yaml
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Error,
+    Page,
+    Request,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 from local.apps.local_web import LocalWeb, load_pages
 from local.apps.stories import STORIES
@@ -23,53 +34,102 @@ from local.apps.temporary_system import TemporarySystem, write_settings
 
 SECONDS = 30.0
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+# Among what is switched off is the list below the address, of which each window would make two pages of its own.
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--disable-features=Translate"),
+    *("--disable-component-update", "--disable-sync"),
+    "--disable-features=Translate,WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup",
 )
+WINDOW: ViewportSize = {"width": 1280, "height": 860}
+HERE = f"{Path(__file__).parent}{os.sep}"
 expect.set_options(timeout=SECONDS * 1000)
 
-# Counts what a policy refuses: the page must not even try.
-WATCH_POLICY = """
+# Counts what a policy refuses: the page must not even try. And tells of a script that a stranger's words have run.
+WATCH = """
 globalThis.refused = [];
 addEventListener("securitypolicyviolation", (event) => refused.push(`${event.effectiveDirective} ${event.blockedURI}`));
+globalThis.pwned = () => console.error("a script of a stranger ran");
 """
+# A page that is left keeps its draft once more, in a store that is there no longer.
+FORGET = "localStorage.clear(); sessionStorage.clear(); Storage.prototype.setItem = () => {};"
+VISITS = count()
+
+
+class Window:
+    """A browser's window for one visitor after the other. The first of them to come finds the tab of the one before: a
+    page that follows another one has its modules from memory, and costs a third of one in a tab of its own."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.context: BrowserContext = browser.new_context(viewport=WINDOW)
+        self.context.add_init_script(WATCH)
+        self.context.set_default_timeout(SECONDS * 1000)
+        self._left: Page | None = None
+
+    def tab(self) -> Page:
+        """A tab, with nothing in it that is of somebody."""
+        tab, self._left = self._left or self.context.new_page(), None
+        tab.mouse.move(0, 0)
+        return tab
+
+    def leave(self, tabs: list[Page]) -> None:
+        """Forget what a visitor has left in their tabs, and keep one."""
+        self.context.set_offline(False)
+        self.context.unroute_all()
+        for tab in tabs[1:]:
+            tab.close()
+        self._left = tabs[0]
+        self._left.unroute_all()
+        self._left.evaluate(FORGET)
 
 
 class Visitor:
-    """One browser of one person: pages that fail the test when anything of them is not as it should be."""
+    """One person with a browser: pages that fail the test when anything of them is not as it should be. `wishes` are
+    those of `Page.emulate_media`."""
 
-    def __init__(self, browser: Browser, url: str, **options: Any) -> None:
-        self.url, self.troubles = url, list[str]()
+    def __init__(self, window: Window, url: str, viewport: ViewportSize = WINDOW, **wishes: Any) -> None:
+        self.window, self.context, self.url = window, window.context, url
+        self.requests: list[Request] = []  # of all their pages, in order
         self.expected: Callable[[str], bool] = lambda trouble: False  # what a test brings about itself
-        self.context: BrowserContext = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
-        self.context.add_init_script(WATCH_POLICY)
-        self.context.set_default_timeout(SECONDS * 1000)
+        self._viewport, self._wishes = viewport, wishes
+        self._pages, self._troubles = list[Page](), list[str]()
+        self._watched = {"console": self._said, "pageerror": self._failed, "request": self._request}
 
     def open(self, address: str = "#/") -> Page:
         """A page that can be used: its list of conversations and its stream are there."""
-        page = self.context.new_page()
-        page.on("console", lambda said: self._note(f"console: {said.text}"))
-        page.on("pageerror", lambda error: self._note(f"exception: {error}"))
-        page.on("request", lambda asked: self._request(asked.url))
-        page.goto(f"{self.url}/?debug{address}")
+        page = self.window.tab()
+        self._pages.append(page)
+        page.set_viewport_size(self._viewport)
+        page.emulate_media(**{"color_scheme": "light", "reduced_motion": "no-preference", **self._wishes})
+        for event, hear in self._watched.items():
+            page.on(event, hear)  # type: ignore[call-overload]
+        page.goto(f"{self.url}/?debug&visit={next(VISITS)}{address}")
         page.wait_for_selector("#page[data-state=ready] #question")
         page.wait_for_selector(".sessions[data-state=ready]", state="attached")  # which the stream's beginning has read
         return page
 
-    def _request(self, url: str) -> None:
-        if not url.startswith((self.url, "blob:", "data:")):
-            self._note(f"request to {url}")
+    def _said(self, message: ConsoleMessage) -> None:
+        self._troubles.append(f"console: {message.text}")
 
-    def _note(self, trouble: str) -> None:
-        self.troubles.append(trouble)
+    def _failed(self, error: Error) -> None:
+        self._troubles.append(f"exception: {error}")
 
-    def close(self) -> None:
-        """Raises if anything was wrong."""
-        refused = [one for page in self.context.pages for one in page.evaluate("globalThis.refused ?? []")]
-        self.context.close()
+    def _request(self, asked: Request) -> None:
+        self.requests.append(asked)
+        if not asked.url.startswith((self.url, "blob:", "data:")):
+            self._troubles.append(f"request to {asked.url}")
+
+    def leave(self) -> None:
+        """End the visit. Raises if anything was wrong."""
+        pages = [page for page in self._pages if not page.is_closed()]
+        self._pages.clear()
+        refused = [one for page in pages for one in page.evaluate("globalThis.refused ?? []")]
+        for page in pages:
+            for event, hear in self._watched.items():
+                page.remove_listener(event, hear)
+        if pages:
+            self.window.leave(pages)
         assert not refused, refused
-        assert not (left := [one for one in self.troubles if not self.expected(one)]), left
+        assert not (left := [one for one in self._troubles if not self.expected(one)]), left
 
 
 class PagedSystem:
@@ -111,48 +171,94 @@ class PagedSystem:
         httpx.post(url, content=json.dumps(fault), timeout=SECONDS, trust_env=False).raise_for_status()
 
 
+class House:
+    """What all tests of the page share: one system, one browser, one window of it. They are there while tests of the
+    page run: beside Playwright's event loop no other test could have one of its own."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._paged: PagedSystem | None = None
+        self._browser: Browser | None = None
+        self._window: Window | None = None
+
+    def paged(self, folder: Callable[[str], Path]) -> PagedSystem:
+        """The system; `folder` makes one."""
+        if self._paged is None:
+            web = self._open.enter_context(LocalWeb(load_pages(STORIES / "web")))
+            config, flags = write_settings(folder("config"), web.settings()), ["--backend", "stand_in"]
+            system = TemporarySystem(folder("data"), config_dir=config, flags=flags)
+            self._paged = PagedSystem(self._open.enter_context(system))
+        return self._paged
+
+    def window(self) -> Window:
+        """A window of Debian's Chromium: that of the visitor before, unless it was given up."""
+        self._window = self._window or Window(self._started())
+        return self._window
+
+    def _started(self) -> Browser:
+        if self._browser is None:
+            if CHROMIUM is None:
+                if os.environ.get("CI"):
+                    pytest.fail("no Chromium is installed; .ci/run installs Debian's")
+                pytest.skip("no Chromium is installed: apt-get install chromium")
+            playwright = self._open.enter_context(sync_playwright())
+            self._browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+            self._open.callback(self._browser.close)
+        return self._browser
+
+    def give_up_window(self) -> None:
+        """The next visitor gets another one."""
+        if self._window is not None:
+            self._window.context.close()
+        self._window = None
+
+    def close(self) -> None:
+        """End what runs. It begins again when a test asks for it."""
+        self._open.close()
+        self._paged = self._browser = self._window = None
+
+
+HOUSE = House()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A browser and a system take their time to start on a busy machine."""
-    here = f"{Path(__file__).parent}{os.sep}"
+    """A system and a browser take their time to start on a busy machine; one worker has them, and all these tests."""
     for item in items:
-        if str(item.path).startswith(here):
+        if str(item.path).startswith(HERE):
             item.add_marker("system")
             item.add_marker(pytest.mark.timeout(180))
+            item.add_marker(pytest.mark.xdist_group("page"))
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium. While it runs so does Playwright's event loop, and no test with one of its own could."""
-    if CHROMIUM is None:
-        if os.environ.get("CI"):
-            pytest.fail("no Chromium is installed; .ci/run installs Debian's")
-        pytest.skip("no Chromium is installed: apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="session")
-def paged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagedSystem]:
-    """One running system for all tests of the page."""
-    folder = tmp_path_factory.mktemp("config")
-    with LocalWeb(load_pages(STORIES / "web")) as web:
-        config = write_settings(folder, web.settings())
-        flags = ["--backend", "stand_in"]
-        with TemporarySystem(tmp_path_factory.mktemp("data"), config_dir=config, flags=flags) as system:
-            yield PagedSystem(system)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    """Ends the house after the last of the page's tests."""
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or not str(nextitem.path).startswith(HERE):
+            HOUSE.close()
 
 
 @pytest.fixture
-def visit(browser: Browser, paged: PagedSystem) -> Iterator[Callable[..., Visitor]]:
-    """Makes a visitor; at the end all of theirs must have been well."""
+def paged(tmp_path_factory: pytest.TempPathFactory) -> PagedSystem:
+    """One running system for all tests of the page."""
+    return HOUSE.paged(tmp_path_factory.mktemp)
+
+
+@pytest.fixture
+def visit(paged: PagedSystem) -> Iterator[Callable[..., Visitor]]:
+    """Makes a visitor, one at a time; at the end all of theirs must have been well."""
     visitors: list[Visitor] = []
 
-    def come(**options: Any) -> Visitor:
-        visitors.append(Visitor(browser, paged.url, **options))
+    def come(url: str = paged.url, **wishes: Any) -> Visitor:
+        visitors.append(Visitor(HOUSE.window(), url, **wishes))
         return visitors[-1]
 
     yield come
-    for visitor in visitors:
-        visitor.close()
+    try:
+        for visitor in visitors:
+            visitor.leave()
+    except BaseException:
+        HOUSE.give_up_window()
+        raise

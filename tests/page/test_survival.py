@@ -76,17 +76,19 @@ def test_tabs_share_one_stream_and_all_of_them_advance_also_when_the_one_that_re
 ) -> None:
     paged.script({"user": "^tabbed", "replies": [{"content": STORY}]}, **SLOW)
     visitor = visit()
-    streams: list[str] = []
-    visitor.context.on("request", lambda asked: streams.append(asked.url) if "/stream?" in asked.url else None)
+
+    def streams() -> int:
+        return sum("/stream?" in asked.url for asked in visitor.requests)
+
     tabs = [visitor.open()]
     session = begin(tabs[0], "tabbed")
     tabs += [visitor.open(f"#/c/{session}") for _ in range(3)]
     for tab in tabs:
         expect(tab.locator("article.turn")).to_contain_text("Paragraph 2 of the story")
-    assert len(streams) == 1
+    assert streams() == 1
     tabs[0].close()
     texts = [shown(tab) for tab in tabs[1:]]
-    assert len(streams) == 2
+    assert streams() == 2
     assert set(texts) == {as_text(tabs[1], paged, session)}
 
 
@@ -100,8 +102,7 @@ def test_an_api_that_is_killed_costs_the_reader_nothing(visit: Visit, own: Tempo
     with own as system:
         paged = PagedSystem(system)
         paged.script({"user": "^tell me", "replies": [{"thinking": "A story. " * 9, "content": STORY}]}, **SLOW)
-        visitor = visit()
-        visitor.url = system.api_url
+        visitor = visit(system.api_url)
         visitor.expected = lambda trouble: any(one in trouble for one in BROKEN_CONNECTION)
         page = visitor.open()
         session = begin(page, "tell me")
@@ -109,7 +110,7 @@ def test_an_api_that_is_killed_costs_the_reader_nothing(visit: Visit, own: Tempo
             expect(page.locator("article.turn")).to_contain_text(f"Paragraph {paragraph} of the story", timeout=90_000)
             kill_api(paged)
         assert shown(page) == as_text(page, paged, session)
-        visitor.close()
+        visitor.leave()
 
 
 def kill_api(paged: PagedSystem) -> None:

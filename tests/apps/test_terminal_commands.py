@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -173,10 +175,34 @@ def test_the_tab_key_completes_commands_of_a_group(run: Run, monkeypatch: pytest
     assert run(finds=False)[:2] == (0, "pin\n")
 
 
-def test_a_start_that_fails_because_another_system_begins_leaves_that_one_its_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command", [("ask", "Hi", "--no-start"), ("status",), ("sessions", "list"), ("memory", "list")]
+)
+def test_what_talks_http_alone_imports_no_model_of_messages_and_no_event_loop(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    heavy = {"asyncio", "httpx", "importlib.metadata", "prompt_toolkit", "pydantic", "rich.console", "yaml", "zmq"}
+    arguments = [*command, "--data-dir", str(tmp_path)]
+    program = f"import atexit, sys; atexit.register(lambda: print({heavy} & set(sys.modules)))\n"
+    program += f"from local.apps.cli import main; main({arguments})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert "no system runs" in done.stderr
+    assert done.stdout == "set()\n"
+
+
+def test_a_start_that_fails_because_another_system_begins_leaves_that_one_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tmp_path.chmod(0o700)
+    refused = tmp_path / "python"  # stands for a start that finds the lock taken
+    refused.write_text("#!/bin/sh\necho 'a system runs on it already' >&2\nexit 2\n")
+    refused.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(refused))
     directory = RunDirectory(tmp_path)
     with directory.lock():
         with pytest.raises(SystemDidNotStart, match="already"), TemporarySystem(tmp_path):
             pass
         assert directory.path.exists()
+    with pytest.raises(SystemDidNotStart), TemporarySystem(tmp_path):
+        pass
+    assert not directory.path.exists()

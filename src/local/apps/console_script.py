@@ -11,7 +11,8 @@ def main() -> None:
     """Entry point."""
     if os.name == "nt":
         sys.exit("LoCAL2 runs on Linux and macOS; on Windows start it inside WSL")
-    interrupt = signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing yet is to be ended in order
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing yet is to be ended in order
     from local.set_up.python_environment import RUN, PythonEnvironment, arrive
 
     environment = PythonEnvironment()
@@ -19,7 +20,6 @@ def main() -> None:
         arrive()
     else:
         environment.enter(RUN)
-    from local.apps.cli import main as run_command  # which takes a fifth of a second, and may be interrupted
+    from local.apps.cli import main as run_command
 
-    signal.signal(signal.SIGINT, interrupt)
     run_command()

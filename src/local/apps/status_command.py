@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -67,6 +66,8 @@ def _trouble(row: Json) -> str:
 
 def _on_bus(data_dir: DataDir) -> Json:
     """Of a system that serves no HTTP."""
-    from local.apps.doctor.status_on_bus import health_on_bus  # with the bus, which others have no use for
+    import asyncio  # these two take longer than all that others import
+
+    from local.apps.doctor.status_on_bus import health_on_bus
 
     return asyncio.run(health_on_bus(find_data_dir(data_dir)))

@@ -16,7 +16,6 @@ from local.apps.command_line import ApiOption, DataDir
 from local.apps.console.answering_system import AnsweringSystem
 from local.apps.console.conversation import ExitStatus, ask
 from local.apps.console.renderer import JsonRenderer, PlainRenderer, Renderer
-from local.apps.console.waterfall import waterfall
 from local.apps.run_directory import NotRunning
 from local.apps.terminal import write_lines
 from local.environment import environment
@@ -113,6 +112,8 @@ def trace(
     data_dir: DataDir = None,
 ) -> None:
     """Show what the time of a query went into: waiting, model, tools, memory."""
+    from local.apps.console.waterfall import waterfall
+
     with AnsweringSystem(api, data_dir, may_start=False, flags=()) as system:
         found = system.find().trace(query_id)
     write_lines([json.dumps(found, ensure_ascii=False)] if as_json else waterfall(found))

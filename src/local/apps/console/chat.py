@@ -20,10 +20,10 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 
 from local.apps.console.answering_system import AnsweringSystem
-from local.apps.console.commands import is_plain, terminal_renderer
+from local.apps.console.commands import is_plain, plain_renderer, terminal_renderer
 from local.apps.console.conversation import ExitStatus, ask
 from local.apps.console.query_progress import Json, QueryProgress
-from local.apps.console.renderer import PlainRenderer, Renderer
+from local.apps.console.renderer import Renderer
 from local.apps.console.slash_commands import COMMANDS, Leave, obey
 from local.apps.terminal import visible
 from local.errors import LocalError
@@ -33,11 +33,14 @@ HISTORY = 200  # questions of this conversation that the arrow keys bring back
 
 @dataclass(slots=True)
 class ChatOptions:
-    """What the user has chosen, and can choose anew while talking. `attachments` go with the next question."""
+    """What the user has chosen, and can choose anew while talking. `tools` are those that the model is offered, as
+    POST /query is told; `attachments` go with the next question."""
 
     session_id: str
     think: Literal["show", "fold", "hide"] = "fold"
     incognito: bool = False
+    tools: Json = field(default_factory=dict)
+    verbose: bool = False
     attachments: list[Json] = field(default_factory=list)
 
 
@@ -81,6 +84,8 @@ class Chat:
             body["attachments"] = [file["id"] for file in self.options.attachments]
         if self.options.incognito:
             body["incognito"] = True
+        if self.options.tools:
+            body["tools"] = self.options.tools
         progress = QueryProgress()
         with self._typing_kept():
             ask(self.system.find_again, body, self._renderer(), self.say, progress=progress)
@@ -114,8 +119,8 @@ class Chat:
 
     def _renderer(self) -> Renderer:
         if is_plain():
-            return PlainRenderer(sys.stdout.write, sys.stdout.write)
-        return terminal_renderer(self.options.think)
+            return plain_renderer(sys.stdout.write, verbose=self.options.verbose)
+        return terminal_renderer(self.options.think, verbose=self.options.verbose)
 
     def _toolbar(self) -> FormattedText:
         usage = (self.last or {}).get("usage") or {}

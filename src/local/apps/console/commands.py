@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,6 +37,9 @@ Attach = Annotated[list[str] | None, typer.Option(metavar="FILE", help="A file t
 NoTools = Annotated[bool, typer.Option("--no-tools", help="Answer without any tool.")]
 Allow = Annotated[list[str] | None, typer.Option(metavar="TOOL", help="Only this tool; also several times.")]
 Deny = Annotated[list[str] | None, typer.Option(metavar="TOOL", help="Not this tool; also several times.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="All of it: thinking, states, whole results of tools, tokens.")
+]
 THINKING = ("show", "fold", "hide")
 STDIN = "-"
 
@@ -55,6 +58,7 @@ def ask_once(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The answer alone.")] = False,
     print_only: Annotated[bool, typer.Option("--print", "-p", help="For scripts: plain text, no questions.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Every event as a line of JSON.")] = False,
+    verbose: Verbose = False,
     incognito: Incognito = False,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop the answer then.", min=0.1)] = None,
     query_id: Annotated[str | None, typer.Option(metavar="ID", help="Ask an earlier query again.")] = None,
@@ -69,15 +73,15 @@ def ask_once(
     130 interrupted.
     """
     _check_thinking(think)
+    _check_told(verbose=verbose, less=quiet or as_json)
     tools = tools_of(allow, deny, none=no_tools)
     text, piped = _question_of(question or [], attach or [])
     with AnsweringSystem(api, data_dir, may_start=not no_start, flags=_flags(model)) as system:
         client = _found(system)
         chosen = session_of(client, session, resume, last=last)
-        files = _attachments(client, attach or [], piped)
-        others = {"session_id": chosen, "attachments": files, "incognito": incognito, "tools": tools}
-        body = _body(text, query_id or token_hex(16), **others)
-        renderer = _renderer(think, quiet=quiet, plain=print_only, as_json=as_json)
+        others = {"session_id": chosen, "attachments": _attachments(client, attach or [], piped), "tools": tools}
+        body = _body(text, query_id or token_hex(16), incognito=incognito, **others)
+        renderer = _renderer(think, quiet=quiet, plain=print_only, as_json=as_json, verbose=verbose)
         status = ask(system.find_again, body, renderer, _say, timeout)
     raise typer.Exit(status)
 
@@ -87,7 +91,11 @@ def chat(
     last: Continue = False,
     resume: Resume = None,
     model: Model = None,
+    no_tools: NoTools = False,
+    allow: Allow = None,
+    deny: Deny = None,
     think: Think = "fold",
+    verbose: Verbose = False,
     incognito: Incognito = False,
     no_start: NoStart = False,
     api: ApiOption = None,
@@ -99,9 +107,10 @@ def chat(
     _check_thinking(think)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadQuestion("chat needs a terminal; `local2 ask` takes a question from a pipe")
+    tools = tools_of(allow, deny, none=no_tools)
     with AnsweringSystem(api, data_dir, may_start=not no_start, flags=_flags(model)) as system:
         chosen = session_of(system.find(), session, resume, last=last)
-        options = ChatOptions(chosen or token_hex(16), think=think, incognito=incognito)  # type: ignore[arg-type]
+        options = ChatOptions(chosen or token_hex(16), think, incognito, tools, verbose)  # type: ignore[arg-type]
         raise typer.Exit(Chat(system, options).run())
 
 
@@ -183,12 +192,12 @@ def _content(name: str) -> bytes:
         raise BadQuestion(f"{name} cannot be read: {error.strerror}") from None
 
 
-def _renderer(think: str, *, quiet: bool, plain: bool, as_json: bool) -> Renderer:
+def _renderer(think: str, *, quiet: bool, plain: bool, as_json: bool, verbose: bool) -> Renderer:
     if as_json:
         return JsonRenderer(_write)
     if plain or not sys.stdout.isatty() or is_plain():
-        return PlainRenderer(_write, (lambda line: None) if quiet else _note)
-    return terminal_renderer(think, quiet=quiet)
+        return plain_renderer((lambda text: None) if quiet else _note, verbose=verbose)
+    return terminal_renderer(think, quiet=quiet, verbose=verbose)
 
 
 def is_plain() -> bool:
@@ -197,19 +206,38 @@ def is_plain() -> bool:
     return variables.wants_plain_text or variables.terminal in (None, "dumb")
 
 
-def terminal_renderer(think: str, *, quiet: bool = False) -> Renderer:
+def plain_renderer(note: Callable[[str], object], *, verbose: bool = False) -> Renderer:
+    """One that writes the answer to the standard output, and by `note` what happens on the way."""
+    renderer = PlainRenderer(_write, note)
+    return _verbose(renderer, lambda line: note(f"{line}\n")) if verbose else renderer
+
+
+def terminal_renderer(think: str, *, quiet: bool = False, verbose: bool = False) -> Renderer:
     """One that writes to the terminal."""
     from local.apps.console.block_style import BlockStyle
     from local.apps.console.terminal_renderer import TerminalRenderer
 
     style = BlockStyle(colour=not environment().wants_no_colour)
     width = lambda: shutil.get_terminal_size().columns  # noqa: E731 - as short as that
-    return TerminalRenderer(_write, width, style, thinking=think, quiet=quiet)  # type: ignore[arg-type]
+    shown: Any = "hide" if verbose else think
+    renderer = TerminalRenderer(_write, width, style, thinking=shown, quiet=quiet)
+    return _verbose(renderer, renderer.tell) if verbose else renderer
+
+
+def _verbose(renderer: Renderer, tell: Callable[[str], object]) -> Renderer:
+    from local.apps.console.verbose_renderer import VerboseRenderer
+
+    return VerboseRenderer(renderer, tell)
 
 
 def _check_thinking(think: str) -> None:
     if think not in THINKING:
         raise typer.BadParameter(f"{think!r} is none of {', '.join(THINKING)}", param_hint="--think")
+
+
+def _check_told(*, verbose: bool, less: bool) -> None:
+    if verbose and less:
+        raise BadQuestion("--verbose goes with neither --quiet nor --json")
 
 
 def _flags(model: str | None) -> list[str]:

@@ -6,9 +6,11 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 # An importer that sends the signal when typer is asked for.
 TOLD = """
-import os, sys
+import os, runpy, sys
 
 class Teller:
     def find_spec(self, name, path=None, target=None):
@@ -16,14 +18,20 @@ class Teller:
             os.kill(os.getpid(), int(sys.argv[1]))
 
 sys.meta_path.insert(0, Teller())
+"""
+AS_INSTALLED = """
 from local.apps.console_script import main
 from local.set_up.python_environment import PythonEnvironment
 PythonEnvironment.is_entered = True
 main()
 """
+AS_A_MODULE = """
+runpy.run_module("local.apps.cli", run_name="__main__")
+"""
 
 
-def test_a_command_that_is_interrupted_while_it_imports_ends_without_a_traceback() -> None:
-    command = [sys.executable, "-c", TOLD, str(int(signal.SIGINT))]
+@pytest.mark.parametrize("way", [AS_INSTALLED, AS_A_MODULE], ids=["local2", "python -m local.apps.cli"])
+def test_a_command_that_is_interrupted_while_it_imports_ends_without_a_traceback(way: str) -> None:
+    command = [sys.executable, "-c", TOLD + way, str(int(signal.SIGINT))]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stderr + ended.stdout) == (-signal.SIGINT, "")

@@ -78,6 +78,12 @@ async def test_a_fault_of_the_door_is_no_outcome(ask) -> None:
     assert asked.outcome == Outcome("answered", "It is q.")
 
 
+async def test_a_query_that_is_refused_because_there_are_too_many_is_asked_again(ask) -> None:
+    refused = httpx.Response(429, json={"error": {"kind": "too_many_queries", "message": "ask again in 5 s"}})
+    asked, _ = await ask(Form.WHOLE, refused, httpx.Response(200, json=ANSWER))
+    assert asked.outcome == Outcome("answered", "It is q.")
+
+
 async def test_a_failed_query_is_an_outcome(ask) -> None:
     refused = httpx.Response(502, json={"error": {"kind": "gave_up", "message": "it died"}})
     asked, _ = await ask(Form.WHOLE, refused)

@@ -11,6 +11,7 @@ import pytest
 from local.environment import secrets
 from local.errors import ConfigError
 from local.runtime.logs import (
+    MOST_CHARS,
     ONLY_IN_FILE,
     LineFormatter,
     configure_logging,
@@ -41,6 +42,19 @@ def test_a_line_outside_any_query_has_a_dash_in_its_place() -> None:
 
 def test_a_message_can_neither_break_the_line_nor_send_controls_to_the_terminal() -> None:
     assert line("%s", "a\nb\x1b[2Jc\x9bd").endswith(r" a\nb\x1b[2Jc\x9bd")
+
+
+def test_a_long_message_and_a_long_traceback_are_cut_off_and_no_part_of_a_secret_is_left() -> None:
+    secret = "opensesame" * 20
+    text = "x" * (MOST_CHARS - 30) + secret + "y" * 10_000_000
+    try:
+        raise ValueError(text)
+    except ValueError:
+        record = logging.LogRecord("dice", logging.ERROR, __file__, 1, "%s", (text,), sys.exc_info())
+    formatted = LineFormatter("dice", hidden=(secret,)).format(record)
+    assert len(formatted) < 2 * MOST_CHARS + 200
+    assert "opensesame"[:3] not in formatted
+    assert formatted.count("cut off") == 2 and "Traceback" in formatted
 
 
 @pytest.fixture

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
+from local.apps.open_files import ENOUGH
 from local.apps.temporary_system import SystemDidNotStart, TemporarySystem
 
+FEW_FILES = 300
 RUN = ("local.apps.cli", "run", "--headless", "--api", "--api-port", "0")
 
 
@@ -106,8 +110,20 @@ def test_when_the_supervisor_is_killed_nobody_outlives_it(start, processes, surv
         everybody = processes(system.process.pid)
         assert system.end(signal.SIGKILL) == -signal.SIGKILL
         assert survivors(everybody) == []
-    with start(tmp_path):  # and the data can be used again
-        pass
+    with _few_open_files(), start(tmp_path) as again:  # and the data can be used again
+        limits = {each.rlimit(resource.RLIMIT_NOFILE) for each in processes(again.process.pid)}
+    assert {soft for soft, _ in limits} == {min(hard, ENOUGH) for _, hard in limits}  # for everybody
+
+
+@contextmanager
+def _few_open_files() -> Iterator[None]:
+    """What is started meanwhile may have few."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FEW_FILES, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_a_system_that_does_not_start_is_reported_with_what_it_said(tmp_path: Path) -> None:

@@ -261,3 +261,4 @@ def test_the_model_is_told_to_send_a_query_and_perhaps_a_limit() -> None:
     schema = SearchMemoryTool().schema()
     assert (schema.tool, schema.effect, schema.parameters["required"]) == ("search_memory", "read", ["query"])
     assert schema.parameters["properties"]["limit"]["maximum"] == 10
+    assert "takes several searches: one for each" in " ".join(schema.description.split())

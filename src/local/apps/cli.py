@@ -42,12 +42,15 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 def _warm_up() -> None:
     """The template imports what the children share while this process is still reading its flags."""
+    from local.apps.open_files import raise_open_files
     from local.apps.warm_up import PRELOAD
     from local.runtime.template import prepare_template
 
+    raise_open_files()  # the template and all children inherit it
     with suppress(OSError):  # the start itself says what is wrong
         prepare_template(PRELOAD)
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing yet is to be ended in order
     main()

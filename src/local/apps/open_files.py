@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import resource
 from contextlib import suppress
-
-log = logging.getLogger(__name__)
 
 ENOUGH = 65_536
 
@@ -19,10 +16,9 @@ def most_open_files() -> int:
 
 def raise_open_files() -> None:
     """Raise the limit of this process, and of those that it starts, as far as it may be and is of use."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
     if wanted <= most_open_files():
         return
     with suppress(ValueError, OSError):  # the system may know of a further limit
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    log.debug("files that may be open: %d in place of %d", most_open_files(), soft)

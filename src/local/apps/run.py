@@ -23,7 +23,6 @@ from local.apps.data_dir_watch import DataDirWatch
 from local.apps.flags import Flags
 from local.apps.introduction import introduce
 from local.apps.listener import listen, require_free, require_token
-from local.apps.open_files import raise_open_files
 from local.apps.overrides import GENERATOR, overrides_for, with_second_respondent
 from local.apps.owner_token import owner_token
 from local.apps.participant import ParticipantSpec, open_bus
@@ -79,7 +78,6 @@ class SystemPlan:
 def run(flags: Flags) -> int:
     """Run the system until it is to stop. Returns the exit status; raises `LocalError` for what kept it from that."""
     failpoints.check()
-    raise_open_files()
     layers = layers_for(flags.config_dir)
     system = load_system(layers, flags.system, environment())
     if flags.respondent_b is not None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
+from pydantic_core import from_json
+
 from local.errors import DeclarationNotWritten
 from local.protocol.bus_messages import BusProbe
 from local.protocol.delivery_classes import message_classes
@@ -160,7 +162,7 @@ def _of_respondents() -> tuple[str, ...]:
 def _respondent_of(envelope: Envelope) -> str:
     """Whom a message names; the main one where it names nobody. What cannot be read is refused by those who read it."""
     try:
-        payload = json.loads(envelope.payload)
+        payload = from_json(envelope.payload)
     except ValueError:
         payload = {}
     return str(payload.get(RESPONDENT, MAIN_RESPONDENT)) if isinstance(payload, dict) else MAIN_RESPONDENT

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -27,6 +27,8 @@ query_id_var: ContextVar[str] = ContextVar("query_id", default="-")
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {9: "\t", 10: "\\n", 13: "\\r"}
 _BEARER = re.compile(r"(?<=\bBearer )\S+")
 MASK = "***"
+MOST_CHARS = 20_000  # of a message, and of a traceback
+LONGEST_SECRET = 1000
 ONLY_IN_FILE = {"is_only_in_file": True}
 """The `extra` of a record that is for whoever reads the file later, not for the terminal."""
 
@@ -40,8 +42,9 @@ def one_line(text: str) -> str:
 
 
 class LineFormatter(logging.Formatter):
-    """`HH:MM:SS.mmm level participant query_id message` in local time; a traceback, if there is one, follows. With
-    `with_date` the date comes first. Passwords in addresses, bearer tokens and `hidden` texts are masked."""
+    """`HH:MM:SS.mmm level participant query_id message` in local time; a traceback, if there is one, follows. Both
+    are cut off where they are too long. With `with_date` the date comes first. Passwords in addresses, bearer tokens
+    and `hidden` texts are masked."""
 
     def __init__(self, participant: str, *, with_date: bool = False, hidden: tuple[str, ...] = ()) -> None:
         super().__init__()
@@ -51,9 +54,16 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line without its end."""
         at = f"{self.formatTime(record, self._time)}.{int(record.msecs):03d}"
-        message = one_line(record.getMessage())
+        message = self._readable(record.getMessage(), one_line)
         line = f"{at} {record.levelname.lower()} {self._participant} {query_id_var.get()} {message}"
-        return self._masked(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)
+        return f"{line}\n{self._readable(self.formatException(record.exc_info))}" if record.exc_info else line
+
+    def _readable(self, text: str, made: Callable[[str], str] = str) -> str:
+        """What `made` makes of the text, masked. One that is too long loses its end, and with that any half secret."""
+        if len(text) <= MOST_CHARS:
+            return self._masked(made(text))
+        begun = self._masked(made(text[:MOST_CHARS]))[:-LONGEST_SECRET]
+        return f"{begun} … (cut off, {len(text)} characters in all)"
 
     def _masked(self, text: str) -> str:
         for hidden in self._hidden:

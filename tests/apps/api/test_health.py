@@ -98,6 +98,19 @@ async def test_a_query_that_nobody_can_answer_is_503_at_once_and_says_why(
         assert answered.status_code in (200, 202)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_completion_that_nobody_can_give_is_503_at_once_and_says_why(system: System, stream: bool) -> None:
+    chat = {"model": "gemma", "messages": [{"role": "user", "content": "hello"}], "stream": stream}
+    async with system.door() as client, system.bus("supervisor") as bus:
+        await bus.ready()
+        say_children(bus, "generator", "failed", detail="exit status 1")
+        async with asyncio.timeout(2):
+            refused = await client.post("/v1/chat/completions", json=chat)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
+        assert "the generator has failed (exit status 1)" in refused.json()["error"]["message"]
+        assert refused.headers["retry-after"] and not system.generator.turns
+
+
 async def test_an_answer_on_record_is_given_even_while_nobody_can_answer(system: System) -> None:
     async with system.door() as client, system.bus("supervisor") as bus:
         await client.post("/query", json={"query": "hello", "query_id": "q"})

@@ -20,8 +20,11 @@ RETRY_SECONDS = 0.05
 POLL_SECONDS = 0.03
 # What a door says when it cannot know the outcome: the query goes on, or was never accepted.
 NOT_AN_OUTCOME = frozenset(
-    {"unavailable", "stopping", "timeout", "publish_timeout", "bus_not_ready", "bus_closed", "not_confirmed", "busy"}
-)
+    {
+        "unavailable", "stopping", "timeout", "publish_timeout", "bus_not_ready", "bus_closed", "not_confirmed", "busy",
+        "too_many_queries",
+    }
+)  # fmt: skip
 
 
 class Again(Exception):

@@ -120,6 +120,7 @@ class SystemConfig(Settings):
     api_port: int = Field(8765, ge=0, le=65535)
     log_file: Path | Literal[False] = Path("logs/local2.log")
     python_path: tuple[Path, ...] = (Path(),)
+    workspace: Path | None = None
     participants: tuple[ParticipantEntry, ...] = ()
     more_participants: tuple[ParticipantEntry, ...] = ()
     bus_clients: dict[str, tuple[str, ...]] = Field(default_factory=dict)

@@ -26,6 +26,11 @@ NAMES = frozenset(
         "api.answer_heard",  # before it is written to the client
         "critic.judged",  # nobody is told yet
         "critic.told",  # the judgement is confirmed, before the answer is acknowledged
+        "files.kept",  # what the file held is kept, nothing is noted
+        "files.begun",  # the change is noted, nothing is written
+        "files.written",  # beside the file, under another name
+        "files.changed",  # the file is changed, before that is noted
+        "files.undone",  # the file is as it was, before that is noted
         "generator.heard_live",  # a live copy, nothing is computed
         "generator.speculated",  # the model is asked ahead of the record
         "generator.adopted",  # the journal has delivered what was computed, nothing is released

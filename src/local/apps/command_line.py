@@ -47,6 +47,15 @@ ConfigDir = Annotated[Path | None, typer.Option("--config-dir", help="Your setti
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Where everything is kept (default: LOCAL2_DATA_DIR).")
 ]
+WorkspaceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--workspace",
+        metavar="DIR",
+        help="The folder that the assistant works in (default: one in the data directory).",
+        callback=lambda given: None if given is None else str(Path(given).expanduser().absolute()),
+    ),
+]
 BusOption = Annotated[str | None, typer.Option("--bus", metavar="PUB,SUB", help="A bus by its two addresses.")]
 ApiOption = Annotated[
     str | None, typer.Option("--api", help="Address of a running system (default: that of the data directory).")

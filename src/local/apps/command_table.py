@@ -20,6 +20,7 @@ COMMANDS = {
     "logs": "local.apps.log_command:logs",
     "sessions": "local.apps.session_commands:session_app",
     "memory": "local.apps.memory_commands:memory_app",
+    "undo": "local.apps.undo_commands:undo_app",
     "trace": "local.apps.console.commands:trace",
     "restart": "local.apps.restart_command:restart",
     "tap": "local.apps.tap.commands:tap_app",

@@ -89,6 +89,7 @@ def _part(
             chat_num_ctx=facts.chat_num_ctx,
             ollama_url=facts.ollama_url,
             layers=tuple(layers),
+            workspace=Path(facts.workspace) if facts.workspace else None,
         )
     except NotRunning:
         if addresses is None:

@@ -28,6 +28,7 @@ from local.apps.owner_token import owner_token
 from local.apps.participant import ParticipantSpec, open_bus
 from local.apps.run_directory import SENDERS, Facts, RunDirectory
 from local.apps.warm_up import PRELOAD
+from local.apps.workspace_folder import prepared_workspace
 from local.bus.address import BusAddress
 from local.bus.sender_guard import Declarations
 from local.config import SystemConfig, layers_for, load, load_system
@@ -65,6 +66,7 @@ class SystemPlan:
     listener: socket.socket | None
     log_file: Path | None
     chat: GeneratorConfig
+    workspace: Path
 
     @property
     def api_url(self) -> str | None:
@@ -87,6 +89,7 @@ def run(flags: Flags) -> int:
     directory.make_data_dir()
     with directory.lock() as lock, logged_to_file(SUPERVISOR, system.log_path(directory.data_dir)) as log_file:
         directory.make_owner_token()
+        workspace = prepared_workspace(system, directory.data_dir, layers)
         bus = directory.bus_address(system)
         require_free(bus)
         directory.declare(bus, system)
@@ -103,6 +106,7 @@ def run(flags: Flags) -> int:
             listener=listener,
             log_file=log_file,
             chat=chat,
+            workspace=workspace,
         )
         notice = _rebuild_missing(directory.data_dir, {entry.name for entry in system.participants})
         return asyncio.run(_supervise(plan, directory, lock, notice))
@@ -237,6 +241,7 @@ def _participant(plan: SystemPlan, name: str, target: str) -> ChildSpec:
         listener=plan.listener if is_api else None,
         ollama_url=plan.backend.ollama_url,
         layers=plan.layers,
+        workspace=plan.workspace,
     )
     system, flags = plan.system, plan.flags
     overrides = overrides_for(target, system, flags.generator, flags.respondent_b or {})
@@ -265,6 +270,7 @@ def _facts(plan: SystemPlan) -> Facts:
         chat_num_ctx=plan.chat.num_ctx,
         routing=plan.backend.routing.model_dump(mode="json", exclude_unset=True),
         ollama_url=plan.backend.ollama_url,
+        workspace=str(plan.workspace),
     )
 
 

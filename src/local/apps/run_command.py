@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from local.apps.command_line import OFF, ConfigDir, DataDir, LogFileOption, LogLevel
+from local.apps.command_line import OFF, ConfigDir, DataDir, LogFileOption, LogLevel, WorkspaceOption
 
 
 def run(
@@ -22,6 +22,7 @@ def run(
     model_b: Annotated[str | None, typer.Option(help="Its model, if it is another one; implies it.")] = None,
     temperature_b: Annotated[float | None, typer.Option(help="Its temperature; implies it.", min=0.0)] = None,
     backend: Annotated[str | None, typer.Option(help="auto, ollama, openai, google_genai, llama_server …")] = None,
+    workspace: WorkspaceOption = None,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
     log_level: LogLevel = "info",
@@ -34,6 +35,7 @@ def run(
 
     configure_logging("supervisor", log_level)
     hold_warnings()
+    to_file = False if log_file == OFF else log_file
     of_b = _given(model=model_b, temperature=temperature_b)
     flags = Flags(
         api=api,
@@ -41,9 +43,7 @@ def run(
         config_dir=config_dir,
         data_dir=data_dir,
         log_level=log_level,
-        system=_given(
-            api_host=api_host, api_port=api_port, backend=backend, log_file=False if log_file == OFF else log_file
-        ),
+        system=_given(api_host=api_host, api_port=api_port, backend=backend, log_file=to_file, workspace=workspace),
         generator=_given(model=model, prompt=prompt),
         respondent_b=of_b if respondent_b or of_b else None,
     )

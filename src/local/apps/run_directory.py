@@ -63,6 +63,7 @@ class Facts:
     chat_model: str = ""
     chat_num_ctx: int = 32_000
     ollama_url: str = ""
+    workspace: str = ""  # the folder that the assistant works in
 
 
 class RunDirectory:

@@ -42,6 +42,7 @@ class ToolRequest(RespondentMessage):
     tool: str
     args: dict[str, Any]
     same_host: bool = False  # a redirect to another host is refused
+    tainted: bool = False  # words of strangers are before the model that calls
 
 
 class ToolResult(RespondentMessage):
@@ -57,6 +58,7 @@ class ToolResult(RespondentMessage):
     sources: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     tainted: bool = False
+    undoable: bool = False  # what the call has changed can be undone, by its call_id
     whole: KeptText | None = None  # of a result that was cut off
     recalled: tuple[RecallScore, ...] = ()  # what a search of the memory has compared, told or not
     duration_ms: float = 0.0
@@ -74,6 +76,7 @@ class ToolCallRecord(Data):
     sources: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     tainted: bool = False
+    undoable: bool = False  # what the call has changed can be undone, by its call_id
     whole: KeptText | None = None  # of a result that was cut off
     recalled: tuple[RecallScore, ...] = ()  # what a search of the memory has compared, told or not
     duration_ms: float = 0.0

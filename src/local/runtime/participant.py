@@ -20,6 +20,7 @@ from local.protocol.messages import Message
 M = TypeVar("M", bound=Message)
 Handler = Callable[[Any, M, Envelope], Awaitable[Message | None]]
 _MARK = "__handles__"
+WORKSPACE = "workspace"
 HANDLER_PARAMETERS = 3  # self, message, envelope
 
 
@@ -42,7 +43,8 @@ class Resources:
 
     `chat_model` is the one that answers the user, with a window of `chat_num_ctx` tokens, for whoever has none of its
     own: asked with another window, it would be loaded anew. `ollama_url` is where Ollama would be, whether it is used
-    or not; `layers` are the folders of settings, the user's last.
+    or not; `layers` are the folders of settings, the user's last; `workspace` is the folder that a user has named for
+    the assistant to work in.
     """
 
     data_dir: Path
@@ -53,6 +55,12 @@ class Resources:
     listener: socket.socket | None = None
     ollama_url: str = ""
     layers: tuple[Path, ...] = ()
+    workspace: Path | None = None
+
+    @property
+    def workspace_folder(self) -> Path:
+        """The folder that the assistant works in: the one that was named, or one in the data directory."""
+        return self.workspace or self.data_dir / WORKSPACE
 
 
 @dataclass(frozen=True, slots=True)

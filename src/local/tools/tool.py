@@ -161,6 +161,10 @@ class Tool(Participant):
         """For `run`: the id of the respondent that this call is for. Raises `LookupError` outside of a call."""
         return _request.get().respondent_id
 
+    def request_in_flight(self) -> ToolRequest:
+        """For `run`: the request that it answers. Raises `LookupError` outside of a call."""
+        return _request.get()
+
     def stays_on_host(self) -> bool:
         """For `run`: whether a redirect to another host is to be refused."""
         return getattr(_request.get(None), "same_host", False)

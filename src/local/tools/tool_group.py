@@ -31,11 +31,11 @@ class ToolGroup(Participant):
     tools: ClassVar[tuple[type[Tool], ...]] = ()
 
     def __init_subclass__(cls, **named: Any) -> None:
-        """What the group says is what its tools say."""
+        """What the group says is what its tools say, and what stands in its own list."""
         super().__init_subclass__(**named)
         said = {each for tool in cls.tools for each in tool.publishes or ()}
         results = (ToolResult.subject + tool.name for tool in cls.tools)
-        cls.publishes = (ToolSchema, *said, *results)
+        cls.publishes = (*(vars(cls).get("publishes") or ()), ToolSchema, *said, *results)
 
     def __init__(self, config: Settings, tools: Sequence[Tool]) -> None:
         super().__init__(config)

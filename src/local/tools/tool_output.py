@@ -22,7 +22,7 @@ MAX_KEPT_BYTES = 512 * 1024 * 1024
 class ToolOutput:
     """A result with the addresses its text came from, and those that it leads to. `whole` is where all of a text lies
     that was cut off, `recalled` how near the memories were that were looked at; `tainted` says that a trusted tool
-    tells words of strangers this time."""
+    tells words of strangers this time, `undoable` that what it has changed can be undone."""
 
     text: str
     sources: tuple[str, ...] = ()
@@ -30,6 +30,7 @@ class ToolOutput:
     recalled: tuple[RecallScore, ...] = ()
     links: tuple[str, ...] = ()
     tainted: bool = False
+    undoable: bool = False
 
     @classmethod
     def of(cls, value: object) -> ToolOutput:
@@ -48,7 +49,8 @@ class ToolOutput:
     def fields(self) -> dict[str, Any]:
         """What a `ToolResult` says of it."""
         return {"result": self.text, "sources": self.sources[:MAX_SOURCES], "links": self.links[:MAX_SOURCES],
-                "whole": self.whole, "recalled": self.recalled, "tainted": self.tainted}  # fmt: skip
+                "whole": self.whole, "recalled": self.recalled, "tainted": self.tainted,
+                "undoable": self.undoable}  # fmt: skip
 
     async def limited(self, keep: Keep | None, max_chars: int) -> ToolOutput:
         """The first `max_chars` characters of a text that has more; `keep` takes the whole."""

@@ -79,7 +79,7 @@ class ToolCalls:
             error = ErrorInfo(kind=failure.kind, message=f"{call.tool} {message}")
             duration_ms = round((context.clock() - started) * 1000, 3)
             return record.model_copy(update={"error": error, "duration_ms": duration_ms})
-        fields = ("result", "error", "sources", "links", "whole", "recalled", "duration_ms")
+        fields = ("result", "error", "sources", "links", "whole", "recalled", "undoable", "duration_ms")
         tainted = settled.tainted or not self._offered[call.tool].trusted
         record = record.model_copy(update={name: getattr(settled, name) for name in fields} | {"tainted": tainted})
         if self._unsettled:  # the last one is stored with the step
@@ -94,6 +94,7 @@ class ToolCalls:
             tool=call.tool,
             args=call.args,
             same_host=self._policy is not None and self._policy.stays_on_host(call.tool, call.args),
+            tainted=self._policy is not None,
         )
         try:
             if call.tool == READ_RESULT:

@@ -18,6 +18,7 @@ from local.apps.api.principals import Principals
 from local.apps.api.routes import (
     attachments,
     bus_events,
+    changes,
     control,
     feedback,
     health,
@@ -35,7 +36,7 @@ from local.apps.api.routes import (
 
 NOUNS = (
     query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream, control,
-    models, settings,
+    models, settings, changes,
 )  # fmt: skip
 
 

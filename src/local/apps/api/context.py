@@ -17,6 +17,7 @@ from local.apps.api.identifiers import PathId as PathId
 from local.apps.api.page_folder import PageFolder
 from local.apps.api.participant_table import ParticipantTable
 from local.apps.api.query_finder import QueryFinder
+from local.apps.changes import Changes
 from local.apps.memories import Memories
 from local.apps.session import LoCALSession
 from local.apps.settings_files import SettingsFiles
@@ -33,6 +34,7 @@ class ApiContext:
     queries: QueryFinder
     streams: BrowserStreams
     memories: Memories
+    changes: Changes
     control: SystemControl
     settings: SettingsFiles
     participants: ParticipantTable

@@ -22,6 +22,7 @@ from local.apps.api.participant_table import MODEL_OWNER, ParticipantTable
 from local.apps.api.principals import Principals
 from local.apps.api.query_finder import QueryFinder
 from local.apps.api.server import serving
+from local.apps.changes import Changes
 from local.apps.listener import require_token
 from local.apps.memories import Memories
 from local.apps.owner_token import owner_token
@@ -37,7 +38,7 @@ from local.protocol.messages import ParticipantStatus
 from local.queries.admission import TurnFigures
 from local.runtime.participant import Kind, Participant, Resources, on
 
-MEMORY = "memory"
+MEMORY, FILES = "memory", "files"
 
 
 class ApiConfig(Settings):
@@ -57,7 +58,7 @@ class ApiParticipant(Participant):
     name = "api"
     kind = Kind.DOOR
     Config = ApiConfig
-    publishes = (LoCALSession, Memories, SystemControl)
+    publishes = (LoCALSession, Memories, Changes, SystemControl)
 
     def __init__(
         self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path]
@@ -116,6 +117,7 @@ class ApiParticipant(Participant):
                 queries=queries,
                 streams=self._streams,
                 memories=Memories(self.bus, self._has_memory),
+                changes=Changes(self.bus, self._has_files),
                 control=SystemControl(self.bus),
                 settings=self._settings_files,
                 participants=self._participants,
@@ -139,6 +141,9 @@ class ApiParticipant(Participant):
             app = create_app(context, self._policy, self._principals)
             async with self._streams.running(), serving(app, self._listener, before_stop):
                 yield
+
+    def _has_files(self) -> bool:
+        return self._participants.lives(FILES, time.monotonic())
 
     def _has_memory(self) -> bool:
         return self._participants.lives(MEMORY, time.monotonic())

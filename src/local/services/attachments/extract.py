@@ -68,8 +68,8 @@ def _is_text(beginning: bytes) -> bool:
 
 def pdf_pages(
     name: str, data: bytes, max_pages: int, max_characters: int, stopped: Callable[[], bool]
-) -> tuple[str, str]:
-    """The text of the first pages, as far as the limits go, and a note on what they left out, if anything.
+) -> tuple[list[str], str]:
+    """The texts of the first pages, as far as the limits go, and a note on what they left out, if anything.
 
     Raises `AttachmentRefused`: unsupported_media_type without the package pypdf, invalid for a file that it cannot
     read.
@@ -92,7 +92,7 @@ def pdf_pages(
         raise AttachmentRefused(name, reason[:300], kind="invalid") from None
 
 
-def _read_pages(reader: Any, max_pages: int, max_characters: int, stopped: Callable[[], bool]) -> tuple[str, str]:
+def _read_pages(reader: Any, max_pages: int, max_characters: int, stopped: Callable[[], bool]) -> tuple[list[str], str]:
     total, texts, length = len(reader.pages), list[str](), 0
     for number in range(min(total, max_pages)):
         if stopped() or length > max_characters:
@@ -100,7 +100,7 @@ def _read_pages(reader: Any, max_pages: int, max_characters: int, stopped: Calla
         texts.append(reader.pages[number].extract_text().strip())
         length += len(texts[-1])
     note = "" if len(texts) == total else f"its first {len(texts)} of {total} pages"
-    return "\n\n".join(filter(None, texts)), note
+    return texts, note
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,8 @@ def extract(name: str, media_type: str, data: bytes, limits: AttachmentLimits, s
     Raises `AttachmentRefused` (invalid) if there is no text in it or it is damaged.
     """
     if media_type == PDF:
-        text, note = pdf_pages(name, data, limits.max_pages, limits.max_characters, stopped)
+        pages, note = pdf_pages(name, data, limits.max_pages, limits.max_characters, stopped)
+        text = "\n\n".join(filter(None, pages))
     else:
         article = read_article(Document("", MediaType(media_type), data))
         title = article.title if article.title not in article.text[:1000] else ""

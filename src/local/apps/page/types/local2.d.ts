@@ -69,6 +69,37 @@ export interface ChangeRecord {
   value: string | null;
 }
 
+/** A door, for what the tools have changed: list, show (with diffs) or undo. Of a call, of a query, or from one time on up to another; list and show of all that is kept, without any of it. Not on record, as what it asks for may be deleted. */
+export interface ChangeRequest {
+  verb: "list" | "show" | "undo";
+  call_id: string | null;
+  query_id: string | null;
+  since: number | null;
+  until: number | null;
+  limit: number;
+}
+
+/** Whoever changes files, to that: the changes, the latest first; of undo those that were undone now. */
+export interface ChangeResult {
+  verb: string;
+  workspace: string;
+  changes: ChangedFile[];
+  error: ErrorInfo | null;
+}
+
+/** One file that one call of a tool has changed: made, written, edited or deleted. `undone` says that this was taken back; `diff` is in the unified form, told by show and undo, and empty for what is no text. */
+export interface ChangedFile {
+  path: string;
+  what: "made" | "changed" | "deleted";
+  tool: string;
+  call_id: string;
+  query_id: string;
+  session_id: string;
+  at: number;
+  undone: boolean;
+  diff: string;
+}
+
 /** One process as the supervisor sees it. `detail` says how it last died. */
 export interface ChildStatus {
   name: string;
@@ -167,6 +198,12 @@ export interface CritiqueResult {
   judge: string;
   self_judged: boolean;
   session_id: string | null;
+}
+
+/** Whoever has changed files, when a user has taken changes back: which calls of tools, and the files. */
+export interface EffectUndone {
+  call_ids: string[];
+  paths: string[];
 }
 
 /** A remembered exchange. `origin` is where its content comes from: user, assistant, web, tool. `score` is the critic's, `sentiment` the user's rating, `winner` whose answer won when two were compared, or "tie"; `recalled` are the engrams that the answer rests on. `cut` says that `query` or `answer` is not whole; an export has both. */
@@ -665,6 +702,7 @@ export interface ToolCallRecord {
   sources: string[];
   links: string[];
   tainted: boolean;
+  undoable: boolean;
   whole: Record<string, string | number> | null;
   recalled: RecallScore[];
   duration_ms: number;
@@ -679,6 +717,7 @@ export interface ToolRequest {
   tool: string;
   args: Record<string, unknown>;
   same_host: boolean;
+  tainted: boolean;
 }
 
 /** A tool, when a call has settled: either `result` or `error`. `sources` are addresses the text came from, `links` those that it leads to; `tainted` says that there are words of strangers in what a trusted tool tells. */
@@ -692,6 +731,7 @@ export interface ToolResult {
   sources: string[];
   links: string[];
   tainted: boolean;
+  undoable: boolean;
   whole: Record<string, string | number> | null;
   recalled: RecallScore[];
   duration_ms: number;
@@ -801,6 +841,13 @@ export interface ToolsBody {
   deny?: string[];
 }
 
+/** The body of POST /changes/undo: one of a call, a query, and a day, which is one of this machine's time zone. */
+export interface UndoBody {
+  call_id?: string | null;
+  query_id?: string | null;
+  day?: string | null;
+}
+
 /** The body of POST /users. */
 export interface UserBody {
   name: string;
@@ -849,12 +896,15 @@ export interface Messages {
   "bus.dead": BusDead;
   "bus.gap": BusGap;
   [subject: `bus.probe.${string}`]: BusProbe;
+  [subject: `change.request.${string}`]: ChangeRequest;
+  [subject: `change.result.${string}`]: ChangeResult;
   "comparison.request": ComparisonRequest;
   "comparison.result": ComparisonResult;
   "context.compacted": ContextCompacted;
   [subject: `conversation.request.${string}`]: ConversationRequest;
   [subject: `conversation.result.${string}`]: ConversationResult;
   "critique.result": CritiqueResult;
+  "effect.undone": EffectUndone;
   "generation.thinking": GenerationThinking;
   "generation.token": GenerationToken;
   "generation.waiting": GenerationWaiting;
@@ -911,9 +961,12 @@ export type ErrorKind =
   | "bus_not_ready"
   | "busy"
   | "cancelled"
+  | "changed"
   | "conflict"
   | "context_overflow"
   | "deleted"
+  | "denied"
+  | "elsewhere"
   | "forbidden"
   | "invalid"
   | "journal_full"
@@ -922,6 +975,7 @@ export type ErrorKind =
   | "method_not_allowed"
   | "not_confirmed"
   | "not_found"
+  | "not_kept"
   | "overloaded"
   | "publish_timeout"
   | "quota"

@@ -1,0 +1,1 @@
+"""What is in a file, told in few words: its headings, symbols, keys or columns, with the lines where they stand."""

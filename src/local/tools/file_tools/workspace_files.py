@@ -1,0 +1,99 @@
+"""What the tools for files share: the workspace, its limits, and for whom and for which call it is used."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from pydantic import Field
+
+from local.config import Settings
+from local.errors import ToolError
+from local.protocol.memory_messages import OWNER
+from local.services.workspace.change_store import FileChange
+from local.services.workspace.editor import ChangeCause, WorkspaceEditor
+from local.services.workspace.workspace import Workspace
+from local.services.workspace.workspace_path import WorkspacePath, shown
+from local.tools.tool import Tool
+
+
+class FilesConfig(Settings):
+    """`files.yaml`; the comments there say what each key means."""
+
+    max_read_bytes: int = Field(2_000_000, ge=1, le=100_000_000)
+    max_write_bytes: int = Field(2_000_000, ge=1, le=100_000_000)
+    max_list_entries: int = Field(5000, ge=1, le=100_000)
+    whole_file_chars: int = Field(4000, ge=0)
+    max_part_chars: int = Field(24_000, ge=100)
+    protected: tuple[str, ...] = (".git", ".hg", ".svn", ".vscode", ".idea", ".husky", ".envrc", ".mcp.json")
+    strangers: tuple[str, ...] = ("node_modules/*", "*/node_modules/*", "*/site-packages/*", "*.eml", "*.mbox")
+    keep_days: float = Field(30, gt=0)
+    keep_megabytes: float = Field(500, gt=0)
+    keep_file_megabytes: float = Field(50, gt=0)
+
+
+class WorkspaceFiles:
+    """`editor` is open for as long as the tools are served."""
+
+    def __init__(self, config: FilesConfig, editor: WorkspaceEditor) -> None:
+        self.config, self.editor = config, editor
+
+    @property
+    def workspace(self) -> Workspace:
+        """Where the files are."""
+        return self.editor.workspace
+
+    def path(self, tool: Tool, text: str) -> WorkspacePath:
+        """A path to look at. Raises `ToolError`: not_yours for anybody but the owner; outside, bad_path."""
+        user = tool.asked_by().user_id
+        if user not in (None, OWNER):
+            raise ToolError("the workspace belongs to the owner of this LoCAL2, and to no other user", kind="not_yours")
+        return self.workspace.path(text)
+
+    def path_to_change(self, tool: Tool, text: str) -> WorkspacePath:
+        """A path that may be written to. Raises `ToolError`: protected, and as `path`."""
+        path = self.path(tool, text)
+        if not path.parts:
+            raise ToolError("name a file; the workspace itself is a folder", kind="not_a_file")
+        path.require_unprotected(self.config.protected)
+        return path
+
+    async def read(self, path: WorkspacePath) -> bytes:
+        """All of a file, as far as that may be read."""
+        return await asyncio.to_thread(self.workspace.read, path, self.config.max_read_bytes)
+
+    async def write(
+        self, tool: Tool, path: WorkspacePath, content: bytes, before: bytes | None, *, keeps_taint: bool
+    ) -> FileChange:
+        """Have a file hold that, which held `before`, None for no file."""
+        if len(content) > self.config.max_write_bytes:
+            text = f"{len(content)} bytes are more than may be written at once, {self.config.max_write_bytes}"
+            raise ToolError(text, kind="too_large")
+        expected = None if before is None else hashlib.sha256(before).hexdigest()
+        return await self.editor.write(path, content, cause_of(tool), expected, keeps_taint=keeps_taint)
+
+    async def holds_strangers_words(self, paths: Iterable[str], content: bytes | None = None) -> bool:
+        """Whether what stands in one of those files, or in their names, may be a stranger's."""
+        named = list(paths)
+        if any(fnmatchcase(path, pattern) for path in named for pattern in self.config.strangers):
+            return True
+        digest = None if content is None else hashlib.sha256(content).hexdigest()
+        return await self.editor.is_tainted(named, digest)
+
+
+def cause_of(tool: Tool) -> ChangeCause:
+    """The call that a tool is running. Raises `LookupError` outside of one."""
+    request = tool.request_in_flight()
+    session_id = tool.asked_by().session_id or request.query_id
+    return ChangeCause(tool.name, request.call_id, request.query_id, session_id, request.tainted)
+
+
+def text_of(path: WorkspacePath, content: bytes) -> str:
+    """What a text file says, with its line ends as they are. Raises `ToolError` (not_text)."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        why = f"{shown(str(path))} is no UTF-8 text (byte {error.start}), so it cannot be edited in parts"
+        raise ToolError(why, kind="not_text") from None

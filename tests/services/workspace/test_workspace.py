@@ -1,0 +1,206 @@
+"""Files found beneath a root and nowhere else, by the kernel's way and name by name: the same tests for both."""
+
+import errno
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from local.errors import ToolError
+from local.services.workspace import folder_descent
+from local.services.workspace.file_writer import FileWriter
+from local.services.workspace.folder_descent import Descent, best_descent, descend_at_once, descend_by_name
+from local.services.workspace.workspace import Workspace
+
+SECRET = b"a canary that nobody may see"
+
+
+@pytest.fixture(params=[descend_at_once, descend_by_name])
+def descent(request: pytest.FixtureRequest) -> Descent:
+    """Both ways down; where the kernel has none, only the other."""
+    if request.param is descend_at_once and best_descent() is not descend_at_once:
+        pytest.skip("this kernel has no openat2")
+    found: Descent = request.param
+    return found
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, descent: Descent) -> Workspace:
+    """A workspace with a file, a folder and, beside it, a secret."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.txt").write_bytes(SECRET)
+    root = tmp_path / "work"
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "a.txt").write_bytes(b"inside")
+    return Workspace(root, descent)
+
+
+def read(workspace: Workspace, text: str, most: int = 1000) -> bytes:
+    return workspace.read(workspace.path(text), most)
+
+
+def refused(call: Callable[[], object]) -> str:
+    with pytest.raises(ToolError) as caught:
+        call()
+    return caught.value.kind
+
+
+@pytest.mark.parametrize("text", ["src/a.txt", "./src//a.txt", "src/./a.txt"])
+def test_a_file_is_read_by_its_path(workspace: Workspace, text: str) -> None:
+    assert read(workspace, text) == b"inside"
+    assert read(workspace, str(workspace.root / "src/a.txt")) == b"inside"
+
+
+def test_what_is_missing_is_named_with_what_is_near(workspace: Workspace) -> None:
+    with pytest.raises(ToolError, match=r"'src/b.txt' is not there; there is 'src/a.txt'"):
+        read(workspace, "src/b.txt")
+
+
+def test_a_workspace_that_has_gone_says_so_and_works_again_when_it_is_back(workspace: Workspace) -> None:
+    aside = workspace.root.rename(workspace.root.with_name("aside"))
+    assert refused(lambda: read(workspace, "src/a.txt")) == "gone"
+    aside.rename(workspace.root)
+    assert read(workspace, "src/a.txt") == b"inside"
+
+
+def test_no_link_is_followed_wherever_it_points(workspace: Workspace) -> None:
+    root = workspace.root
+    (root / "link.txt").symlink_to("src/a.txt")
+    (root / "out").symlink_to("../outside")
+    (root / "abs").symlink_to(root.parent / "outside" / "secret.txt")
+    (root / "src" / "up").symlink_to("..")
+    for text in ("link.txt", "out/secret.txt", "abs", "src/up/src/a.txt"):
+        assert refused(lambda text=text: read(workspace, text)) == "link", text
+    kinds = {entry.path: entry.kind for entry in workspace.entries(workspace.path("."), depth=9)}
+    assert kinds == {
+        "src": "folder", "src/a.txt": "file", "src/up": "link", "abs": "link", "link.txt": "link", "out": "link",
+    }  # fmt: skip
+
+
+def test_neither_pipe_nor_socket_nor_device_nor_folder_is_opened(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(workspace.root / "pipe")
+    listening = socket.socket(socket.AF_UNIX)
+    monkeypatch.chdir(workspace.root)  # the name of a socket may be no longer than that
+    listening.bind("socket")
+    for name in ("pipe", "socket", "src"):
+        assert refused(lambda name=name: read(workspace, name)) == "not_a_file", name
+    listening.close()
+    assert refused(lambda: Workspace(Path("/dev")).read(workspace.path("null"), 10)) == "not_a_file"
+
+
+def test_a_file_above_the_limit_is_not_read(workspace: Workspace) -> None:
+    assert read(workspace, "src/a.txt", most=6) == b"inside"
+    assert refused(lambda: read(workspace, "src/a.txt", most=5)) == "too_large"
+
+
+def traversals() -> Iterator[str]:
+    """More than 1,500 ways of writing a path that would lead out."""
+    ups = ["..", "../..", "./..", ".//..", "src/../..", "src/./../..", "..%2f", "%2e%2e", "..\\", "..;", "...", "．．"]
+    ups += [
+        "..%c0%af",
+        "%252e%252e",
+        "..%00",
+        ".. ",
+        "..\t",
+        "․․",
+        "..\u200b",
+        "\u202e..",
+        "src/a.txt/..",
+        "~",
+        "$HOME",
+    ]
+    ups += [
+        "/proc/self/cwd",
+        "/proc/self/root",
+        "/dev/fd/0",
+        "file://",
+        "C:",
+        "\\\\?\\",
+        "//",
+        "///..",
+        "out",
+        "out/..",
+    ]
+    ends = ["outside/secret.txt", "etc/passwd", "../outside/secret.txt", "/outside//secret.txt", "outside\\secret.txt"]
+    ends += ["outside/./secret.txt", "outside/secret.txt/", "outside/secret.txt\0", "outside/secret.txt%00.md"]
+    for up, times, joint, end in product(ups, (1, 2, 7), ("/", "//"), ends):
+        yield joint.join([up] * times) + joint + end
+
+
+def test_no_way_of_writing_a_path_leads_out(workspace: Workspace) -> None:
+    (workspace.root / "out").symlink_to("../outside")
+    tried = list(traversals())
+    assert len(tried) >= 1500
+    writer = FileWriter(workspace)
+    for text in tried:
+        with pytest.raises(ToolError):
+            assert read(workspace, text) != SECRET
+        with pytest.raises(ToolError):
+            writer.remove(workspace.path(text), "0" * 64)
+    assert (workspace.root.parent / "outside" / "secret.txt").read_bytes() == SECRET
+    assert not (workspace.root.parent / "etc").exists()
+
+
+def swap_and_try(workspace: Workspace, tries: int) -> tuple[int, int]:
+    """Read and write through a folder that is a link to the outside every other moment; returns how often that
+    went well, and how often something of the outside was seen or changed."""
+    root, outside = workspace.root, workspace.root.parent / "outside"
+    (root / "src" / "secret.txt").write_bytes(b"inside")
+    (root / "link").symlink_to(outside)
+    ending = threading.Event()
+
+    def swap() -> None:
+        while not ending.is_set():  # src is the folder, then the link, then the folder
+            for one, other in (("src", "kept"), ("link", "src"), ("src", "link"), ("kept", "src")):
+                (root / one).rename(root / other)
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    writer, went_well, escaped = FileWriter(workspace), 0, 0
+    path = workspace.path("src/secret.txt")
+    try:
+        for number in range(tries):
+            try:
+                if number % 2:
+                    with (root / "new").open("wb+") as file:
+                        file.write(b"inside")
+                        file.seek(0)
+                        writer.put(path, file, workspace.digest(path), f".part{number}")
+                else:
+                    escaped += workspace.read(path, 1000) != b"inside"
+                went_well += 1
+            except ToolError:
+                pass
+    finally:
+        ending.set()
+        swapping.join()
+    return went_well, escaped + ([each.name for each in outside.iterdir()] != ["secret.txt"])
+
+
+def test_a_folder_that_becomes_a_link_at_any_moment_leads_nowhere(workspace: Workspace) -> None:
+    went_well, escaped = swap_and_try(workspace, 120)
+    assert escaped == 0
+    assert (workspace.root.parent / "outside" / "secret.txt").read_bytes() == SECRET
+    assert went_well > 0, "the race was never run"
+
+
+@pytest.mark.thorough
+def test_ten_thousand_swaps_lead_nowhere(workspace: Workspace) -> None:
+    went_well, escaped = swap_and_try(workspace, 10_000)
+    assert escaped == 0
+    assert (workspace.root.parent / "outside" / "secret.txt").read_bytes() == SECRET
+    assert went_well > 100
+
+
+def test_a_kernel_without_the_call_is_gone_down_name_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(folder: int, names: object) -> int:
+        raise OSError(errno.ENOSYS, "no such call")
+
+    monkeypatch.setattr(folder_descent, "descend_at_once", unknown)
+    assert folder_descent.best_descent() is descend_by_name

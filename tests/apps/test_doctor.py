@@ -205,3 +205,13 @@ def test_a_finding_is_one_line_even_if_what_it_quotes_is_not() -> None:
     first, *_ = as_text(findings).splitlines()
     assert first == "fail  x               two lines\\x1b; to fix it: do this"
     assert json.loads(as_json(findings))["status"] == "fail"
+
+
+def test_commands_without_a_sandbox_are_a_warning_with_its_fix_where_they_are_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert participants.check_commands(False) == []
+    found = participants.check_commands(True)
+    assert isinstance(found, DoctorFinding)
+    assert (found.status, "apt install bubblewrap" in found.fix) == (WARN, True)

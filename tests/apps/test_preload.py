@@ -19,7 +19,10 @@ getattr(Probed(), probe)
 kept = sys.getrefcount(probe)
 importlib.import_module(sys.argv[-1])
 import local.config_file, local.tools.tool, zmq
-tools = [each for each in local.tools.tool.Tool.__subclasses__() if each.__module__.startswith("local.")]
+tools = local.tools.tool.Tool.__subclasses__()
+for each in tools:
+    tools += each.__subclasses__()
+tools = [each for each in tools if each.__module__.startswith("local.") and "run" in vars(each)]
 print(json.dumps({
     "modules": [name for name, module in sys.modules.items() if module is not None],
     "tools": [each.name for each in tools],

@@ -27,7 +27,10 @@ importlib.import_module("ollama")  # which three of them would import with their
 for path in (shipped_dir() / "config").glob("*.yaml"):
     with suppress(ConfigError):  # whoever needs that one says so
         config_file.read(path)
-for tool in Tool.__subclasses__():
-    tool.arguments()
+tools = Tool.__subclasses__()
+for tool in tools:
+    tools += tool.__subclasses__()
+    if "run" in vars(tool):
+        tool.arguments()
 routed()
 httpx.AsyncHTTPTransport(verify=False)  # imports what httpx puts off; OpenSSL sets itself up, which is a megabyte

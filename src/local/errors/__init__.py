@@ -57,6 +57,8 @@ from local.errors.stores import StoreUnwritable as StoreUnwritable
 from local.errors.stores import TurnStillOpen as TurnStillOpen
 from local.errors.stores import UntrustedFact as UntrustedFact
 from local.errors.tools import FetchRefused as FetchRefused
+from local.errors.tools import SandboxMissing as SandboxMissing
+from local.errors.tools import SandboxRefused as SandboxRefused
 from local.errors.tools import SearchUnavailable as SearchUnavailable
 from local.errors.tools import ToolError as ToolError
 from local.errors.tools import ToolGone as ToolGone

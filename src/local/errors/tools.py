@@ -37,3 +37,18 @@ class SearchUnavailable(ToolError):
     def __init__(self, provider: str, reason: str, retry_after: float | None = None) -> None:
         super().__init__(f"{provider} could not search: {reason}", kind="unavailable")
         self.provider, self.reason, self.retry_after = provider, reason, retry_after
+
+
+class SandboxMissing(ToolError):
+    """Nothing is here that could contain a command. `fix` says how to get it."""
+
+    def __init__(self, why: str, fix: str) -> None:
+        super().__init__(f"{why}: {fix}", kind="unavailable")
+        self.why, self.fix = why, fix
+
+
+class SandboxRefused(ToolError):
+    """A workspace or a folder that no command may be given."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why, kind="refused")

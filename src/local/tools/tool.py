@@ -157,6 +157,10 @@ class Tool(Participant):
         """
         return _asked_by.get()
 
+    def request(self) -> ToolRequest:
+        """For `run`: the request of this call. Raises `LookupError` outside of a call."""
+        return _request.get()
+
     def asked_for(self) -> str:
         """For `run`: the id of the respondent that this call is for. Raises `LookupError` outside of a call."""
         return _request.get().respondent_id

@@ -44,12 +44,18 @@ class ToolGroup(Participant):
     @classmethod
     def build(cls, config: Any, resources: Resources) -> Self:
         """With its tools, each with a record of its effects if it has any."""
-        return cls(config, [tool.with_record(resources) for tool in cls.make_tools(config, resources)])
+        return cls(config, cls.make_tools(config, resources)).with_records(resources)
 
     @classmethod
     def make_tools(cls, config: Any, resources: Resources) -> Sequence[Tool]:
         """The tools, with what they share."""
         return [tool(config) for tool in cls.tools]
+
+    def with_records(self, resources: Resources) -> Self:
+        """Keep the record of effects of each tool that has any; returns the group."""
+        for tool in self._tools.values():
+            tool.with_record(resources)
+        return self
 
     @classmethod
     def handlers(cls) -> Iterator[Handles]:

@@ -22,7 +22,8 @@ MAX_KEPT_BYTES = 512 * 1024 * 1024
 class ToolOutput:
     """A result with the addresses its text came from, and those that it leads to. `whole` is where all of a text lies
     that was cut off, `recalled` how near the memories were that were looked at; `tainted` says that a trusted tool
-    tells words of strangers this time, `undoable` that what it has changed can be undone."""
+    tells words of strangers this time, `undoable` that what it has changed can be undone. The last `tail`
+    characters of a text that is cut off are shown, too."""
 
     text: str
     sources: tuple[str, ...] = ()
@@ -31,6 +32,7 @@ class ToolOutput:
     links: tuple[str, ...] = ()
     tainted: bool = False
     undoable: bool = False
+    tail: int = 0
 
     @classmethod
     def of(cls, value: object) -> ToolOutput:
@@ -53,9 +55,14 @@ class ToolOutput:
                 "undoable": self.undoable}  # fmt: skip
 
     async def limited(self, keep: Keep | None, max_chars: int) -> ToolOutput:
-        """The first `max_chars` characters of a text that has more; `keep` takes the whole."""
-        note = f"\n\n[Cut off here: these are {max_chars} of {len(self.text)} characters. Ask for less, or for a part.]"
-        return replace(self, text=self.text[:max_chars] + note, whole=await self._kept(keep, max_chars))
+        """`max_chars` characters of a text that has more, from its beginning and `tail` of them from its end; `keep`
+        takes the whole."""
+        head, total = max(0, max_chars - self.tail), len(self.text)
+        note = f"\n\n[Cut off here: these are {head} of {total} characters. Ask for less, or for a part.]"
+        if self.tail:
+            note = f"\n\n[Left out here: {total - head - self.tail} of {total} characters.]\n\n"
+            note += self.text[-self.tail :]
+        return replace(self, text=self.text[:head] + note, whole=await self._kept(keep, head))
 
     async def _kept(self, keep: Keep | None, shown: int) -> KeptText | None:
         """Where the whole text lies; None if there is no room for it."""

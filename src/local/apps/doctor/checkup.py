@@ -46,6 +46,7 @@ async def check_up(config_dir: Path | None, data_dir: Path) -> list[DoctorFindin
         ),
         _safely("memory", participants.check_memory(installation)),
         _safely("search", participants.check_search(installation.web_search)),
+        _safely("commands", asyncio.to_thread(participants.check_commands, installation.runs_commands)),
     )
     return settings + [finding for some in found for finding in some]
 

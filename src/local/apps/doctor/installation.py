@@ -18,6 +18,7 @@ from local.config import Settings, SystemConfig, layers_for, load, load_system
 from local.config_models import ModelsConfig, load_models
 from local.environment import Environment
 from local.errors import LocalError
+from local.tools.shell import Shell
 from local.tools.web_search import WebSearchConfig, WebSearchTool
 
 M = TypeVar("M", bound=Settings)
@@ -68,6 +69,11 @@ class Installation:
     def web_search(self) -> WebSearchConfig | None:
         """The settings of web_search, if it takes part."""
         return self._config(WebSearchTool.name, WebSearchConfig)
+
+    @property
+    def runs_commands(self) -> bool:
+        """Whether the tools take part that run commands."""
+        return Shell.name in self.configs
 
     @property
     def observers(self) -> ObserverModels:

@@ -18,6 +18,7 @@ from local.apps.doctor.machine import REINSTALL
 from local.apps.doctor.status_on_bus import health_on_bus
 from local.apps.run_directory import Facts
 from local.errors import LocalError, ModelError, StoreDamaged, StoreFailed
+from local.tools.shell import sandbox_problem
 from local.tools.web_search import WebSearchConfig, key_problem
 
 SECONDS = 2.0
@@ -180,3 +181,13 @@ def judge_searxng(url: str, status: int, content_type: str) -> DoctorFinding:
         return fail("search", f"searxng: the limiter of {url} refuses us", fix)
     text = f"searxng: what answers at {url} is no SearXNG (HTTP {status})"
     return fail("search", text, "correct searxng_url in web_search.yaml: the address without /search")
+
+
+def check_commands(takes_part: bool) -> DoctorFinding | list[DoctorFinding]:
+    """The sandbox in which commands run, where commands are run at all."""
+    if not takes_part:
+        return []
+    problem = sandbox_problem()
+    if problem is None:
+        return ok("commands", "they run in a sandbox")
+    return warn("commands", f"the model can run none: {problem.why}", problem.fix)

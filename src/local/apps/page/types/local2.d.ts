@@ -709,6 +709,29 @@ export interface ToolCallRecord {
   made_by: string;
 }
 
+/** A tool, when work begins that goes on after its call has ended, and when it has ended: then with `outcome`, a sentence, and all of its output. */
+export interface ToolJob {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  tool: string;
+  job: string;
+  state: "running" | "ended";
+  command: string;
+  outcome: string;
+  output: string;
+}
+
+/** A tool whose work shows while it is done, at most four times a second: what has come, from the byte `start` of its output on. Of more than 8 kB only the end is told; all of it is in the result. */
+export interface ToolProgress {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  tool: string;
+  start: number;
+  text: string;
+}
+
 /** The generator, when the model calls a tool. `call_id` is `query_id:step:index`, the same in every attempt. */
 export interface ToolRequest {
   query_id: string;
@@ -947,6 +970,8 @@ export interface Messages {
   "session.branched": SessionBranched;
   "session.changed": SessionChanged;
   "session.deleted": SessionDeleted;
+  "tool.job": ToolJob;
+  [subject: `tool.progress.${string}`]: ToolProgress;
   [subject: `tool.request.${string}`]: ToolRequest;
   [subject: `tool.result.${string}`]: ToolResult;
   "tool.schema": ToolSchema;

@@ -1,0 +1,1 @@
+"""Commands run where they can reach one folder, and nothing else of this machine."""

@@ -1,0 +1,83 @@
+"""The tools that run commands, in one process: a job that one of them has begun is read and ended by others."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Self
+
+from local.errors import ConfigError, SandboxMissing, SandboxRefused
+from local.protocol.envelope import Envelope
+from local.protocol.messages import SessionDeleted
+from local.runtime.participant import Resources
+from local.services.sandbox.sandbox import sandbox_of_this_machine
+from local.services.sandbox.sandbox_view import SandboxView
+from local.tools.commands.shell_config import ShellConfig
+from local.tools.commands.shell_exec_tool import ShellExecTool
+from local.tools.commands.shell_jobs import JobLimits, ShellJobs
+from local.tools.commands.shell_output_tool import ShellOutputTool
+from local.tools.commands.shell_script_tool import ShellScriptTool
+from local.tools.commands.shell_stop_tool import ShellStopTool
+from local.tools.tool_group import ToolGroup
+
+log = logging.getLogger(__name__)
+
+
+class Shell(ToolGroup):
+    """Runs commands in a sandbox; without one on this machine it offers nothing, and says how to get it."""
+
+    name = "shell"
+    Config = ShellConfig
+    tools = (ShellExecTool, ShellScriptTool, ShellOutputTool, ShellStopTool)
+
+    def __init__(self, config: ShellConfig, jobs: ShellJobs | None, off: str = "") -> None:
+        made = [] if jobs is None else [kind(config, jobs) for kind in self.tools]
+        super().__init__(config, made)
+        self._jobs, self._off = jobs, off
+
+    @classmethod
+    def build(cls, config: ShellConfig, resources: Resources) -> Self:
+        """With the sandbox of this machine, if there is one. Raises `ConfigError` for a folder that no command may be
+        given."""
+        closed = (resources.data_dir, *resources.layers[1:])
+        try:
+            view = SandboxView(resources.workspace_folder, config.readable, closed)
+            sandbox = sandbox_of_this_machine()
+        except SandboxRefused as refused:
+            raise ConfigError(f"shell: {refused}") from None
+        except SandboxMissing as missing:
+            return cls(config, None, str(missing))
+        limits = JobLimits(config.limits(), config.job_seconds, config.jobs_at_once)
+        return cls(config, ShellJobs(sandbox, view, limits)).with_records(resources)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Run jobs until the end, which is theirs, too."""
+        async with super().lifespan():
+            if self._off:
+                log.warning("no command can be run: %s", self._off)
+            try:
+                yield
+            finally:
+                if self._jobs is not None:
+                    await self._jobs.close()
+
+    async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
+        """Its jobs end, too."""
+        if self._jobs is not None:
+            self._jobs.forget(deleted.deleted_session_id)
+        await super().forget_session(deleted, envelope)
+
+    def details(self) -> dict[str, str]:
+        """Why nothing is offered, if so."""
+        return {"off": self._off} if self._off else {}
+
+
+def sandbox_problem() -> SandboxMissing | None:
+    """Why no command can be run on this machine; None if one can."""
+    try:
+        sandbox_of_this_machine()
+    except SandboxMissing as missing:
+        return missing
+    return None

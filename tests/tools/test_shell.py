@@ -1,0 +1,114 @@
+"""Commands as the model runs them, in the sandbox of this machine."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.bus.blobs import BlobStore
+from local.errors import SandboxMissing
+from local.protocol.progress_messages import ToolJob, ToolProgress
+from local.runtime.participant import Resources
+from local.services.sandbox.bubblewrap import Bubblewrap
+from local.tools import shell
+from local.tools.commands.shell_config import ShellConfig
+from local.tools.shell import Shell
+
+Serve = Callable[..., Awaitable[Any]]
+SECONDS = 20.0
+
+
+@pytest.fixture
+async def call(serve: Serve, tmp_path: Path) -> Any:
+    config = ShellConfig(timeout_seconds=30, jobs_at_once=1)
+    return await serve(Shell.build(config, Resources(data_dir=tmp_path)), BlobStore(tmp_path / "blobs"))
+
+
+async def test_a_command_line_and_an_argument_vector_are_run_in_the_workspace(call: Any, tmp_path: Path) -> None:
+    line = await call.call({"command": "echo one; echo two >&2; touch made; exit 3"}, "q1:0:0", tool="shell_exec")
+    assert line.result.startswith("exit code 3 after ") and line.result.endswith("\n\none\ntwo\n")
+    assert (tmp_path / "workspace" / "made").exists()
+    vector = await call.call({"command": ["printf", "%s", "$HOME; a|b"]}, "q1:0:1", tool="shell_exec")
+    assert vector.result.endswith("\n\n$HOME; a|b")
+    nothing = await call.call({"command": ["true"]}, "q1:0:2", tool="shell_exec")
+    assert nothing.result.endswith("(no output)")
+
+
+async def test_a_script_is_given_its_arguments_and_is_no_file_of_the_workspace(call: Any, tmp_path: Path) -> None:
+    args = {"script": "import os, sys\nprint(sys.argv[1:], os.listdir())", "interpreter": "python3", "arguments": ["ä"]}
+    assert (await call.call(args, "q1:0:0", tool="shell_script")).result.endswith("\n\n['ä'] []\n")
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "says"),
+    [
+        ("shell_exec", {"command": ""}, "command is empty"),
+        ("shell_exec", {"command": []}, "command is empty"),
+        ("shell_exec", {"command": ["echo", "a\0b"]}, "embedded null byte"),
+        ("shell_exec", {"command": ["echo", "x" * 200_000]}, "put them into a file"),
+        ("shell_exec", {"command": "ls", "folder": "../.."}, "expected one in the workspace"),
+        ("shell_exec", {"command": "ls", "folder": "/etc"}, "expected one in the workspace"),
+        ("shell_exec", {"command": "ls", "folder": "nowhere"}, "nowhere"),
+        ("shell_script", {"script": " "}, "script is empty"),
+        ("shell_script", {"script": "ls", "interpreter": "--help"}, "expected a program"),
+        ("shell_output", {"job": "job-9"}, "there are: none"),
+        ("shell_stop", {"job": "job-9"}, "there are: none"),
+    ],
+)
+async def test_what_cannot_be_run_is_told_and_why(call: Any, tool: str, args: dict[str, Any], says: str) -> None:
+    result = await call.call(args, tool=tool)
+    assert result.result is None and says in result.error.message, result
+
+
+async def test_of_much_output_both_ends_are_told_and_all_of_it_is_kept(call: Any, tmp_path: Path) -> None:
+    result = await call.call({"command": "seq 1 20000; printf '\\0\\xff\\033[2J'"}, tool="shell_exec")
+    assert "\n1\n2\n3\n" in result.result and result.result.endswith("20000\n\\x00\\xff\\x1b[2J")
+    assert 30_000 <= len(result.result) < 30_200 and "[Left out here: " in result.result
+    whole = BlobStore(tmp_path / "blobs").get(result.whole["$blob"]).decode()
+    assert "\n10001\n10002\n" in whole and "\n10001\n" not in result.result
+    assert (len(whole), result.result[:20_000]) == (result.whole["characters"], whole[: result.whole["shown"]])
+
+
+async def test_a_job_is_begun_followed_read_and_ended_and_is_on_record(call: Any) -> None:
+    progress: asyncio.Queue[ToolProgress] = asyncio.Queue()
+    told: asyncio.Queue[ToolJob] = asyncio.Queue()
+    call.bus.subscribe(
+        ToolProgress.subject, lambda envelope: progress.put_nowait(ToolProgress.decode(envelope.payload))
+    )
+    call.bus.subscribe(ToolJob.subject, lambda envelope: told.put_nowait(ToolJob.decode(envelope.payload)))
+    await call.bus.ready()
+    loop = (
+        "trap 'echo no' TERM; echo begun; until test -e go; do sleep 0.1; done; echo gone on; sleep 1000 & wait; wait"
+    )
+    begun = await call.call({"command": loop, "background": True}, "q1:0:0", tool="shell_exec")
+    assert begun.result.startswith("job-1 has begun") and "\nbegun\n" in begun.result + "\n"
+    assert (await told.get()).state == "running"
+    second = await call.call({"command": "ls", "background": True}, "q1:0:1", tool="shell_exec")
+    assert second.error.kind == "too_many"
+    assert loop in (await call.call({}, "q1:0:2", tool="shell_output")).result
+    assert (await call.call({"job": "job-1"}, "q2:0:0", "q2", tool="shell_output")).error.kind == "unknown_job"
+
+    await call.call({"command": ["touch", "go"]}, "q1:0:3", tool="shell_exec")
+    more = await call.call({"job": "job-1", "start": 6, "wait": 20}, "q1:0:4", tool="shell_output")
+    assert more.result.startswith("running, ") and "\n\ngone on\n" in more.result
+    heard = ""
+    while "gone on" not in heard:
+        heard += (await asyncio.wait_for(progress.get(), SECONDS)).text
+
+    stopped = await call.call({"job": "job-1"}, "q1:0:5", tool="shell_stop")
+    assert "stopped on request" in stopped.result
+    ended = await asyncio.wait_for(told.get(), SECONDS)
+    assert (ended.state, ended.output.startswith("begun\ngone on\n")) == ("ended", True) and ended.outcome
+
+
+async def test_without_a_sandbox_nothing_is_offered_and_it_says_how_to_get_one(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shell, "sandbox_of_this_machine", lambda: Bubblewrap.found())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxMissing):
+        Bubblewrap.found()
+    call = await serve(Shell.build(ShellConfig(), Resources(data_dir=tmp_path)))
+    assert "apt install bubblewrap" in call.tool.details()["off"] and call.schemas.empty()

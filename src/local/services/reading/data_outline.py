@@ -40,7 +40,7 @@ def _keys(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
     for number, line in enumerate(lines, start=1):
         mark = _KEY.match(line)
         if mark and len(mark[1]) in indents:
-            opens = mark[3] if len(mark[3]) == 1 else ""
+            opens = mark[3] if mark[3] in ("[", "{") else ""
             yield number, indents.index(len(mark[1])) + 1, f"{mark[2]} {opens}".strip()
 
 

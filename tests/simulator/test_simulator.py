@@ -19,6 +19,7 @@ def test_every_promise_is_kept_in_every_schedule(seeds: range) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(1800)
 def test_every_promise_is_kept_in_a_thousand_schedules_more() -> None:
     for seed in range(1_000_000, 1_001_000):
         assert ends_of(seed) <= EVERY_END

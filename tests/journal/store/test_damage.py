@@ -14,10 +14,9 @@ from local.journal.store.recovery import DamageReport
 Journal = Any  # the class is in conftest.py, which no test can import
 Judge = Callable[..., Awaitable[DamageReport | None]]
 Files = dict[str, bytes]
-CHUNK = 100  # of them to a test, so that they spread over workers
-CHUNKS = [
-    pytest.param(chunk, marks=[pytest.mark.thorough] if chunk >= 4 else []) for chunk in range(1000 // CHUNK)
-]  # each tries every kind of damage: the later ones are more of the same
+CHUNK, CHUNKS, QUICK = 100, 10, 4  # of them to a test, so that they spread over workers; the quick ones run by default
+MORE = (pytest.mark.thorough, pytest.mark.timeout(600))  # each tries every kind of damage: they are more of the same
+SOME_AND_MORE = [*range(QUICK), *(pytest.param(chunk, marks=MORE) for chunk in range(QUICK, CHUNKS))]
 
 
 @pytest.fixture
@@ -40,14 +39,14 @@ def truncate(files: Files, chance: random.Random) -> Files:
     return files | {name: files[name][: chance.randrange(len(files[name]))]}
 
 
-@pytest.mark.parametrize("chunk", CHUNKS)
+@pytest.mark.parametrize("chunk", SOME_AND_MORE)
 async def test_a_flipped_bit_loses_nothing_in_silence(
     journal: Journal, closed_journal: Journal, memory_folder: Path, judge: Judge, chunk: int
 ) -> None:
     await hurt_many_times((journal, closed_journal), memory_folder, judge, flip, chunk)
 
 
-@pytest.mark.parametrize("chunk", CHUNKS)
+@pytest.mark.parametrize("chunk", SOME_AND_MORE)
 async def test_a_truncation_loses_nothing_in_silence(
     journal: Journal, closed_journal: Journal, memory_folder: Path, judge: Judge, chunk: int
 ) -> None:

@@ -6,6 +6,7 @@ import { duration, figure } from "../core/words.js";
 import { hostOf } from "../core/sources.js";
 import { send } from "../net/api.js";
 import { inspect } from "../state/inspection.js";
+import { Changes } from "./changes.js";
 import { Recalls } from "./recalls.js";
 
 const MAIN = ["query", "url", "path", "command", "text", "question", "name"];
@@ -22,6 +23,7 @@ export function ToolCard({ call, turn, sources }) {
     </button>
     ${call.error ? html`<p class="call-error"><b>${call.error.kind}</b> ${call.error.message}</p>` : null}
     ${recalled.length ? html`<${Recalls} recalled=${recalled} call=${call} sources=${sources} />` : null}
+    ${call.undoable ? html`<${Changes} call=${call} />` : null}
     ${isOpen ? html`<${Insides} call=${call} turn=${turn} />` : null}
   </section>`;
 }

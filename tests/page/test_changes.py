@@ -1,0 +1,43 @@
+"""What a call has changed in the workspace, on its card: shown, taken back, refused where that would lose something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.page.conftest import PagedSystem
+from tests.page.test_access import violations
+from tests.page.test_chat import Visit, answered, ask
+
+
+def write(path: str, content: str) -> dict[str, Any]:
+    """What the model says to have a file written."""
+    return {"tool_calls": [{"name": "write_file", "arguments": {"path": path, "content": content}}]}
+
+
+def test_a_file_that_was_written_is_shown_and_taken_back_by_a_click(visit: Visit, paged: PagedSystem) -> None:
+    paged.script({"user": "^write it", "replies": [write("todo.txt", "milk\n<b>bread</b>\n"), {"content": "Done."}]})
+    paged.script({"user": "^again", "replies": [write("todo.txt", "tea\n"), {"content": "Done, too."}]})
+    file = paged.system.data_dir / "workspace" / "todo.txt"
+    visitor = visit()
+    visitor.expected = lambda trouble: "409" in trouble
+    page = visitor.open()
+    ask(page, "write it")
+    answered(page)
+    changes = page.get_by_label("Changes of this call").first
+    changes.get_by_role("button", name="Changes").click()
+    expect(changes.locator(".diff")).to_contain_text("+<b>bread</b>")
+    assert violations(page) == []
+    assert file.read_text() == "milk\n<b>bread</b>\n"
+    ask(page, "again")
+    answered(page)
+    changes.get_by_role("button", name="Undo").click()
+    expect(changes.get_by_role("alert")).to_contain_text("was changed since; undo later changes first")
+    latest = page.get_by_label("Changes of this call").last
+    latest.get_by_role("button", name="Changes").click()
+    latest.get_by_role("button", name="Undo").click()
+    expect(latest.get_by_role("status")).to_have_text("Undone: the file is as it was.")
+    changes.get_by_role("button", name="Undo").click()
+    expect(changes.get_by_role("status")).to_have_text("Undone: the file is as it was.")
+    assert not file.exists()

@@ -42,7 +42,7 @@ YAML = "a: 1\nb:\n  c: 2\n# d: 3\n"
     ("name", "text", "expected"),
     [
         ("a.py", PYTHON, [
-            ("def first(a: int, *, b: str = \"\") -> int", 3, 6, 1), 
+            ("def first(a: int, *, b: str = \"\") -> int", 3, 6, 1),
             ("class Shape(Base)", 8, 12, 1), ("async def area(self) -> float", 11, 12, 2),
         ]),
         ("a.go", GO, [("type T struct{}", 3, 3, 1), ("func (t T) Name() string", 5, 7, 1)]),

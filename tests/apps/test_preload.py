@@ -18,7 +18,7 @@ setattr(Probed, probe, 1)
 getattr(Probed(), probe)
 kept = sys.getrefcount(probe)
 importlib.import_module(sys.argv[-1])
-import local.config_file, local.tools.tool, zmq
+import fastapi.openapi.models, pydantic, local.config_file, local.tools.tool, zmq
 tools = local.tools.tool.Tool.__subclasses__()
 for each in tools:
     tools += each.__subclasses__()
@@ -30,6 +30,8 @@ print(json.dumps({
     "frozen": gc.get_freeze_count(), "collects": gc.isenabled(),
     "let_go": kept - sys.getrefcount(probe),
     "parsed": local.config_file._parsed.cache_info().currsize,
+    "describes_http": fastapi.openapi.models.OpenAPI.__pydantic_complete__,
+    "defers": dict(pydantic.BaseModel.model_config),
     "level": logging.getLogger().level,
     "threads": threading.active_count(), "contexts": zmq.Context._instance is not None,
 }))
@@ -57,8 +59,10 @@ def test_the_template_has_what_every_child_would_import_or_make_for_itself() -> 
 
 
 def test_the_template_has_nothing_that_is_heavy_and_rarely_needed() -> None:
-    modules = template()["modules"]
+    found = template()
+    modules = found["modules"]
     assert isinstance(modules, list)
+    assert (found["describes_http"], found["defers"]) == (False, {})
     assert {"numpy", "chromadb", "tokenizers", "trafilatura", "lxml", "rich", "pygments"} & set(modules) == set()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from local.bus.blobs import BlobStore
 from local.errors import SandboxMissing
+from local.protocol.messages import SessionDeleted
 from local.protocol.progress_messages import ToolJob, ToolProgress
 from local.runtime.participant import Resources
 from local.services.sandbox.bubblewrap import Bubblewrap
@@ -101,6 +102,28 @@ async def test_a_job_is_begun_followed_read_and_ended_and_is_on_record(call: Any
     assert "stopped on request" in stopped.result
     ended = await asyncio.wait_for(told.get(), SECONDS)
     assert (ended.state, ended.output.startswith("begun\ngone on\n")) == ("ended", True) and ended.outcome
+
+
+async def test_what_runs_when_the_tool_stops_ends_with_it_and_is_told(call: Any) -> None:
+    told: asyncio.Queue[ToolJob] = asyncio.Queue()
+    call.bus.subscribe(ToolJob.subject, lambda envelope: told.put_nowait(ToolJob.decode(envelope.payload)))
+    await call.bus.ready()
+    await call.call({"command": "echo begun; sleep 990", "background": True}, "q1:0:0", tool="shell_exec")
+    await call.tool._jobs.close()
+    assert (await told.get()).state == "running"
+    ended = await asyncio.wait_for(told.get(), SECONDS)
+    assert (ended.state, ended.output) == ("ended", "begun\n") and ended.outcome.startswith("stopped on request")
+    assert (await call.call({}, "q1:0:1", tool="shell_output")).result == "There are no jobs."
+
+
+async def test_a_deleted_conversation_takes_its_jobs_along(call: Any) -> None:
+    await call.call({"command": "sleep 991", "background": True}, "q1:0:0", tool="shell_exec")
+    job = call.tool._jobs.job("job-1", "q1")
+    await call.tool.forget_session(SessionDeleted(deleted_session_id="q1"), None)
+    assert (await call.call({"job": "job-1"}, "q1:0:1", tool="shell_output")).error.kind == "unknown_job"
+    async with asyncio.timeout(SECONDS):
+        await job.more_than(1 << 40)
+    assert job.outcome is not None
 
 
 async def test_without_a_sandbox_nothing_is_offered_and_it_says_how_to_get_one(

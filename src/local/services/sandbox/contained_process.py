@@ -98,6 +98,8 @@ class ContainedProcess:
     def kill(self) -> None:
         """End every process of it at once; nothing if it has ended."""
         if self._process is not None and self._process.returncode is None:
+            if self._ended_by is EndedBy.ITSELF:
+                self._ended_by = EndedBy.STOPPED
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 

@@ -17,6 +17,7 @@ MORE_MEMORY = (
     1.25  # so that a command that grows slowly is ended as a whole, and told why, before the kernel ends a part
 )
 _numbers = itertools.count(1)
+_in_use: set[Path] = set()  # folders of which some process was still about to end
 
 
 class ControlGroup:
@@ -31,6 +32,7 @@ class ControlGroup:
     def made(cls, limits: SandboxLimits, root: Path = ROOT, own: Path = OWN) -> ControlGroup:
         """With as many limits as can be set; with none where nothing can."""
         folders: list[Path] = []
+        cls([*_in_use]).close()
         memory = str(int(limits.memory_bytes * MORE_MEMORY))
         values = {
             "pids.max": str(limits.processes + SPARE), "memory.max": memory, "memory.swap.max": "0",
@@ -54,10 +56,12 @@ class ControlGroup:
                 (folder / "cgroup.procs").write_text(str(pid))
 
     def close(self) -> None:
-        """Nothing of it runs any more; a folder that is in use a moment longer goes with the next one."""
+        """Nothing of it runs any more; a folder that is in use a moment longer goes when the next one is made."""
         for folder in self._folders:
+            _in_use.add(folder)
             with suppress(OSError):
                 folder.rmdir()
+                _in_use.discard(folder)
 
 
 def _parents(root: Path, own: Path) -> Iterator[Path]:

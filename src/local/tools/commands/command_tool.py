@@ -50,7 +50,7 @@ class CommandTool(Tool):
                 return result(job, self.max_result_chars, await asyncio.to_thread(job.text))
             finally:
                 job.process.close()
-        job = await self._jobs.start(command, asked, tell, lambda ended: self._told_of_end(ended, request, trace))
+        job = await self._jobs.start(command, asked, tell, lambda ended: self._tell_end(ended, request, trace))
         await self.bus.publish(_told(job, request, "running"), trace)
         try:
             async with asyncio.timeout(FIRST_SECONDS):
@@ -69,9 +69,6 @@ class CommandTool(Tool):
             self.bus.post(progress, trace)
 
         return tell
-
-    def _told_of_end(self, job: ShellJob, request: ToolRequest, trace: Trace) -> None:
-        self._telling = asyncio.ensure_future(self._tell_end(job, request, trace))
 
     async def _tell_end(self, job: ShellJob, request: ToolRequest, trace: Trace) -> None:
         """All that a job has written is on record, although nobody may have read it."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,9 +49,9 @@ class ShellJobs:
 
     async def start(
         self, command: ContainedCommand, asked: AskedCommand, tell: Callable[[int, str], object],
-        ended: Callable[[ShellJob], object],
+        ended: Callable[[ShellJob], Awaitable[object]],
     ) -> ShellJob:  # fmt: skip
-        """A command that goes on by itself; `ended` is called when it does not any more. Raises `ToolError`."""
+        """A command that goes on by itself; `ended` is awaited when it does not any more. Raises `ToolError`."""
         running = [job for job in self._jobs.values() if not job.is_over()]
         if len(running) >= self._limits.jobs_at_once:
             names = ", ".join(job.name for job in running)
@@ -60,8 +61,7 @@ class ShellJobs:
         limits = replace(self._limits.each, seconds=self._limits.job_seconds)
         job = await self._begun(f"job-{self._count}", command, asked, tell, limits)
         self._jobs[job.name] = job
-        task = self._tasks[job.name] = asyncio.create_task(job.see_to_its_end(), name=job.name)
-        task.add_done_callback(lambda done: self._over(job, done, ended))
+        self._tasks[job.name] = asyncio.create_task(self._see_through(job, ended), name=job.name)
         return job
 
     def job(self, name: str, session_id: str) -> ShellJob:
@@ -94,7 +94,11 @@ class ShellJobs:
     def forget(self, session_id: str) -> None:
         """End the jobs of a session, and drop what they have written."""
         for job in self.of(session_id):
-            self._drop(job)
+            if job.is_over():
+                self._drop(job)
+            else:
+                self._jobs.pop(job.name)
+                job.process.kill()
 
     async def close(self) -> None:
         """End all of them."""
@@ -114,11 +118,14 @@ class ShellJobs:
         await job.process.start(self._sandbox.launch(command, self._view, limits))
         return job
 
-    def _over(self, job: ShellJob, done: asyncio.Task[None], ended: Callable[[ShellJob], object]) -> None:
+    async def _see_through(self, job: ShellJob, ended: Callable[[ShellJob], Awaitable[object]]) -> None:
+        with suppress(ToolError):  # the job tells of it
+            await job.see_to_its_end()
+        if job.name in self._jobs:
+            await ended(job)
+        else:  # it was forgotten
+            job.process.close()
         self._tasks.pop(job.name, None)
-        if not done.cancelled():
-            done.exception()  # counts as seen: the job tells of it
-            ended(job)
         over = [each for each in self._jobs.values() if each.is_over()]
         for old in over[:-ENDED_KEPT]:
             self._drop(old)

@@ -1,8 +1,9 @@
 """Make `src/local/apps/page/vendor` anew: `python3 scripts/vendor_page.py`, or `--check` to compare only.
 
-The page's libraries are what their authors published on npm, byte for byte but for two things that a browser without a
-build needs: bare imports become paths, and the comments that point to source maps go. Only who changes a version runs
-this (it needs npm); `vendor.json`, which it writes, has each file's package, version, licence and hashes.
+The page's libraries are what their authors published on npm, byte for byte but for three things that a browser without
+a build needs: bare imports become paths, a script becomes a module that exports what it defines, and the comments that
+point to source maps go. Only who changes a version runs this (it needs npm); `vendor.json`, which it writes, has each
+file's package, version, licence and hashes.
 """
 
 from __future__ import annotations
@@ -99,6 +100,13 @@ PACKAGES = (
             "LICENSE": "licences/speed_highlight.txt",
         },
     ),
+    Package(
+        "temml",
+        "0.13.5",
+        "sha512-aPkDDgunanpLNL0ql32HbolqLep+w8DRcVXRql7rWrMt/PhczdLgL4UBYYVU3BYjCNjkGq4EqwIicu/zWr1iOg==",
+        "MIT",
+        {"dist/temml.min.js": "temml.js", "LICENSE": "licences/temml.txt"},
+    ),
 )
 
 IMPORTS = {
@@ -107,6 +115,8 @@ IMPORTS = {
     "preact/devtools": "preact_devtools.js",
     "@preact/signals-core": "signals_core.js",
 }
+SCRIPTS = {"temml.js": "temml"}
+"""What is published as a script that defines one name: the name, which the module exports."""
 
 
 def main() -> int:
@@ -173,7 +183,8 @@ def _for_browsers(content: bytes, target: str) -> bytes:
         path = posixpath.relpath(IMPORTS[found[4].decode()], posixpath.dirname(target) or ".")
         return b'%b%b"./%b"' % (found[1], found[2], path.encode())
 
-    return _BARE.sub(as_path, _SOURCE_MAP.sub(b"\n", content))
+    exported = f"\nexport default {SCRIPTS[target]};\n".encode() if target in SCRIPTS else b""
+    return _BARE.sub(as_path, _SOURCE_MAP.sub(b"\n", content)) + exported
 
 
 if __name__ == "__main__":

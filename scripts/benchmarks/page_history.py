@@ -27,6 +27,13 @@ OPENINGS = 5
 PAGES_BACK = 6
 KEYS = 100
 
+# Scrolls to the first turn that is loaded: gives where it stands then, and how many there are.
+TO_BEGINNING = """() => {
+  document.querySelector(".scroll").scrollTop = 0;
+  globalThis.anchor = document.querySelector("article.turn");
+  return [anchor.getBoundingClientRect().top, document.querySelectorAll("article.turn").length];
+}"""
+
 
 async def prepare(data: Path) -> None:
     """Put the conversation into the record, as the generator does it."""
@@ -100,14 +107,7 @@ async def _finding(page: Page) -> float:
 
 async def _earlier(page: Page) -> float:
     """By how many pixels what stands on top moves while the turns before it come."""
-    await page.evaluate("document.querySelector('.scroll').scrollTop = 0")
-    await page.wait_for_timeout(100)  # what is drawn now has its real height
-    first = await page.evaluate(
-        "(globalThis.anchor = document.querySelector('article.turn'), anchor.getBoundingClientRect().top)"
-    )
-    known = await page.locator("article.turn").count()
-    if await page.locator(".earlier").count():
-        await page.locator(".earlier").first.dispatch_event("click")
+    first, known = await page.evaluate(TO_BEGINNING)
     await until(page, f"document.querySelectorAll('article.turn').length > {known}")
     await page.wait_for_timeout(300)
     moved: float = abs(await page.evaluate("anchor.getBoundingClientRect().top") - first)

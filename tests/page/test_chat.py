@@ -11,7 +11,7 @@ from tests.page.conftest import PagedSystem, Visitor
 
 Visit = Callable[..., Visitor]
 
-ANSWER = """It has **three** parts, *says* [the page](https://a.example/x):
+ANSWER = r"""It has **three** parts, *says* [the page](https://a.example/x):
 
 | a | b |
 |:--|--:|
@@ -28,7 +28,11 @@ def three() -> int:
 
 > quoted
 
-Done."""
+It is $E = mc^2$, not $5 or $6, and
+
+\[ x = \frac{1}{2} \]
+
+Done. $\unknown{x}$"""
 
 
 def ask(page: Page, question: str) -> None:
@@ -72,6 +76,10 @@ def test_an_answer_grows_as_markdown_and_ends_as_the_record_has_it(visit: Visit,
     expect(page.locator("[data-answer] .c-kwd").first).to_have_text("def")  # colours are loaded when they are needed
     expect(page.locator("[data-answer] ol > li > ul > li")).to_have_text("nested")
     expect(page.locator("[data-answer] .host")).to_have_text(" (a.example)")
+    expect(page.locator("[data-answer] math")).to_have_count(2)
+    expect(page.locator("[data-answer] math mfrac")).to_be_visible()
+    expect(page.locator("[data-answer]")).to_contain_text("not $5 or $6, and")
+    expect(page.locator("[data-answer] .formula code")).to_have_text("$\\unknown{x}$")
     expect(page.locator(".thinking .thought")).to_be_hidden()
     page.click(".thinking summary")
     expect(page.locator(".thinking strong")).to_have_text("think")
@@ -79,6 +87,7 @@ def test_an_answer_grows_as_markdown_and_ends_as_the_record_has_it(visit: Visit,
     page.reload()
     answered(page)
     expect(page.locator("[data-answer] .c-kwd").first).to_be_visible()
+    expect(page.locator("[data-answer] math")).to_have_count(2)
     assert page.locator("[data-answer]").inner_text() == live
     assert paged.request("GET", f"/sessions/{session_of(page)}/turns")["turns"][0]["answer"] == ANSWER
 

@@ -57,6 +57,9 @@ TAGS = (
     "> <script>{0}</script>\n> > [x](javascript:{0})",
     "# <script>{0}</script>",
     "&lt;script&gt;{0}&lt;/script&gt;",
+    "$\\href{{javascript:{0}}}{{x}}$",
+    "$\\includegraphics{{https://evil.example/p.png?{0}}}$ $\\style{{background:url(//evil.example)}}{{x}}$",
+    "\\[ \\def\\a{{\\a\\a}}\\a \\rule{{9999em}}{{9999em}} \\text{{<img src=x onerror={0}>}} \\]",
     "&#60;img src=x onerror={0}&#62;",
 )
 ODD = (
@@ -83,7 +86,7 @@ def check(page: Page) -> None:
     """Nothing of it is anything but text."""
     elements = ("script", "img", "iframe", "object", "embed", "style", "base", "link", "form[action]", "meta")
     assert page.locator(", ".join(f"#page {each}" for each in elements)).count() == 0
-    assert page.evaluate("document.querySelectorAll('#page [style]:not(textarea)').length") == 0
+    assert page.evaluate("document.querySelectorAll('#page [style]:not(textarea, math *)').length") == 0
     links = page.eval_on_selector_all("#page a[href]", "links => links.map(link => link.protocol)")
     assert set(links) <= {"http:", "https:", "mailto:"}, links
     handlers = "all => all.flatMap(one => [...one.attributes]).filter(each => each.name.startsWith('on')).length"

@@ -55,7 +55,8 @@ function deed(args) {
   return "do this";
 }
 
-/** What would happen, as lines to be shown: `{kind: "command"|"address"|"added"|"removed"|"text", text}`. */
+/** What would happen, as lines to be shown: `{kind: "command"|"address"|"added"|"removed"|"text", text}`.
+ * @param {{args?: Record<string, any>}} asked */
 export function effectOf({ args = {} }) {
   if (Array.isArray(args.argv)) return [{ kind: "command", text: args.argv.map(quoted).join(" ") }];
   if (typeof args.command === "string") return [{ kind: "command", text: args.command }];

@@ -2,8 +2,8 @@
  * Settings as a form: fields from a JSON Schema, and values from what was typed. What has no field of its own is typed
  * as JSON, so that every setting can be changed.
  * @typedef {{name: string, title: string, description: string, kind: "switch"|"number"|"choice"|"text"|"json",
- *   options: any[], least: number|null, most: number|null, isWhole: boolean, isSecret: boolean, value: any,
- *   standard: any, isChanged: boolean}} Field
+ *   options: any[], least: number|null, most: number|null, isWhole: boolean, isNullable: boolean,
+ *   isSecret: boolean, value: any, standard: any, isChanged: boolean}} Field
  */
 
 /** @param {{schema: any, values: any, defaults: any}} settings @returns {Field[]} */

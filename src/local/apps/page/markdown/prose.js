@@ -4,6 +4,7 @@ import { Component, html, useMemo, useRef } from "../html.js";
 import { NOTHING, grown, whole } from "../core/blocks.js";
 import { hostOf } from "../core/sources.js";
 import { CodeBlock } from "./code_block.js";
+import { Formula } from "./formula.js";
 import { unescaped } from "./entities.js";
 import { lex } from "./lexer.js";
 
@@ -63,6 +64,7 @@ const DRAWN = {
   strong: (token, context, depth) => html`<strong>${inside(token, context, depth)}</strong>`,
   em: (token, context, depth) => html`<em>${inside(token, context, depth)}</em>`,
   del: (token, context, depth) => html`<del>${inside(token, context, depth)}</del>`,
+  math: (token) => html`<${Formula} tex=${token.tex} raw=${token.raw} isDisplay=${token.isDisplay} />`,
   codespan: (token) => html`<code dir="ltr">${token.text}</code>`,
   list,
   checkbox: (token) => html`<span class="tick" role="img" aria-label=${token.checked ? "done" : "to do"}>${token.checked ? "☑" : "☐"}</span> `,

@@ -25,7 +25,8 @@ export async function request(method, path, body, more = {}) {
   return response.status === 204 ? null : response.json();
 }
 
-/** The response itself, once its status is a good one. */
+/** The response itself, once its status is a good one. @param {string} method @param {string} path
+ * @param {any} [body] @param {{signal?: AbortSignal, file?: Blob, headers?: Record<string, string>}} [more] */
 export async function send(method, path, body, { signal, file, headers } = {}) {
   let response;
   try {

@@ -22,6 +22,7 @@ export async function goToTurn(sessionId, queryId) {
   const conversation = conversationOf(sessionId);
   if (!conversation.turns.has(queryId)) await loadAround(conversation, queryId);
   requestAnimationFrame(() => {
+    /** @type {HTMLElement | null} */
     const turn = document.querySelector(`[data-query="${CSS.escape(queryId)}"]`);
     turn?.scrollIntoView({ block: "start" });
     turn?.focus({ preventScroll: true });

@@ -74,15 +74,24 @@ function inspector() {
   else inspectTurn(turnInFocus()?.dataset.query);
 }
 
-/** The turn that has the focus, else the last one. */
+/** The turn that has the focus, else the last one. @returns {HTMLElement | undefined} */
 export function turnInFocus() {
-  return document.activeElement?.closest?.("article.turn") ?? [...document.querySelectorAll("article.turn")].at(-1);
+  return focused() ?? turns().at(-1);
+}
+
+function turns() {
+  return [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("article.turn"))];
+}
+
+/** @returns {HTMLElement | null | undefined} */
+function focused() {
+  return document.activeElement?.closest("article.turn");
 }
 
 function step(by) {
-  const turns = [...document.querySelectorAll("article.turn")];
-  const at = turns.indexOf(document.activeElement?.closest?.("article.turn"));
-  const next = at < 0 ? turns.at(by < 0 ? -1 : 0) : turns[at + by];
+  const all = turns();
+  const at = all.indexOf(focused());
+  const next = at < 0 ? all.at(by < 0 ? -1 : 0) : all[at + by];
   next?.focus({ preventScroll: true });
   next?.scrollIntoView({ block: "nearest" });
 }

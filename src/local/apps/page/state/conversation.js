@@ -127,11 +127,12 @@ export async function load(conversation, isNew = false) {
   }
 }
 
-/** Load the turns before those that are known. */
-export async function loadEarlier(conversation) {
+/** Load the turns before those that are known; `arrived` is called when they are about to be shown. */
+export async function loadEarlier(conversation, arrived = () => {}) {
   const before = conversation.before.peek();
   if (!before) return;
   const page = await turnsOf(conversation.id, `&before=${encodeURIComponent(before)}`);
+  arrived();
   conversation.put(page.turns);
   conversation.before.value = page.before ?? null;
 }

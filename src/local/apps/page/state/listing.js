@@ -2,6 +2,7 @@
 
 import { request, send } from "../net/api.js";
 import { batch } from "../html.js";
+import { latest } from "../core/latest.js";
 import { withChanges, withSession, withoutSession } from "../core/session_list.js";
 import { cursor, found, isListed, listTrouble, sessions } from "./store.js";
 import { forget } from "./conversation.js";
@@ -35,21 +36,19 @@ export async function loadMore() {
   });
 }
 
-let asked = 0;
-
 /** Search titles and texts; an empty text ends the search. */
-export async function search(text) {
-  asked += 1;
-  const mine = asked;
-  if (!text.trim()) {
-    found.value = null;
-    return;
-  }
+export const search = latest(async (text, isLast) => {
+  const rows = await searched(text.trim());
+  if (isLast()) found.value = rows;
+});
+
+async function searched(text) {
+  if (!text) return null;
   try {
-    const page = await request("GET", `/sessions?limit=50&query=${encodeURIComponent(text.trim())}`);
-    if (mine === asked) found.value = { text: text.trim(), rows: page.sessions, trouble: null };
+    const page = await request("GET", `/sessions?limit=50&query=${encodeURIComponent(text)}`);
+    return { text, rows: page.sessions, trouble: null };
   } catch (failure) {
-    if (mine === asked) found.value = { text: text.trim(), rows: [], trouble: failure.message };
+    return { text, rows: [], trouble: failure.message };
   }
 }
 
@@ -74,7 +73,8 @@ export async function changeSession(sessionId, change) {
   }
 }
 
-/** Remove a conversation for good. @returns {Promise<{repeated_in: string[] | null}>} */
+/** Remove a conversation for good. @returns {Promise<{repeated_in: string[] | null,
+ * copied_to?: string[]}>} */
 export async function deleteSession(sessionId) {
   const done = await request("DELETE", `/sessions/${sessionId}`);
   hearDeleted(sessionId);

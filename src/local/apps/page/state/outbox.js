@@ -108,7 +108,7 @@ function drop(queryId) {
 /** Incognito questions are kept in this tab alone. */
 function write(questions) {
   outbox.value = questions;
-  for (const [store, wanted] of [[localStorage, false], [sessionStorage, true]]) {
+  for (const { store, wanted } of [{ store: localStorage, wanted: false }, { store: sessionStorage, wanted: true }]) {
     try {
       const kept = [...questions.values()].filter((one) => Boolean(one.incognito) === wanted);
       if (kept.length) store.setItem(KEPT_AS, JSON.stringify(kept));

@@ -1,13 +1,13 @@
 /** A button with a menu, as the keyboard expects it. */
 
-import { html, useEffect, useId, useRef, useState } from "../html.js";
+import { html, useId, useLayoutEffect, useRef, useState } from "../html.js";
 
 /** `items`: `{title, run, isBad?}`. */
 export function Menu({ label, items, children = "…" }) {
   const [isOpen, open] = useState(false);
   const root = useRef(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isOpen) return undefined;
     root.current.querySelector("[role=menuitem]")?.focus();
     const outside = (event) => !root.current?.contains(event.target) && open(false);

@@ -1,6 +1,6 @@
 /** The rail: conversations to go to, begin, search. */
 
-import { html, useEffect, useRef, useState } from "../html.js";
+import { html, useState } from "../html.js";
 import { grouped } from "../core/session_list.js";
 import { counted } from "../core/words.js";
 import { begin } from "../state/commands.js";
@@ -27,12 +27,9 @@ export function Rail() {
 
 function Search() {
   const [text, put] = useState("");
-  const timer = useRef(0);
-  useEffect(() => () => clearTimeout(timer.current), []);
   const type = (value) => {
     put(value);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => void search(value), 120);
+    search(value);
   };
   const key = (event) => {
     if (event.key !== "Escape" || !text) return;

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
 import { load as loadLatest, loadEarlier, loadLater } from "../state/conversation.js";
-import { tell } from "../state/store.js";
+import { MoreTurns } from "./more_turns.js";
 import { Turn } from "./turn.js";
 
 const NEAR = 48; // pixels from the end that still count as the end
@@ -11,30 +11,32 @@ export function Transcript({ conversation }) {
   const order = conversation.order.value;
   const box = useRef(null);
   const { isBehind, toEnd } = useFollowing(box, conversation);
-  const [isLoading, load] = useState(false);
-  const earlier = async () => {
-    const { scrollHeight, scrollTop } = box.current;
-    load(true);
-    await loadEarlier(conversation).catch((failure) => tell(`Earlier turns could not be read: ${failure.message}`));
-    load(false);
-    requestAnimationFrame(() => (box.current.scrollTop = scrollTop + box.current.scrollHeight - scrollHeight));
-  };
+  const hold = useHeld(box, order[0]);
   return html`<div class="scroll-frame">
     <div class="scroll" ref=${box} data-state=${conversation.state.value} data-following=${!isBehind}>
-      ${conversation.before.value
-        ? html`<button type="button" class="earlier" disabled=${isLoading} onClick=${() => void earlier()}>${isLoading ? "Loading…" : "Earlier turns"}</button>`
-        : null}
+      ${conversation.before.value ? html`<${MoreTurns} key=${order[0]} which="Earlier" load=${() => loadEarlier(conversation, hold)} />` : null}
       <div role="log" aria-live="off" aria-label="Conversation">
         ${order.map((id) => html`<${Turn} key=${id} turn=${conversation.turns.get(id)} conversation=${conversation} />`)}
       </div>
-      ${conversation.after.value ? html`<button type="button" class="earlier" onClick=${() => void loadLater(conversation).catch(later)}>Later turns</button>` : null}
+      ${conversation.after.value ? html`<${MoreTurns} key=${order.at(-1)} which="Later" load=${() => loadLater(conversation)} />` : null}
     </div>
     ${isBehind ? html`<button type="button" class="to-end" onClick=${toEnd}><span aria-hidden="true">↓</span> To the end</button>` : null}
   </div>`;
 }
 
-function later(failure) {
-  tell(`Later turns could not be read: ${failure.message}`);
+/** Returns what is called before turns come in front of the `first`: what is read stays where it stands. */
+function useHeld(box, first) {
+  const held = useRef(null);
+  useLayoutEffect(() => {
+    const { node, top } = held.current ?? {};
+    held.current = null;
+    if (node?.isConnected) box.current.scrollTop += node.getBoundingClientRect().top - top;
+  }, [first]);
+  return () => {
+    const edge = box.current.getBoundingClientRect().top;
+    const node = [...box.current.querySelectorAll("article.turn")].find((turn) => turn.getBoundingClientRect().bottom > edge);
+    held.current = node ? { node, top: node.getBoundingClientRect().top } : null;
+  };
 }
 
 /** Keeps the end in view until the reader goes elsewhere; nothing else ever moves the text. */
@@ -51,7 +53,7 @@ function useFollowing(box, conversation) {
     const node = box.current;
     restore(node, conversation, follows);
     const look = () => {
-      const isAtEnd = node.scrollHeight - node.scrollTop - node.clientHeight < NEAR;
+      const isAtEnd = !conversation.after.peek() && node.scrollHeight - node.scrollTop - node.clientHeight < NEAR;
       follows.current = isAtEnd;
       mark(!isAtEnd);
       conversation.scrollTop = isAtEnd ? null : node.scrollTop;

@@ -16,6 +16,7 @@ class InstantTool(Tool):
     """Write a text backwards."""
 
     name = "instant"
+    safety = "L0"
 
     async def run(self, text: Annotated[str, "The text"]) -> str:
         """See `reverse`."""

@@ -31,6 +31,9 @@ NAMES = frozenset(
         "files.written",  # beside the file, under another name
         "files.changed",  # the file is changed, before that is noted
         "files.undone",  # the file is as it was, before that is noted
+        "gatekeeper.asked",  # the question is stored, nobody has heard it
+        "gatekeeper.decided",  # the decision is stored, nobody is told yet
+        "gatekeeper.grants",  # before a grant is signed
         "generator.heard_live",  # a live copy, nothing is computed
         "generator.speculated",  # the model is asked ahead of the record
         "generator.adopted",  # the journal has delivered what was computed, nothing is released
@@ -49,6 +52,7 @@ NAMES = frozenset(
         "tool.before_run",
         "tool.after_run",  # the effect is done, before its record
         "tool.recorded",  # before the reply
+        "turn.granted",  # leave is given, before the request to the tool
         "turn.accepted",  # the query is being stored, before the turn
         "turn.step_stored",  # before the tool request
         "turn.results_in",  # before the step is stored

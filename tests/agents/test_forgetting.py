@@ -31,6 +31,7 @@ class RecallTool(Tool):
     """Remember."""
 
     name = "recall"
+    safety = "L0"
 
     async def run(self) -> ToolOutput:
         return ToolOutput(f"You said: {SECRET}", (f"engram:{ENGRAM}",))

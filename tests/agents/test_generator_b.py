@@ -56,6 +56,7 @@ async def both(stage: Any) -> AsyncIterator[Any]:
     """A stage with both respondents, and an arbiter for the line of their model."""
     await stage.serve(Arbiter(ArbiterConfig()))
     await stage.generator()
+    await stage.gatekeeper(allowed_tools=["mail"])
     stage.served_b = await stage.second_respondent()
     yield stage
 

@@ -205,7 +205,8 @@ async def test_a_call_under_way_ends_when_its_tool_is_given_up(
 
 async def test_a_tool_that_never_answers_is_a_timeout_the_model_reads(stage: Any) -> None:
     await stage.generator()
-    schema = ToolSchema(tool="void", description="Nothing.", parameters={}, timeout_seconds=-0.999)  # and one second
+    seconds = -0.999  # and one more
+    schema = ToolSchema(tool="void", description="Nothing.", parameters={}, safety="L0", timeout_seconds=seconds)
     await stage.door.bus.publish(schema)
     stage.model.will_say(ToolCall("void", {}))
     stage.model.will_say("Nothing came.")
@@ -223,6 +224,7 @@ async def test_a_tool_that_does_not_say_how_long_it_may_take_gets_what_is_config
         subject = ToolSchema.subject
         tool: str = "void"
         description: str = "Nothing."
+        safety: str = "L0"
         parameters: dict[str, Any] = Field(default_factory=dict)
 
     served = await stage.generator(tool_timeout_seconds=0.25)
@@ -255,7 +257,7 @@ async def test_what_a_tool_refuses_is_text_for_the_model(
 
 async def test_a_result_that_is_none_is_text_for_the_model_too(stage: Any) -> None:
     await stage.generator()
-    await stage.door.bus.publish(ToolSchema(tool="odd", description="Odd.", parameters={}))
+    await stage.door.bus.publish(ToolSchema(tool="odd", description="Odd.", parameters={}, safety="L0"))
 
     class Nonsense(Message):
         """No result at all."""

@@ -24,6 +24,7 @@ class Library(Tool):
     """Tell all there is."""
 
     name = "library"
+    safety = "L0"
     max_result_chars = SHOWN
     trusted = True
 

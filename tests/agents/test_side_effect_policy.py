@@ -9,7 +9,7 @@ from local.agents.answering.result_reader import SCHEMA
 from local.agents.answering.steps import READ_RESULT, PlannedCall
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
-READS = ToolSchema(tool="look", description="", parameters={})
+READS = ToolSchema(tool="look", description="", parameters={}, safety="L0")
 WRITES = ToolSchema(tool="look", description="", parameters={}, effect="write")
 
 

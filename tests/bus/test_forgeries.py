@@ -75,6 +75,7 @@ class DiceTool(Tool):
     """A tool of a user."""
 
     name = "dice"
+    safety = "L0"
 
     async def run(self) -> str:
         return "6"

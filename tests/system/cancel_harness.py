@@ -98,8 +98,9 @@ class Stage:
 @contextmanager
 def running(folder: Path) -> Iterator[Stage]:
     """The system, in this folder."""
-    participants = ["generator", "my_tools.letter:LetterTool"]
-    config = write_settings(folder / "config", {"system": {"participants": participants}})
+    participants = ["generator", "gatekeeper", "my_tools.letter:LetterTool"]
+    settings = {"system": {"participants": participants}, "gatekeeper": {"allowed_tools": ["letter"]}}
+    config = write_settings(folder / "config", settings)
     tools = config / "my_tools"
     tools.mkdir()
     (tools / "letter.py").write_text(LETTER)

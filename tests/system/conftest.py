@@ -39,6 +39,7 @@ class DiceTool(Tool):
     """Roll a dice and tell the number."""
 
     name = "dice"
+    safety = "L0"
 
     async def run(self, sides: Annotated[int, "How many sides it has"]) -> str:
         return f"the dice with {sides} sides shows {sides}"

@@ -32,6 +32,7 @@ class ArchiveTool(Tool):
     """Look up lighthouses in old papers."""
 
     name = "archive"
+    safety = "L0"
 
     async def run(self, query: Annotated[str, "What to look for"]) -> str:
         return f"Papers\\n\\n{FILLER}\\n\\nThe answer to {query}: it was lit in 1823.\\n\\n{FILLER}"

@@ -31,6 +31,7 @@ class CoinTool(Tool):
     """Toss a coin."""
 
     name = "coin"
+    safety = "L0"
 
     async def run(self) -> str:
         return "the coin shows heads"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from local.journal.client import journal_client
 from local.journal.client.journal_client import JournalClient
 from local.protocol.messages import QueryCancel, ToolRequest, ToolResult, ToolSchema, ToolSchemaRequest
 from local.runtime.participant_runner import ParticipantRunner
+from local.tools.grant_guard import GrantGuard
 from local.tools.tool import Tool
 from local.tools.tool_group import ToolGroup
 
@@ -47,6 +49,19 @@ class Caller:
 
     async def ask_for_schemas(self) -> None:
         await self.bus.publish(ToolSchemaRequest())
+
+
+class AllGranted(GrantGuard):
+    """Leave for everything, for tests of what tools do once they have it."""
+
+    def require(self, request: ToolRequest) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def granted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Tools that were lent nothing run everything here."""
+    monkeypatch.setattr(Tool, "grants", AllGranted(tmp_path))
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ COMMANDS = {
     "sessions": "local.apps.session_commands:session_app",
     "memory": "local.apps.memory_commands:memory_app",
     "undo": "local.apps.undo_commands:undo_app",
+    "approvals": "local.apps.approval_commands:approvals_app",
     "trace": "local.apps.console.commands:trace",
     "restart": "local.apps.restart_command:restart",
     "tap": "local.apps.tap.commands:tap_app",

@@ -133,7 +133,9 @@ def make(part: ParticipantSpec) -> Participant:
     variables = environment()
     secrets = {key: getattr(variables, key) for key in SECRETS if key in kind.Config.model_fields}
     config = load(kind.settings or kind.name, kind.Config, part.layers, {**secrets, **part.overrides})
-    return kind.build(config, part.resources)
+    participant = kind.build(config, part.resources)
+    participant.lent(part.resources)
+    return participant
 
 
 if __name__ == "__main__":

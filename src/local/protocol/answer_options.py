@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from local.protocol.message import Data
+from local.protocol.safety import Mode
 
 Json = dict[str, Any]
 
@@ -20,8 +21,9 @@ class ClientCall(Data):
 class AnswerOptions(Data):
     """What an asker wants of one answer; None or empty leaves it to the settings. `functions` are those that the asker
     runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call`
-    is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered.
-    With `remember` an exchange whose history the asker keeps is remembered all the same."""
+    is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered,
+    `mode` says what becomes of calls that need leave. With `remember` an exchange whose history the asker keeps is
+    remembered all the same."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -38,6 +40,7 @@ class AnswerOptions(Data):
     allow: tuple[str, ...] | None = None
     deny: tuple[str, ...] = ()
     remember: bool = False
+    mode: Mode | None = None
 
     @property
     def function_names(self) -> frozenset[str]:

@@ -12,3 +12,7 @@ Category = Literal["read", "write", "search", "shell", "web", "git", "data", "me
 
 UNDECLARED_SAFETY: Safety = "L2"
 UNDECLARED_CATEGORY: Category = "data"
+
+Mode = Literal["default", "plan", "acceptEdits", "dontAsk", "bypassPermissions"]
+"""What is done about a call that nobody has decided: L1 and L2 ask; nothing but L0 is made; L1 is made; L1 and L2 are
+denied; everything is made."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from local.protocol.grant import Grant
 from local.protocol.kept_text import KeptText
 from local.protocol.message import Data, ErrorInfo, Message, RespondentMessage
 from local.protocol.recall_score import RecallScore
@@ -43,6 +44,7 @@ class ToolRequest(RespondentMessage):
     args: dict[str, Any]
     same_host: bool = False  # a redirect to another host is refused
     tainted: bool = False  # words of strangers are before the model that calls
+    grant: Grant | None = None  # which a tool wants to see that may do more than read
 
 
 class ToolResult(RespondentMessage):

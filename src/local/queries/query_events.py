@@ -21,6 +21,7 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
+from local.protocol.permission_messages import ApprovalDecision, ApprovalRequest
 from local.protocol.subjects import covers
 
 Attempted = GenerationThinking | GenerationWaiting  # what tells which attempt it belongs to, and is said of it alone
@@ -38,6 +39,8 @@ EVENT_KINDS: dict[type[Message], str] = {
     GenerationWaiting: "waiting",
     ToolRequest: "tool_call",
     ToolResult: "tool_result",
+    ApprovalRequest: "approval",
+    ApprovalDecision: "decision",
     ResponseGeneration: "response",
     QueryFailed: "error",
     **JUDGEMENTS,

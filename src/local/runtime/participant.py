@@ -141,6 +141,9 @@ class Participant:
         """Make one from its configuration; override to make the services that the constructor takes."""
         return cls(config)
 
+    def lent(self, resources: Resources) -> None:
+        """What every participant of its kind needs of that, however it was built; called before it serves."""
+
     @classmethod
     def handlers(cls) -> Iterator[Handles]:
         """Every handler of the class, inherited ones included."""

@@ -34,6 +34,7 @@ from local.runtime.participant import Handles, Kind, Participant, Publications, 
 from local.services.effect_store import EffectStore
 from local.tools.arguments import Arguments
 from local.tools.at_most_once import AtMostOnce
+from local.tools.grant_guard import NOT_GRANTED, GrantGuard
 from local.tools.running_calls import RunningCalls
 from local.tools.thread_call import in_own_thread
 from local.tools.tool_output import ToolOutput
@@ -64,9 +65,8 @@ class Tool(Participant):
     With `effect = "write"` a call runs at most once, whatever dies: it is on record before it begins, and one that was
     cut off is reported as `outcome_unknown`, never repeated.
     `safety` says whether a call needs the user's leave: "L0" for one that only reads, "L1" for one whose changes in
-    the workspace can be undone; without a word it is "L2".
-    The constructor raises `ConfigError` for a `run` that no schema can describe, or that yields, and for a tool with
-    effects that says it only reads.
+    the workspace can be undone; without a word it is "L2". The constructor raises `ConfigError` for a `run` that no
+    schema can describe, or that yields, and for a tool with effects that says it only reads.
     """
 
     kind = Kind.TOOL
@@ -81,6 +81,7 @@ class Tool(Participant):
     rubric: ClassVar[str] = ""  # the one of critic.yaml that answers are graded by which used it
     max_result_chars: int = MAX_RESULT_CHARS
     run: Callable[..., Any]
+    grants: GrantGuard | None = None  # without it, nothing runs that needs leave
 
     def __init__(self, config: Settings) -> None:
         super().__init__(config)
@@ -106,6 +107,10 @@ class Tool(Participant):
         """Keep the record of effects, if the tool has any, in the data directory; returns the tool."""
         self._record_path = resources.data_dir / "effects" / f"{self.name}.db"
         return self
+
+    def lent(self, resources: Resources) -> None:
+        """Have calls that need leave checked with the gatekeeper's key, which lies in the data directory."""
+        self.grants = GrantGuard(resources.data_dir)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -203,6 +208,7 @@ class Tool(Participant):
         _asked_by.set(envelope.trace())
         _request.set(request)
         try:
+            self._require_leave(request)
             arguments = self._valid_arguments(request)
             if self.effect == "write":
                 return await self._run_once(request, arguments)
@@ -228,6 +234,13 @@ class Tool(Participant):
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """An exception that `run` did not expect, as a result the model can read."""
         return self._internal_error(message, error) if isinstance(message, ToolRequest) else None
+
+    def _require_leave(self, request: ToolRequest) -> None:
+        if self.safety == "L0":
+            return
+        if self.grants is None:
+            raise ToolError(f"{self.name} was not run: it cannot tell who has leave here", kind=NOT_GRANTED)
+        self.grants.require(request)
 
     def _valid_arguments(self, request: ToolRequest) -> dict[str, Any]:
         try:

@@ -57,6 +57,11 @@ class ToolGroup(Participant):
             tool.with_record(resources)
         return self
 
+    def lent(self, resources: Resources) -> None:
+        """As each tool is."""
+        for tool in self._tools.values():
+            tool.lent(resources)
+
     @classmethod
     def handlers(cls) -> Iterator[Handles]:
         """A handler for the requests of each tool; durable ones for deletions if any tool keeps a record."""

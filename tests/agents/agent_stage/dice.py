@@ -13,6 +13,7 @@ class Dice(Tool):
     """Roll a dice."""
 
     name = "dice"
+    safety = "L0"
     repeatable = True
 
     def __init__(self) -> None:

@@ -183,6 +183,7 @@ class MailTool(Tool):
     """Read a mail."""
 
     name = "mail"
+    safety = "L0"
 
     def __init__(self) -> None:
         super().__init__(Settingless())

@@ -11,6 +11,7 @@ from agent_stage.scripted_model import ScriptedModel
 from agent_stage.served import Record, Served
 
 from local.agents.answering.generator_config import GeneratorConfig
+from local.agents.gatekeeper import GatekeeperConfig, GatekeeperService
 from local.agents.generator import CONSUMER, GeneratorAgent
 from local.agents.generator_b import SecondRespondent
 from local.bus.blobs import BlobStore
@@ -19,8 +20,16 @@ from local.journal.server.journal import Journal, JournalConfig
 from local.journal.store.store import JournalStore
 from local.protocol.envelope import decode
 from local.protocol.journal_messages import JournalAck, JournalEntries, JournalEntry, JournalRead
-from local.protocol.messages import BusDead, Message, QueryFailed, QueryReceived, ResponseGeneration, ToolSchema
-from local.runtime.participant import Participant
+from local.protocol.messages import (
+    BusDead,
+    Message,
+    ParticipantStatus,
+    QueryFailed,
+    QueryReceived,
+    ResponseGeneration,
+    ToolSchema,
+)
+from local.runtime.participant import Participant, Resources
 from local.tools.tool import Tool
 
 
@@ -75,9 +84,18 @@ class Stage:
         if hasattr(self, "_journal"):
             await self._journal.end()
 
+    async def gatekeeper(self, **settings: Any) -> Served:
+        """A gatekeeper on the stage's one file, of whom everybody knows, and who knows every tool that is there."""
+        before = len(self.door.of(ParticipantStatus, name="gatekeeper"))
+        kept = GatekeeperService.build(GatekeeperConfig(**settings), Resources(self.database.parent))
+        served = await self.serve(kept)
+        await self.door.hears(ParticipantStatus, before + 1, name="gatekeeper")
+        return served
+
     async def tool(self, tool: Tool, sender: str = "") -> Served:
         """A tool whose schema everybody has got."""
         before = len(self.door.of(ToolSchema))
+        tool.lent(Resources(self.database.parent))
         served = await self.serve(tool, sender)
         await self.door.hears(ToolSchema, before + 1)
         return served

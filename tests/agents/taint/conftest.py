@@ -26,6 +26,7 @@ from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.generator import GeneratorAgent
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import GenerationThinking, GenerationToken, QueryReceived, ResponseGeneration
+from local.runtime.participant import Resources
 from local.services.attachments.store import AttachmentStore
 from local.tools.search_memory import SearchMemoryTool
 from tests.agents.taint.attack_forms import EMAIL, NUMBER, PHRASE, PRIVATE, SECRET
@@ -54,8 +55,11 @@ class Assistant:
         hits = [engram(1, PRIVATE, "Noted.")]
         tools = (self.web.fetch_tool(), self.web.search_tool(), SearchMemoryTool(), self.notes, self.mail)
         self.memory = Recollections(hits)
-        for participant in (self.memory, *tools):
-            await self.stage.serve(participant)
+        await self.stage.gatekeeper(mode="dontAsk", allowed_tools=["note"])
+        await self.stage.serve(self.memory)
+        for tool in tools:
+            tool.lent(Resources(self.folder))
+            await self.stage.serve(tool)
         config = GeneratorConfig(model="gemma", always_readable=[f"docs.example:{self.web.port}"], **settings)
         record = Record(self.stage.database)
         agent = GeneratorAgent(config, self.model, record, attachments=self.files)

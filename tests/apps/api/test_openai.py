@@ -100,14 +100,14 @@ async def test_what_is_wanted_of_the_answer_goes_with_the_query(ai: openai.Async
     [asked] = system.generator.turns.values()
     assert asked.options == AnswerOptions(
         temperature=0.5, top_p=0.9, seed=3, stop=("END",), max_tokens=9, presence_penalty=1, frequency_penalty=-1,
-        think=False, format=schema["schema"], remember=True,
+        think=False, format=schema["schema"], remember=True, mode="dontAsk",
     )  # fmt: skip
 
 
-async def test_a_plain_request_wants_nothing(ai: openai.AsyncOpenAI, system: System) -> None:
+async def test_a_plain_request_wants_nothing_but_that_nobody_is_asked(ai: openai.AsyncOpenAI, system: System) -> None:
     await ai.chat.completions.create(model=MODEL, messages=said("hello"), user="u", metadata={"a": "b"}, store=False)
     [asked] = system.generator.turns.values()
-    assert asked.options is None and asked.continued == ()
+    assert asked.options == AnswerOptions(mode="dontAsk") and asked.continued == ()
 
 
 async def test_text_that_may_be_a_call_is_held_back_until_that_is_known(ai: openai.AsyncOpenAI) -> None:

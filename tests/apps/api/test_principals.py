@@ -16,6 +16,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from local.agents.gatekeeper import GatekeeperConfig, GatekeeperService
 from local.apps.api import peer
 from local.apps.api.access import Access, Undeclared, access_of, enforce, open_to
 from local.apps.api.app import routed
@@ -26,7 +27,7 @@ from local.config import Settings
 from local.protocol.envelope import Envelope
 from local.protocol.memory_messages import EngramRecord, MemoryRequest, MemoryResult
 from local.protocol.messages import ErrorInfo
-from local.runtime.participant import Participant, on
+from local.runtime.participant import Participant, Resources, on
 
 System = Any  # of conftest.py
 Read = Any
@@ -104,6 +105,10 @@ ROUTES = {
     "PUT /models/current": Row(Access.TOKEN, "/models/current", {"name": "a"}, told=403),
     "POST /models/pull": Row(Access.TOKEN, "/models/pull", {"name": "a"}, told=403),
     "POST /models/pull/stop": Row(Access.TOKEN, "/models/pull/stop", {"name": "a"}, told=403),
+    "GET /approvals": Row(Access.USERS, "/approvals", told={"approvals": []}),
+    "POST /approvals/{call_id}": Row(Access.USERS, "/approvals/q-ann:0:0", {"decision": "allow"}, told=409),
+    "GET /approvals/remembered": Row(Access.USERS, "/approvals/remembered", told={"remembered": []}),
+    "DELETE /approvals/remembered/{leave_id}": Row(Access.USERS, "/approvals/remembered/1", told=409),
     "GET /users": Row(Access.TOKEN, "/users", told=403),
     "POST /users": Row(Access.TOKEN, "/users", {"name": "eve"}, told=403),
     "DELETE /users/{name}": Row(Access.TOKEN, "/users/ann", told=403),
@@ -156,7 +161,8 @@ async def door(system: System) -> AsyncIterator[Door]:
     folder: Path = system.journal_file.parent
     users = Users(folder)
     tokens = {name: users.add(name) for name in ("ann", "bob")} | {"owner": make_owner_token(folder)}
-    async with system.door() as client, system.host(Ann()):
+    gatekeeper = GatekeeperService.build(GatekeeperConfig(), Resources(folder))
+    async with system.door() as client, system.host(Ann()), system.host(gatekeeper):
         door = Door(client, system.port, tokens, "", users, folder)
         asked = {"query": "hello ann", "query_id": "q-ann", "session_id": "s-ann"}
         assert (await client.post("/query", json=asked, headers=door.headers("ann"))).json()["answer"] == "Hi there."

@@ -30,8 +30,8 @@ REACH_SECONDS = 20.0
 PATIENCE = 40.0
 PROXY = "proxy"
 PROCESSES = {
-    "api": "api", "generator": "generator", "journal": "journal", "observer": "witness", "tool": "stamp",
-    "turn": "generator", **{name: name for name in OBSERVERS},
+    "api": "api", "gatekeeper": "gatekeeper", "generator": "generator", "journal": "journal", "observer": "witness",
+    "tool": "stamp", "turn": "generator", **{name: name for name in OBSERVERS},
 }  # fmt: skip
 # A second process of the memory is refused for as long as the first one lives: its index bears no two writers.
 REPLACEMENTS = {"generator": "generator", "stamp": STAMP, "witness": WITNESS} | {

@@ -164,7 +164,8 @@ class _Stream:
 
 
 def _body(question: Question) -> Json:
-    return {"query": question.text, "query_id": question.query_id, "session_id": question.session_id}
+    ids = {"query_id": question.query_id, "session_id": question.session_id}
+    return {"query": question.text, "mode": "default", **ids}  # somebody is there who can be asked
 
 
 def _require(response: httpx.Response, status: int) -> None:

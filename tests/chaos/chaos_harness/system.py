@@ -26,9 +26,10 @@ HANG_SECONDS = 1.0
 START_SECONDS = 0.5  # at most, from a fork to being ready
 STRIKES_IN_A_ROW = 3
 TITLE = "local2 "
-VICTIMS = ("proxy", "journal", "generator", "stamp", "witness", "api")
+VICTIMS = ("proxy", "journal", "generator", "gatekeeper", "stamp", "witness", "api")
 OBSERVERS = ("memory", "critic", "reward", "generator_b")
 ARBITER = "arbiter"  # for without one they do not wait for users
+PERSON = "chaos_harness.person:Person"
 STAMP, WITNESS = "chaos_harness.stamp:StampTool", "chaos_harness.witness:Witness"
 FOR_EVER = 1_000_000_000
 
@@ -172,7 +173,13 @@ class ChaosSystem:
             return store.all()
 
     def _settings(self) -> dict[str, object]:
-        parts = ["generator", {STAMP: {"log": str(self._effects)}}, {WITNESS: {"store": str(self._store)}}]
+        parts = [
+            "generator",
+            "gatekeeper",
+            PERSON,
+            {STAMP: {"log": str(self._effects)}},
+            {WITNESS: {"store": str(self._store)}},
+        ]
         observers = [ARBITER, *OBSERVERS] if self.observed else []
         return {
             "backend": "stand_in",

@@ -15,7 +15,9 @@ from local.protocol.messages import AnswerOptions, ClientCall, ErrorInfo, ToolCa
 MAX_CALLS_AT_ONCE = 16
 SAME_CALL_REFUSED = 3
 SAME_CALL_ENDS_LOOP = 4
-NOT_MADE = frozenset({"too_many_calls", "unknown_tool", "repeated_call"}) | REFUSALS  # kinds of what is refused here
+NOT_MADE = (
+    frozenset({"too_many_calls", "unknown_tool", "repeated_call", "denied", "not_granted"}) | REFUSALS
+)  # kinds of what is refused here
 NOT_FOR_A_SECOND = "is not run for the second respondent, because it changes something; go on without its result"
 _TOLD = "arguments; answer with what its results say, or ask for something else"
 
@@ -128,7 +130,7 @@ class SideEffectPolicy:
 
     def settle(self, call: PlannedCall, schema: ToolSchema) -> ToolCallRecord | None:
         """The record of a call that must not be made, or was made already; None for any other."""
-        if schema.effect == "write":
+        if schema.effect == "write" or schema.safety != "L0":
             return refused(call, "fenced", f"{call.tool} {NOT_FOR_A_SECOND}")
         record = self._made.get(call.signature)
         return None if record is None else under_id(call, record).model_copy(update={"made_by": MAIN_RESPONDENT})

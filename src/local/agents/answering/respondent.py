@@ -11,6 +11,7 @@ from datetime import date
 from functools import partial
 from typing import Any, ClassVar, Self
 
+from local.agents.answering.call_gate import CallGate
 from local.agents.answering.call_rules import SideEffectPolicy
 from local.agents.answering.context.prompt_fitter import PromptFitter
 from local.agents.answering.generator_config import DEFAULT_PROMPT, GeneratorConfig
@@ -44,6 +45,7 @@ from local.protocol.messages import (
     ToolSchema,
     ToolSchemaRequest,
 )
+from local.protocol.permission_messages import ApprovalDecision
 from local.runtime.participant import Kind, Participant, Publications, Resources, on
 from local.runtime.presence import SILENT_SECONDS
 from local.services.attachments.store import AttachmentStore
@@ -84,9 +86,9 @@ class Respondent(Participant):
         self._fitter = PromptFitter(
             model, config.fast_model or config.model, config.num_ctx, conversation, self._leases
         )
-        self._tools = ToolRegistry()
+        self._tools, self._gate = ToolRegistry(), CallGate(lambda: self.bus)
         self._tools_before, self._young_until = frozenset[str](), 0.0  # what the process before this one knew
-        self._facts = KnownFacts(self._ask_memory)
+        self._facts = KnownFacts(lambda user: ask_memory(self.bus, user))
         room = partial(self._fitter.characters, share=SHARE)
         files = AttachedFiles(attachments, model, config.vision_model or config.model, room)
         self._prompts = PromptBuilder(config, self.policy.respondent_id, files, self._offered, self._facts)
@@ -179,6 +181,7 @@ class Respondent(Participant):
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> ToolSchemaRequest | None:
         """A participant lives or leaves: a tool, or the memory perhaps."""
         self._facts.heard(status)
+        self._gate.status(status)
         if status.children:
             self._tools.outages.supervised(status.children)
         if status.kind != Kind.TOOL:
@@ -190,6 +193,11 @@ class Respondent(Participant):
         self._tools.outages.heard(sender, status.pid)
         known = self._tools.heard(sender, instance, now)
         return None if known else ToolSchemaRequest()
+
+    @on(ApprovalDecision)
+    async def hear_decision(self, decision: ApprovalDecision, envelope: Envelope) -> None:
+        """Somebody has said whether a call is to be made."""
+        self._gate.decided(decision)
 
     @on(UserFacts)
     async def hear_facts(self, facts: UserFacts, envelope: Envelope) -> None:
@@ -270,6 +278,7 @@ class Respondent(Participant):
             tool_timeout_seconds=settings.tool_timeout_seconds,
             max_answer_tokens=settings.max_answer_tokens,
             blobs=self.bus.blobs,
+            gate=self._gate,
             on_away=self._warm_up.away,
         )
 
@@ -283,9 +292,6 @@ class Respondent(Participant):
 
     def _learn_window(self, info: ModelInfo) -> None:
         self._fitter.window.at_most(info.context_length or self._settings.num_ctx)
-
-    async def _ask_memory(self, user: str) -> Sequence[str] | None:
-        return await ask_memory(self.bus, user)
 
     def _dead(self, envelope: Envelope, kind: str, message: str) -> BusDead:
         error = ErrorInfo(kind=kind, message=message)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from local import failpoints
+from local.agents.answering.call_leave import CallLeave
 from local.agents.answering.context.token_budget import ROUND_SHARE
 from local.agents.answering.result_reader import ResultReader
 from local.agents.answering.steps import READ_RESULT, PlannedCall, parse_record
@@ -18,6 +19,7 @@ from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
 from local.agents.answering.turn_taint import TurnTaint
 from local.errors import LocalError, MalformedFrame, RequestTimeout, ToolGone
+from local.protocol.grant import Grant
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult, ToolSchema
 
 _NAMESPACE = uuid.UUID("0d3f6b7e-58d7-4c52-8a8e-9b1f1c6c2e4d")
@@ -40,6 +42,8 @@ class ToolCalls:
         self._offered: Mapping[str, ToolSchema] = {}
         self._unsent: set[str] = set()  # call_ids of the calls under way, as the next
         self._unsettled: set[str] = set()
+        self._waiting: set[str] = set()  # for a person
+        self._leave = CallLeave(turn, context.gate, output, taint)
 
     async def recall(self) -> None:
         """Take the results that an earlier process got of the calls that it had begun."""
@@ -51,27 +55,65 @@ class ToolCalls:
         turn, self._offered = self._turn, offered
         self._policy = await self._taint.policy() if turn.tainted else None
         calls, self.results = turn.calls_to_make(offered, self._kept, self._policy)
+        lifted = {call.call_id: self.results.pop(call.call_id).error for call in self._liftable()}
+        calls += [call for call in turn.last_calls if call.call_id in lifted]
         self._unsent = {call.call_id for call in calls}
         self._unsettled = set(self._unsent)
         async with asyncio.TaskGroup() as group:
             for call in calls:
-                group.create_task(self._make(call), name=call.call_id)
+                group.create_task(self._make(call, lifted.get(call.call_id)), name=call.call_id)
         if not calls:
             turn.requests_sent()
         failpoints.reach("turn.results_in")
         return turn.tools_settled(self.results)
 
-    async def _make(self, call: PlannedCall) -> None:
-        self.results[call.call_id] = await self._result(call)
+    def _liftable(self) -> list[PlannedCall]:
+        """What the rule of taint has refused just now, and a person may allow."""
+        refused = self.results.keys() - self._kept.keys()
+        return [
+            call
+            for call in self._turn.last_calls
+            if call.call_id in refused
+            and self._leave.may_lift(self.results[call.call_id], self._offered.get(call.tool))
+        ]
 
-    async def _result(self, call: PlannedCall) -> ToolCallRecord:
+    async def _make(self, call: PlannedCall, refusal: ErrorInfo | None) -> None:
+        record: ToolCallRecord | None = None
+        grant: Grant | None = None
+        if refusal is not None or self._leave.is_needed(self._offered[call.tool]):
+            try:
+                leave = await self._leave.of(call, refusal, partial(self._asked, call))
+            finally:
+                self._decided(call)
+            record, grant = (leave, None) if isinstance(leave, ToolCallRecord) else (None, leave.grant)
+        if record is None:
+            record = await self._result(call, grant)
+        else:
+            self._left(call)
+            self._unsettled.discard(call.call_id)
+        self.results[call.call_id] = record
+
+    def _asked(self, call: PlannedCall) -> None:
+        """A person is asked about a call."""
+        if not self._waiting:
+            self._turn.leave_asked()
+        self._waiting.add(call.call_id)
+
+    def _decided(self, call: PlannedCall) -> None:
+        if call.call_id in self._waiting:
+            self._waiting.discard(call.call_id)
+            if not self._waiting and self._turn.state is TurnState.WAITING_FOR_LEAVE:
+                self._turn.leave_decided()
+                self._output.flush()  # it came before the request
+
+    async def _result(self, call: PlannedCall, grant: Grant | None) -> ToolCallRecord:
         """The result, or what kept us from one: whatever goes wrong here is for the model to read."""
         context = self._context
         seconds = self._seconds_for(self._offered[call.tool])
         record = ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args)
         started = context.clock()
         try:
-            settled = await self._request(call, seconds)
+            settled = await self._request(call, grant, seconds)
         except LocalError as failure:
             self._left(call)
             late = isinstance(failure, RequestTimeout)
@@ -86,7 +128,7 @@ class ToolCalls:
             self._output.keep_result(call.call_id, record.model_dump_json())
         return record
 
-    async def _request(self, call: PlannedCall, seconds: float) -> ToolResult:
+    async def _request(self, call: PlannedCall, grant: Grant | None, seconds: float) -> ToolResult:
         request = ToolRequest(
             query_id=self._query_id,
             respondent_id=self._respondent_id,
@@ -95,6 +137,7 @@ class ToolCalls:
             args=call.args,
             same_host=self._policy is not None and self._policy.stays_on_host(call.tool, call.args),
             tainted=self._policy is not None,
+            grant=grant,
         )
         try:
             if call.tool == READ_RESULT:

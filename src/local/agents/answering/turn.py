@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from enum import Enum, auto
 from types import MappingProxyType
-from typing import Literal
 
 from local.agents.answering.call_rules import (
     SAME_CALL_ENDS_LOOP,
@@ -34,7 +32,8 @@ from local.agents.answering.steps import (
     usage_of,
 )
 from local.agents.answering.taint.taint_policy import TaintPolicy
-from local.agents.answering.turn_table import TABLE, TurnAction, TurnState
+from local.agents.answering.turn_table import CALLING, TABLE, Status, TurnAction, TurnState
+from local.agents.answering.turn_table import Next as Next
 from local.models.chat import Delta, Json, ToolCall
 from local.protocol.messages import ContextGauge, ErrorInfo, ModelSpan, ResponseGeneration, ToolCallRecord, ToolSchema
 from local.runtime.machine import Machine
@@ -42,16 +41,6 @@ from local.runtime.machine import Machine
 EMPTY_ANSWERS_ALLOWED = 2
 ANSWER_NOW = "Answer the question now, in plain text, with what you have. No more tool calls are possible."
 SAY_SOMETHING = "Your last message was empty. Answer the question in plain text."
-
-Status = Literal["answered", "cancelled", "failed"]
-
-
-class Next(Enum):
-    """What the turn wants done."""
-
-    CALL_MODEL = auto()
-    CALL_TOOLS = auto()
-    PUBLISH = auto()
 
 
 class Turn:
@@ -181,7 +170,7 @@ class Turn:
         """The calls of the last message that a tool has to answer, and those already settled, by call_id. `kept` are
         results that an earlier process got of them; `policy` is that of a tainted turn."""
         self._machine.advance(TurnAction.DISPATCH_TOOL)
-        calls = self._last_calls()
+        calls = self.last_calls
         settled = {call.call_id: kept[call.call_id] for call in calls if call.call_id in kept}
         made = {call.signature for call in calls if call.call_id in kept}
         open_calls: list[PlannedCall] = []
@@ -200,6 +189,14 @@ class Turn:
                 made.add(call.signature)
         return open_calls, settled
 
+    def leave_asked(self) -> None:
+        """A person is asked about an open call."""
+        self._machine.advance(TurnAction.ASK_LEAVE)
+
+    def leave_decided(self) -> None:
+        """Nobody is asked any more."""
+        self._machine.advance(TurnAction.LEAVE_DECIDED)
+
     def requests_sent(self) -> None:
         """Every open call is on its way."""
         self._machine.advance(TurnAction.REQUEST_SENT)
@@ -207,7 +204,7 @@ class Turn:
     def tools_settled(self, records: Mapping[str, ToolCallRecord]) -> Next:
         """All calls of the last message have ended; `records` by call_id. A call without one was the same as an earlier
         one of the message and shares its record."""
-        calls = self._last_calls()
+        calls = self.last_calls
         made = {call.signature: records[call.call_id] for call in reversed(calls) if call.call_id in records}
         ordered = tuple(records.get(call.call_id) or under_id(call, made[call.signature]) for call in calls)
         all_late = all(record.error is not None and record.error.kind == "timeout" for record in ordered)
@@ -217,8 +214,8 @@ class Turn:
 
     def cancel(self, results: Mapping[str, ToolCallRecord] = MappingProxyType({})) -> Next:
         """The user wants no more of it. `results` are what the calls under way have brought, by call_id."""
-        if self.state in (TurnState.DISPATCHING_TOOL, TurnState.WAITING_FOR_TOOL):
-            records = (results.get(call.call_id) or cut_off(call) for call in self._last_calls())
+        if self.state in CALLING:
+            records = (results.get(call.call_id) or cut_off(call) for call in self.last_calls)
             self.steps.append(ToolStep(records=tuple(records)))
         if self._ends_by(TurnAction.CANCEL):
             self._status = "cancelled"
@@ -252,7 +249,7 @@ class Turn:
             cut_off=bool(said and not self.content and said[-1].cut_off),
             thinking="\n\n".join(text for text in thoughts if text),
             tool_calls=self.records,
-            client_calls=client_calls(self._last_calls(), self.question) if self._own_functions else (),
+            client_calls=client_calls(self.last_calls, self.question) if self._own_functions else (),
             model=next((step.model for step in reversed(steps) if step.model), ""),
             prompt=self.question.prompt,
             incognito=self.question.incognito,
@@ -289,7 +286,9 @@ class Turn:
     def _rounds(self) -> int:
         return sum(isinstance(step, ToolStep) for step in self.steps)
 
-    def _last_calls(self) -> tuple[PlannedCall, ...]:
+    @property
+    def last_calls(self) -> tuple[PlannedCall, ...]:
+        """What the model's last message calls."""
         last = self.steps[-1]
         return last.calls if isinstance(last, ModelStep) else ()
 

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from local.agents.answering.call_gate import CallGate
 from local.agents.answering.context.prompt_fitter import PromptFitter
 from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.leases import Leases
@@ -79,4 +80,5 @@ class TurnContext:
     priority: Priority = field(default_factory=lambda: UsersTurn(Leases(), ""))
     clock: Callable[[], float] = field(default=time.monotonic)
     blobs: BlobStore | None = None
+    gate: CallGate | None = None  # without one, no call asks for leave, and no tool gets a grant
     on_away: Callable[[str], object] = field(default=lambda _: None)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from local import failpoints
+from local.agents.answering.call_gate import CallGate
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import compacted
 from local.agents.answering.context.prompt_parts import Parts
@@ -26,6 +27,7 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
+from local.protocol.permission_messages import GrantRequest, GrantResult
 from local.runtime.machine import TransitionLog
 from local.services.conversation import ConversationService, TurnStatus
 from local.services.taint_record import end_of
@@ -45,7 +47,7 @@ class TurnOutput:
     """
 
     publishes = (
-        TransitionLog, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted, ToolRequest,
+        TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted, ToolRequest,
         ToolResult.subject + READ_RESULT,
     )  # fmt: skip
 
@@ -206,6 +208,11 @@ class TurnOutput:
         return await self._bus.request(
             request, ToolResult, seconds, self._trace, envelope_id=envelope_id, on_sent=on_sent
         )
+
+    async def ask_leave(self, gate: CallGate, request: GrantRequest, on_asked: Callable[[], object]) -> GrantResult:
+        """Leave for a call, when it is decided. Raises as `CallGate.pass_` does."""
+        await self.released()
+        return await gate.pass_(request, self._trace, on_asked)
 
     async def tell_call(self, request: ToolRequest, result: ToolResult) -> None:
         """A call that the turn has answered by itself: everybody hears of it as of any other."""

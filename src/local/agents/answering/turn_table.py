@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Final
+from enum import Enum, StrEnum, auto
+from typing import Final, Literal
 
 from local.runtime.machine import Table
 
@@ -15,6 +15,7 @@ class TurnState(StrEnum):
     RECEIVING = "RECEIVING"
     GENERATING = "GENERATING"
     DISPATCHING_TOOL = "DISPATCHING_TOOL"
+    WAITING_FOR_LEAVE = "WAITING_FOR_LEAVE"
     WAITING_FOR_TOOL = "WAITING_FOR_TOOL"
     PUBLISHING = "PUBLISHING"
 
@@ -25,6 +26,8 @@ class TurnAction(StrEnum):
     RECEIVE_QUERY = "RECEIVE_QUERY"
     START_GENERATION = "START_GENERATION"
     DISPATCH_TOOL = "DISPATCH_TOOL"
+    ASK_LEAVE = "ASK_LEAVE"
+    LEAVE_DECIDED = "LEAVE_DECIDED"
     REQUEST_SENT = "REQUEST_SENT"
     TOOL_RESULT = "TOOL_RESULT"
     TOOL_TIMEOUT = "TOOL_TIMEOUT"
@@ -33,6 +36,19 @@ class TurnAction(StrEnum):
     CANCEL = "CANCEL"
     FAIL = "FAIL"
 
+
+Status = Literal["answered", "cancelled", "failed"]
+
+
+class Next(Enum):
+    """What a turn wants done."""
+
+    CALL_MODEL = auto()
+    CALL_TOOLS = auto()
+    PUBLISH = auto()
+
+
+CALLING = frozenset({TurnState.DISPATCHING_TOOL, TurnState.WAITING_FOR_LEAVE, TurnState.WAITING_FOR_TOOL})
 
 TABLE: Final[Table[TurnState, TurnAction]] = {
     TurnState.IDLE: {
@@ -50,7 +66,13 @@ TABLE: Final[Table[TurnState, TurnAction]] = {
         TurnAction.FAIL: TurnState.PUBLISHING,
     },
     TurnState.DISPATCHING_TOOL: {
+        TurnAction.ASK_LEAVE: TurnState.WAITING_FOR_LEAVE,
         TurnAction.REQUEST_SENT: TurnState.WAITING_FOR_TOOL,
+        TurnAction.CANCEL: TurnState.PUBLISHING,
+        TurnAction.FAIL: TurnState.PUBLISHING,
+    },
+    TurnState.WAITING_FOR_LEAVE: {
+        TurnAction.LEAVE_DECIDED: TurnState.DISPATCHING_TOOL,
         TurnAction.CANCEL: TurnState.PUBLISHING,
         TurnAction.FAIL: TurnState.PUBLISHING,
     },

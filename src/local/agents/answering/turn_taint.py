@@ -6,21 +6,33 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from local.agents.answering.call_rules import NOT_MADE
 from local.agents.answering.generator_config import GeneratorConfig
+from local.agents.answering.taint.address_book import parsed
 from local.agents.answering.taint.delta_filter import DeltaFilter
 from local.agents.answering.taint.link_policy import LinkPolicy, loose_words_in
-from local.agents.answering.taint.provenance import FETCH, Provenance, calls_in
-from local.agents.answering.taint.taint_policy import REFUSALS, TaintPolicy
+from local.agents.answering.taint.provenance import FETCH, SEARCH, Provenance, calls_in
+from local.agents.answering.taint.taint_policy import TaintPolicy
 from local.agents.answering.turn import Turn
 from local.errors import AttachmentMissing
 from local.protocol.messages import ToolCallRecord
 from local.services.attachments.store import AttachmentStore
 from local.services.taint_record import EarlierRecord
 
+MOST_SOURCES = 5
+
 
 async def nothing_earlier() -> EarlierRecord:
     """A turn before which nothing was said."""
     return EarlierRecord()
+
+
+def _named(record: ToolCallRecord) -> list[str]:
+    """Who speaks in the result of a call."""
+    if record.result is None or not (record.tainted or record.tool in (FETCH, SEARCH)):
+        return []
+    hosts = [url.netloc for source in record.sources if (url := parsed(source)) is not None]
+    return hosts or [record.tool]
 
 
 @dataclass(slots=True)
@@ -38,7 +50,7 @@ class TurnTaint:
         opened = [
             str(record.args.get("url", ""))
             for record in self.turn.records
-            if record.tool == FETCH and not (record.error is not None and record.error.kind in REFUSALS)
+            if record.tool == FETCH and not (record.error is not None and record.error.kind in NOT_MADE)
         ]
         public = str(self.turn.question.prelude[0].get("content", "")) if self.turn.question.prelude else ""
         return TaintPolicy(await self.provenance(), opened, self.settings.may_write, public.rpartition("\n")[2])
@@ -66,6 +78,16 @@ class TurnTaint:
         results = [record.result for record in self.turn.records if record.result is not None]
         known = (*texts, question.query, *question.private, question.summary.story, *question.summary.facts, *results)
         return DeltaFilter(LinkPolicy(await self.provenance(), loose_words_in(known)))
+
+    async def sources(self) -> tuple[str, ...]:
+        """Whose words are before the model, the latest first, as a person knows them: hosts, files, tools."""
+        await self.provenance()
+        assert self._before is not None, "that has looked"
+        _, earlier, texts = self._before
+        named = [name for record in reversed([*earlier, *self.turn.records]) for name in _named(record)]
+        if texts or self.turn.question.attached.text:
+            named.append("an attached file")
+        return tuple(dict.fromkeys(named))[:MOST_SOURCES] or ("an earlier part of it",)
 
     def _texts(self, attachments: Sequence[str]) -> list[str]:
         """What stands in files of earlier questions, as far as they are still there."""

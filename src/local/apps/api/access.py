@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from local.apps.api.errors import RequestRefused
 from local.apps.api.principals import Principal
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,11 +70,6 @@ def _only_for(access: Access, app: ASGIApp) -> ASGIApp:
 
 
 def _check(access: Access, principal: Principal) -> None:
-    if not principal.is_owner:
-        raise RequestRefused("forbidden", "this is for the owner of the system alone")
-    if access is Access.TOKEN and not principal.by_token:
-        raise RequestRefused(
-            "unauthorized",
-            "this wants the owner's token, whoever runs the client: 'Authorization: Bearer …' with what stands in the"
-            " file api_token in the data directory, or in LOCAL2_API_TOKEN",
-        )
+    principal.require_owner()
+    if access is Access.TOKEN:
+        principal.require_token()

@@ -16,6 +16,7 @@ from local.apps.api.guard_middleware import GuardMiddleware, GuardPolicy
 from local.apps.api.json_body import JsonResponse
 from local.apps.api.principals import Principals
 from local.apps.api.routes import (
+    approvals,
     attachments,
     bus_events,
     changes,
@@ -36,7 +37,7 @@ from local.apps.api.routes import (
 
 NOUNS = (
     query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream, control,
-    models, settings, changes,
+    models, settings, changes, approvals,
 )  # fmt: skip
 
 

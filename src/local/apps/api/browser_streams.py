@@ -34,6 +34,7 @@ from local.protocol.messages import (
     SessionDeleted,
 )
 from local.protocol.model_messages import ModelProgress
+from local.protocol.permission_messages import ApprovalDecision, ApprovalRequest
 from local.queries.live_query import LiveQuery
 from local.runtime.subscription import Inbox
 
@@ -42,6 +43,10 @@ Key = tuple[str | None, str]
 MAX_STREAMS = 16  # of one principal
 IDLE_SECONDS = 60.0  # without a connection
 CHANGING = ("change", "branch")  # what a user can do to a session in the list
+APPROVALS: dict[str, type[ApprovalRequest | ApprovalDecision]] = {
+    ApprovalRequest.subject: ApprovalRequest,
+    ApprovalDecision.subject: ApprovalDecision,
+}
 LIST_SUBJECTS = frozenset(
     {QueryAccepted.subject, ResponseGeneration.subject, QueryFailed.subject, SessionDeleted.subject}
     | {ConversationResult.subject + verb for verb in CHANGING}
@@ -165,6 +170,7 @@ class BrowserStreams:
         streams = self._streams.values()
         wanted = {QueryReceived.subject} if any(stream.sessions for stream in streams) else set()
         wanted |= {ModelProgress.subject} if any(stream.principal.is_owner for stream in streams) else set()
+        wanted |= set(APPROVALS) if streams else set()
         wanted |= LIST_SUBJECTS if any(stream.lists_sessions for stream in streams) else set()
         for subject in self._ends.keys() - wanted:
             self._ends.pop(subject)()
@@ -178,6 +184,8 @@ class BrowserStreams:
                     await self._asked(envelope)
                 elif envelope.subject == ModelProgress.subject:
                     self._pulled(ModelProgress.decode(envelope.payload))
+                elif envelope.subject in APPROVALS:
+                    await self._approval(APPROVALS[envelope.subject], envelope)
                 else:
                     self._session_changed(envelope)
             except MalformedFrame as error:
@@ -224,6 +232,11 @@ class BrowserStreams:
         for stream in self._streams.values():
             if stream.principal.is_owner:
                 stream.note_latest(f"pull {progress.model}", event)
+
+    async def _approval(self, kind: type[ApprovalRequest | ApprovalDecision], envelope: Envelope) -> None:
+        message = await self._bus.decode(kind, envelope)
+        for stream in self._seeing(envelope.user_id):
+            stream.note_latest(f"approval {message.call_id}", ServerEvent("approval", message.encode()))
 
     def _tell_row(self, row: Row) -> None:
         self._tell_list(row["session_id"], row.get("user_id"), ServerEvent("session", to_json(row)))

@@ -19,6 +19,7 @@ from local.apps.api.participant_table import ParticipantTable
 from local.apps.api.query_finder import QueryFinder
 from local.apps.changes import Changes
 from local.apps.memories import Memories
+from local.apps.permissions import Permissions
 from local.apps.session import LoCALSession
 from local.apps.settings_files import SettingsFiles
 from local.apps.system_control import SystemControl
@@ -36,6 +37,7 @@ class ApiContext:
     memories: Memories
     changes: Changes
     control: SystemControl
+    permissions: Permissions
     settings: SettingsFiles
     participants: ParticipantTable
     bus_streams: BusStreams

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -21,11 +22,13 @@ from local.apps.api.page_folder import PageFolder
 from local.apps.api.participant_table import MODEL_OWNER, ParticipantTable
 from local.apps.api.principals import Principals
 from local.apps.api.query_finder import QueryFinder
+from local.apps.api.query_options import GATEKEEPER
 from local.apps.api.server import serving
 from local.apps.changes import Changes
 from local.apps.listener import require_token
 from local.apps.memories import Memories
 from local.apps.owner_token import owner_token
+from local.apps.permissions import Permissions
 from local.apps.session import LoCALSession
 from local.apps.settings_files import SettingsFiles
 from local.apps.system_control import SystemControl
@@ -58,7 +61,7 @@ class ApiParticipant(Participant):
     name = "api"
     kind = Kind.DOOR
     Config = ApiConfig
-    publishes = (LoCALSession, Memories, Changes, SystemControl)
+    publishes = (LoCALSession, Memories, Changes, SystemControl, Permissions)
 
     def __init__(
         self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path]
@@ -116,9 +119,10 @@ class ApiParticipant(Participant):
                 session=session,
                 queries=queries,
                 streams=self._streams,
-                memories=Memories(self.bus, self._has_memory),
-                changes=Changes(self.bus, self._has_files),
+                changes=Changes(self.bus, partial(self._has, FILES)),
+                memories=Memories(self.bus, partial(self._has, MEMORY)),
                 control=SystemControl(self.bus),
+                permissions=Permissions(self.bus, partial(self._has, GATEKEEPER)),
                 settings=self._settings_files,
                 participants=self._participants,
                 bus_streams=bus_streams,
@@ -142,8 +146,5 @@ class ApiParticipant(Participant):
             async with self._streams.running(), serving(app, self._listener, before_stop):
                 yield
 
-    def _has_files(self) -> bool:
-        return self._participants.lives(FILES, time.monotonic())
-
-    def _has_memory(self) -> bool:
-        return self._participants.lives(MEMORY, time.monotonic())
+    def _has(self, name: str) -> bool:
+        return self._participants.lives(name, time.monotonic())

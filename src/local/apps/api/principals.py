@@ -27,6 +27,10 @@ _UNKNOWN = (
     "who asks? Send 'Authorization: Bearer …' with a token that `local2 user add` has given, or the owner's, which is"
     " LOCAL2_API_TOKEN or stands in the file api_token in the data directory"
 )
+OWNERS_TOKEN = (
+    "this wants the owner's token, whoever runs the client: 'Authorization: Bearer …' with what stands in the"
+    " file api_token in the data directory, or in LOCAL2_API_TOKEN"
+)
 _NOT_KNOWN = "this token is not known here, or not any more; `local2 user add` gives one"
 
 
@@ -56,6 +60,16 @@ class Principal:
         """Raises `RequestRefused` (not_found), as if it were not there, for what is another's."""
         if not self.sees(user_id):
             raise RequestRefused("not_found", f"there is no {what}")
+
+    def require_token(self) -> None:
+        """Raises `RequestRefused` (unauthorized) for one who was known by the Unix user alone."""
+        if not self.by_token:
+            raise RequestRefused("unauthorized", OWNERS_TOKEN)
+
+    def require_owner(self) -> None:
+        """Raises `RequestRefused` (forbidden) for anybody else."""
+        if not self.is_owner:
+            raise RequestRefused("forbidden", "this is for the owner of the system alone")
 
     def acting_for(self, user_id: str | None) -> Principal:
         """The same with that user's eyes. Raises `RequestRefused` (not_found) unless it is the owner, or oneself."""

@@ -20,7 +20,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 
 from local.apps.console.answering_system import AnsweringSystem
-from local.apps.console.commands import is_plain, plain_renderer, terminal_renderer
+from local.apps.console.commands import approvals_of, is_plain, plain_renderer, terminal_renderer
 from local.apps.console.conversation import ExitStatus, ask
 from local.apps.console.query_progress import Json, QueryProgress
 from local.apps.console.renderer import Renderer
@@ -41,6 +41,7 @@ class ChatOptions:
     incognito: bool = False
     tools: Json = field(default_factory=dict)
     verbose: bool = False
+    mode: str | None = None
     attachments: list[Json] = field(default_factory=list)
 
 
@@ -86,9 +87,12 @@ class Chat:
             body["incognito"] = True
         if self.options.tools:
             body["tools"] = self.options.tools
+        if self.options.mode is not None:
+            body["mode"] = self.options.mode
         progress = QueryProgress()
         with self._typing_kept():
-            ask(self.system.find_again, body, self._renderer(), self.say, progress=progress)
+            approvals = approvals_of(self.system, keep=self._keep)
+            ask(self.system.find_again, body, self._renderer(), self.say, progress=progress, approvals=approvals)
         self.options.attachments = []
         if progress.end is not None and progress.end.name == "response":
             self.last = progress.end.data
@@ -116,6 +120,9 @@ class Chat:
                 return self._prompt.prompt("› ", default=typed).strip()
             except KeyboardInterrupt:  # clears the line
                 typed = ""
+
+    def _keep(self, typed: str) -> None:
+        self.typed += typed
 
     def _renderer(self) -> Renderer:
         if is_plain():

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
 
 from local.apps.command_line import ApiOption, DataDir
 from local.apps.console.answering_system import AnsweringSystem
+from local.apps.console.approval_prompt import ApprovalPrompt
 from local.apps.console.conversation import ExitStatus, ask
 from local.apps.console.renderer import JsonRenderer, PlainRenderer, Renderer
 from local.apps.run_directory import NotRunning
@@ -40,7 +42,11 @@ Deny = Annotated[list[str] | None, typer.Option(metavar="TOOL", help="Not this t
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="All of it: thinking, states, whole results of tools, tokens.")
 ]
+ModeOption = Annotated[
+    str | None, typer.Option("--mode", metavar="MODE", help="What becomes of calls that need leave: default, plan, …")
+]
 THINKING = ("show", "fold", "hide")
+MODES = ("default", "plan", "acceptEdits", "dontAsk", "bypassPermissions")
 STDIN = "-"
 
 
@@ -54,6 +60,7 @@ def ask_once(
     no_tools: NoTools = False,
     allow: Allow = None,
     deny: Deny = None,
+    mode: ModeOption = None,
     think: Think = "fold",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The answer alone.")] = False,
     print_only: Annotated[bool, typer.Option("--print", "-p", help="For scripts: plain text, no questions.")] = False,
@@ -69,8 +76,7 @@ def ask_once(
     """Ask one question and print the answer.
 
     What is piped in is a file that the question is about; alone it is the question. The answer goes to the standard
-    output, everything else to the error output. Exit status: 0 answered, 1 failed, 2 bad use, 75 try again later,
-    130 interrupted.
+    output, the rest to the error output. Exit status: 0 answered, 1 failed, 2 bad use, 75 try again later, 130 stopped.
     """
     _check_thinking(think)
     _check_told(verbose=verbose, less=quiet or as_json)
@@ -79,11 +85,11 @@ def ask_once(
     with AnsweringSystem(api, data_dir, may_start=not no_start, flags=_flags(model)) as system:
         client = _found(system)
         chosen = session_of(client, session, resume, last=last)
-        others = {"session_id": chosen, "attachments": _attachments(client, attach or [], piped), "tools": tools}
-        body = _body(text, query_id or token_hex(16), incognito=incognito, **others)
+        approvals = None if print_only or as_json or not _is_somebody_there() else approvals_of(system)
+        others = {"attachments": _attachments(client, attach or [], piped), "mode": mode_of(mode, asks=bool(approvals))}
+        body = _body(text, query_id or token_hex(16), session_id=chosen, incognito=incognito, tools=tools, **others)
         renderer = _renderer(think, quiet=quiet, plain=print_only, as_json=as_json, verbose=verbose)
-        status = ask(system.find_again, body, renderer, _say, timeout)
-    raise typer.Exit(status)
+        raise typer.Exit(ask(system.find_again, body, renderer, _say, timeout, approvals=approvals))
 
 
 def chat(
@@ -94,6 +100,7 @@ def chat(
     no_tools: NoTools = False,
     allow: Allow = None,
     deny: Deny = None,
+    mode: ModeOption = None,
     think: Think = "fold",
     verbose: Verbose = False,
     incognito: Incognito = False,
@@ -110,7 +117,8 @@ def chat(
     tools = tools_of(allow, deny, none=no_tools)
     with AnsweringSystem(api, data_dir, may_start=not no_start, flags=_flags(model)) as system:
         chosen = session_of(system.find(), session, resume, last=last)
-        options = ChatOptions(chosen or token_hex(16), think, incognito, tools, verbose)  # type: ignore[arg-type]
+        mode = mode_of(mode, asks=True)
+        options = ChatOptions(chosen or token_hex(16), think, incognito, tools, verbose, mode)  # type: ignore[arg-type]
         raise typer.Exit(Chat(system, options).run())
 
 
@@ -143,6 +151,27 @@ def tools_of(allow: list[str] | None, deny: list[str] | None, *, none: bool) -> 
     if none:
         return {"allow": []}
     return {name: names for name, names in (("allow", allow), ("deny", deny)) if names}
+
+
+def _is_somebody_there() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def mode_of(wanted: str | None, *, asks: bool) -> str | None:
+    """What POST /query is told; where nobody can be asked, nobody is. Raises `BadQuestion`."""
+    if wanted is not None and wanted not in MODES:
+        raise BadQuestion(f"--mode {wanted!r} is none of {', '.join(MODES)}")
+    return wanted or (None if asks else "dontAsk")
+
+
+def approvals_of(system: AnsweringSystem, keep: Callable[[str], object] = lambda text: None) -> ApprovalPrompt:
+    """Asks on this terminal what waits for a person."""
+
+    def decide(call_id: str, body: dict[str, Any]) -> None:
+        with system.find_again() as client:
+            client.request("POST", f"/approvals/{quote(call_id, safe='')}", body)
+
+    return ApprovalPrompt(decide, _write, keep)
 
 
 def _body(query: str, query_id: str, **others: Any) -> dict[str, Any]:

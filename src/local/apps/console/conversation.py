@@ -13,6 +13,7 @@ from enum import IntEnum
 from types import FrameType
 from typing import Any
 
+from local.apps.console.approval_prompt import ApprovalPrompt
 from local.apps.console.followed_query import FollowedQuery, is_worth_a_retry
 from local.apps.console.query_progress import QueryProgress
 from local.apps.console.renderer import Renderer
@@ -55,27 +56,31 @@ class Interrupts:
 
 def ask(
     find: Callable[[], SystemClient], body: Json, renderer: Renderer, say: Callable[[str], object],
-    seconds: float | None = None, progress: QueryProgress | None = None,
+    seconds: float | None = None, progress: QueryProgress | None = None, approvals: ApprovalPrompt | None = None,
 ) -> ExitStatus:  # fmt: skip
     """See one query through. Its failures are sentences for `say`. The first Ctrl-C has the answer stopped, as the end
-    of `seconds` does; the second leaves it alone. `progress` has what came of it."""
+    of `seconds` does; the second leaves it alone. `progress` has what came of it, `approvals` asks what waits for a
+    person."""
     query = FollowedQuery(find, body) if seconds is None else FollowedQuery(find, body, min(seconds, 30.0))
     progress, interrupts = progress or QueryProgress(), Interrupts()
     try:
         with interrupts.counted():
-            _follow(query, renderer, progress, interrupts, seconds)
+            _follow(query, renderer, progress, interrupts, seconds, approvals)
     except NoAnswer as error:
         say(f"{error}; ask again with --query-id {query.query_id}" if is_worth_a_retry(error) else str(error))
         return ExitStatus.TRY_AGAIN if is_worth_a_retry(error) else ExitStatus.FAILED
     finally:
         query.leave()
         renderer.close()
+        if approvals is not None:
+            approvals.close()
     return _status(progress, interrupts, say)
 
 
 def _follow(
-    query: FollowedQuery, renderer: Renderer, progress: QueryProgress, interrupts: Interrupts, seconds: float | None
-) -> None:
+    query: FollowedQuery, renderer: Renderer, progress: QueryProgress, interrupts: Interrupts, seconds: float | None,
+    approvals: ApprovalPrompt | None,
+) -> None:  # fmt: skip
     events: queue.Queue[StreamEvent | NoAnswer | None] = queue.Queue()
     threading.Thread(target=_read, args=(query, events), name="events", daemon=True).start()
     deadline = math.inf if seconds is None else time.monotonic() + seconds
@@ -87,7 +92,10 @@ def _follow(
         try:
             event = events.get(timeout=TICK_SECONDS)
         except queue.Empty:
-            renderer.tick(progress)
+            if approvals is not None and approvals.is_open:
+                approvals.poll()
+            else:
+                renderer.tick(progress)
             continue
         if isinstance(event, NoAnswer):
             raise event
@@ -95,6 +103,10 @@ def _follow(
             return
         if progress.receive(event):
             renderer.receive(event, progress)
+        if approvals is not None and event.name in ("approval", "decision"):
+            renderer.close()  # the lines that move
+            approvals.receive(event.name, event.data)
+            approvals.poll()
 
 
 def _read(query: FollowedQuery, events: queue.Queue[StreamEvent | NoAnswer | None]) -> None:

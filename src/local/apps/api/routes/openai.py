@@ -17,6 +17,7 @@ from local.apps.api.openai_chat import REMEMBER, ChatRequest, as_query
 from local.apps.api.openai_completion import Completion, answer_to, completion_chunks
 from local.apps.api.openai_embedding import BATCH, EmbeddingRequest, embeddings
 from local.apps.api.principals import Caller, Principal
+from local.apps.api.query_options import NOBODY_THERE, with_mode
 from local.protocol.envelope import new_id
 
 Json = dict[str, object]
@@ -45,7 +46,7 @@ class _OpenAi:
             user_id=caller.user_id,
             history=chat.history,
             continued=chat.continued,
-            options=chat.options,
+            options=with_mode(chat.options, NOBODY_THERE),
         )
         completion = Completion(query_id, asked, int(time.time()))
         if not asked.stream:

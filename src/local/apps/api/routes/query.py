@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path
@@ -16,10 +16,12 @@ from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.principals import Caller, Principal, principal_of
+from local.apps.api.query_options import GATEKEEPER, mode_of, with_mode
 from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
 from local.apps.api.trace_view import respondent_view, trace_view
 from local.errors import AttachmentMissing
 from local.protocol.answer_options import AnswerOptions
+from local.protocol.safety import Mode
 from local.queries.errors import QueryRefused
 from local.queries.live_query import LiveQuery
 
@@ -59,6 +61,7 @@ class QueryBody(BaseModel):
     user_id: Id | None = None
     incognito: bool = False
     tools: ToolsBody | None = None
+    mode: Mode | None = None
     wait: bool = True
 
 
@@ -87,6 +90,9 @@ class _Queries:
         """
         asked = await read_body(request, QueryBody)
         caller = principal_of(request)
+        streams = EVENTS in request.headers.get("accept", "")
+        mode = mode_of(asked.mode, caller, self._gatekeeper, is_followed=streams or not asked.wait)
+        tools = AnswerOptions(allow=asked.tools.allow, deny=asked.tools.deny) if asked.tools else None
         await self._check_attachments(asked.attachments, caller)
         query = api().session.ask(
             asked.query,
@@ -95,12 +101,12 @@ class _Queries:
             session_id=asked.session_id,
             user_id=caller.acting_for(asked.user_id).user_id,
             incognito=asked.incognito,
-            options=AnswerOptions(allow=asked.tools.allow, deny=asked.tools.deny) if asked.tools else None,
+            options=with_mode(tools, mode),
         )
         if not asked.wait:
             await query.accepted()
             return JsonResponse({"query_id": query.query_id, "session_id": query.view.session_id}, 202)
-        if EVENTS in request.headers.get("accept", ""):
+        if streams:
             await query.accepted()
             return self._stream(query, request.headers.get("last-event-id"))
         return await _whole(query)
@@ -157,6 +163,9 @@ class _Queries:
             return JsonResponse({"query_id": query_id, "status": view.status})
         await api().session.cancel(query_id, view.user_id)
         return JsonResponse({"query_id": query_id, "status": "cancelling"}, 202)
+
+    def _gatekeeper(self) -> Mapping[str, str]:
+        return api().participants.details(GATEKEEPER, api().clock())
 
     async def _check_attachments(self, ids: Sequence[str], caller: Principal) -> None:
         """Refuse at once what the turn would fail of, and files of others."""

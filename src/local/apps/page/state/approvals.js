@@ -14,8 +14,14 @@ export function hearApproval(event) {
   approvals.value = event.decision ? withDecision(known, event) : known;
 }
 
+/** All that waits, as the record has it: after an interruption. */
+export async function loadApprovals() {
+  const told = await request("GET", "/approvals").catch(() => null);
+  for (const one of told?.approvals ?? []) hearApproval(one);
+}
+
 /** Answer one. Throws an `ApiFailure`; what another door has answered first is heard, not thrown. */
 export async function decide(callId, decision, words = null) {
-  await request("POST", `/approvals/${encodeURIComponent(callId)}`, words === null ? { decision } : { decision, answer: words });
+  await request("POST", `/approvals/${encodeURIComponent(callId)}`, words === null ? { decision, by: "page" } : { decision, answer: words, by: "page" });
   hearApproval({ call_id: callId, decision, by: "page" });
 }

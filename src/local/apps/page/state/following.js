@@ -6,7 +6,7 @@ import { authorization } from "../net/api.js";
 import { all, conversationOf, hear, isId, load } from "./conversation.js";
 import { hearDeleted, hearSession, loadList } from "./listing.js";
 import { announce } from "./announcer.js";
-import { hearApproval } from "./approvals.js";
+import { hearApproval, loadApprovals } from "./approvals.js";
 import { deliver, onAccepted, outbox } from "./outbox.js";
 import { hearPull } from "./system.js";
 import { asked } from "../core/turn.js";
@@ -89,7 +89,7 @@ const HEARD = {
 
 /** After an interruption that could not be made good event by event: look at the record. */
 async function refresh() {
-  await Promise.all([loadList(), lookAtHealth(), ...all().filter((one) => one.state.peek() !== "new" && sessions.peek().has(one.id)).map((one) => load(one))]);
+  await Promise.all([loadList(), lookAtHealth(), loadApprovals(), ...all().filter((one) => one.state.peek() !== "new" && sessions.peek().has(one.id)).map((one) => load(one))]);
   follow();
 }
 

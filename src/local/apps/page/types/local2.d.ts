@@ -20,7 +20,7 @@ export interface AnswerDialog {
   session_id: string | null;
 }
 
-/** What an asker wants of one answer; None or empty leaves it to the settings. `functions` are those that the asker runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered. With `remember` an exchange whose history the asker keeps is remembered all the same. */
+/** What an asker wants of one answer; None or empty leaves it to the settings. `functions` are those that the asker runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered, `mode` says what becomes of calls that need leave. With `remember` an exchange whose history the asker keeps is remembered all the same. */
 export interface AnswerOptions {
   temperature: number | null;
   top_p: number | null;
@@ -37,6 +37,37 @@ export interface AnswerOptions {
   allow: string[] | null;
   deny: string[];
   remember: boolean;
+  mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
+}
+
+/** The gatekeeper, when an approval is decided, for good: by whom, "silence" if by nobody. `answer` is what a user said to a question of the model. */
+export interface ApprovalDecision {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  session_id: string;
+  tool: string;
+  decision: "allow" | "allow_session" | "deny";
+  by: string;
+  answer: string | null;
+  decided_at: number;
+}
+
+/** The gatekeeper, when somebody has to decide about a call, or to answer the model: asked once, and open until `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` whose words are before the model. */
+export interface ApprovalRequest {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  session_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  level: "L0" | "L1" | "L2";
+  category: "read" | "write" | "search" | "shell" | "web" | "git" | "data" | "meta" | "memory";
+  why: string;
+  tainted: boolean;
+  sources: string[];
+  asked_at: number;
+  expires_at: number;
 }
 
 /** Whoever could not handle a message: which one, and why. */
@@ -269,6 +300,43 @@ export interface GenerationWaiting {
   respondent_id: string;
   attempt: number;
   reason: string;
+}
+
+/** For one call of one respondent, with these arguments and no others, until `expires_at` in seconds since 1970. `signature` is Ed25519, in hexadecimal digits, over the `statement`, by the key of that id. */
+export interface Grant {
+  call_id: string;
+  respondent_id: string;
+  tool: string;
+  args_sha256: string;
+  expires_at: number;
+  key_id: string;
+  signature: string;
+}
+
+/** The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why the rule of taint would not make the call. */
+export interface GrantRequest {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
+  tainted: boolean;
+  sources: string[];
+  refusal: string;
+}
+
+/** The gatekeeper's answer to that: granted, with the grant; denied, and `why`; or asked, and until when an answer is waited for. `by` says whose decision it was, where it was not the policy's. To a question of the model `answer` is what its user said. */
+export interface GrantResult {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  verdict: "granted" | "denied" | "asked";
+  grant: Grant | null;
+  why: string;
+  by: string;
+  answer: string | null;
+  expires_at: number | null;
 }
 
 /** A durable consumer: it is done with these, for good. */
@@ -566,6 +634,25 @@ export interface ParticipantStatus {
   children: ChildStatus[];
 }
 
+/** A door that shows what waits for a decision (list), brings one (decide: `call_id`, `decision`, `by`, `answer`), shows what is remembered (remembered) or takes it back (forget: `leave_id`). With `of_user` only what is that user's is there. */
+export interface PermissionRequest {
+  verb: "list" | "decide" | "remembered" | "forget";
+  of_user: string | null;
+  call_id: string;
+  decision: "allow" | "allow_session" | "deny";
+  by: string;
+  answer: string | null;
+  leave_id: number;
+}
+
+/** The gatekeeper's answer to that. */
+export interface PermissionResult {
+  verb: "list" | "decide" | "remembered" | "forget";
+  waiting: ApprovalRequest[];
+  remembered: RememberedLeave[];
+  error: ErrorInfo | null;
+}
+
 /** The generator, as soon as the journal has given it the query; again for each repeat of a running query. */
 export interface QueryAccepted {
   query_id: string;
@@ -635,6 +722,15 @@ export interface RecalledEngram {
   folded: string[];
   successor_of: string | null;
   outdated: OutdatedFact[];
+}
+
+/** What a user has allowed for a whole conversation: the call with these arguments, or of a tool for files all on that path. */
+export interface RememberedLeave {
+  leave_id: number;
+  session_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  decided_at: number;
 }
 
 /** The generator, when a turn ends: the answer and everything that led to it. */
@@ -741,6 +837,7 @@ export interface ToolRequest {
   args: Record<string, unknown>;
   same_host: boolean;
   tainted: boolean;
+  grant: Grant | null;
 }
 
 /** A tool, when a call has settled: either `result` or `error`. `sources` are addresses the text came from, `links` those that it leads to; `tainted` says that there are words of strangers in what a trusted tool tells. */
@@ -813,6 +910,13 @@ export interface BusBody {
   payload?: "none" | "full";
 }
 
+/** The body of POST /approvals/{call_id}. `answer` is for a question of the model, `by` names the door. */
+export interface DecisionBody {
+  decision: "allow" | "allow_session" | "deny";
+  answer?: string | null;
+  by?: string;
+}
+
 /** The body of POST /feedback. The latest rating of an answer counts; null withdraws it. */
 export interface FeedbackBody {
   query_id: string;
@@ -841,6 +945,7 @@ export interface QueryBody {
   user_id?: string | null;
   incognito?: boolean;
   tools?: ToolsBody | null;
+  mode?: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
   wait?: boolean;
 }
 
@@ -904,6 +1009,8 @@ export interface QueryEvents {
   waiting: GenerationWaiting;
   tool_call: ToolRequest;
   tool_result: ToolResult;
+  approval: ApprovalRequest;
+  decision: ApprovalDecision;
   response: unknown;
   error: QueryFailed;
   critique: CritiqueResult;
@@ -916,6 +1023,8 @@ export interface QueryEvents {
 export interface Messages {
   "agent.transition": AgentTransition;
   "answer.dialog": AnswerDialog;
+  "approval.decision": ApprovalDecision;
+  "approval.request": ApprovalRequest;
   "bus.dead": BusDead;
   "bus.gap": BusGap;
   [subject: `bus.probe.${string}`]: BusProbe;
@@ -931,6 +1040,8 @@ export interface Messages {
   "generation.thinking": GenerationThinking;
   "generation.token": GenerationToken;
   "generation.waiting": GenerationWaiting;
+  "grant.request": GrantRequest;
+  "grant.result": GrantResult;
   "journal.ack": JournalAck;
   "journal.attach": JournalAttach;
   [subject: `journal.confirmed.${string}`]: JournalConfirmed;
@@ -961,6 +1072,8 @@ export interface Messages {
   [subject: `participant.request.${string}`]: ParticipantRequest;
   [subject: `participant.result.${string}`]: ParticipantResult;
   "participant.status": ParticipantStatus;
+  [subject: `permission.request.${string}`]: PermissionRequest;
+  [subject: `permission.result.${string}`]: PermissionResult;
   "query.accepted": QueryAccepted;
   "query.cancel": QueryCancel;
   "query.failed": QueryFailed;

@@ -1,0 +1,86 @@
+"""What a call has to pass before it is made that may do more than read: the gatekeeper, and whoever that asks."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import ClassVar
+
+from local.bus.bus import Bus
+from local.errors import RequestTimeout, ToolError
+from local.protocol.envelope import Trace
+from local.protocol.messages import ParticipantStatus
+from local.protocol.permission_messages import ApprovalDecision, GrantRequest, GrantResult
+from local.runtime.participant import Publications
+from local.runtime.presence import Presence
+
+GATEKEEPER = "gatekeeper"
+PRESENCE_SECONDS = 3.0
+ANSWER_SECONDS = 10.0
+LOOK_SECONDS = 15.0  # a decision that was not heard is found within that
+GRACE_SECONDS = 30.0  # for a gatekeeper that was away when a question ran out
+
+
+class CallGate:
+    """Asks for leave over a bus, and waits for as long as a person is asked. `clock` gives seconds since 1970."""
+
+    publishes: ClassVar[Publications] = (GrantRequest,)
+
+    def __init__(self, bus: Callable[[], Bus], clock: Callable[[], float] = time.time) -> None:
+        self._bus, self._clock = bus, clock
+        self._presence = Presence(GATEKEEPER)
+        self._open: dict[str, asyncio.Event] = {}  # what waits for a decision, by call_id
+
+    def status(self, status: ParticipantStatus) -> None:
+        """A participant lives or leaves."""
+        self._presence.heard(status)
+
+    def decided(self, decision: ApprovalDecision) -> None:
+        """Somebody has decided: it is looked up at once what that means."""
+        if (waits := self._open.get(decision.call_id)) is not None:
+            waits.set()
+
+    async def pass_(self, request: GrantRequest, trace: Trace, on_asked: Callable[[], object]) -> GrantResult:
+        """Leave, granted or denied; `on_asked` is called when a person is asked. Raises `ToolError` (unavailable)
+        where nobody can say."""
+        if not await self._presence.lives_within(PRESENCE_SECONDS):
+            raise _nobody(request)
+        decided = self._open.setdefault(request.call_id, asyncio.Event())
+        try:
+            result = await self._ask(request, trace)
+            if result is None:
+                raise _nobody(request)
+            if result.verdict == "asked":
+                on_asked()
+                result = await self._outcome(request, result, trace, decided)
+            return result
+        finally:
+            self._open.pop(request.call_id, None)
+
+    async def _outcome(
+        self, request: GrantRequest, asked: GrantResult, trace: Trace, decided: asyncio.Event
+    ) -> GrantResult:
+        until = (asked.expires_at or self._clock()) + GRACE_SECONDS
+        while self._clock() < until:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await decided.wait()
+            decided.clear()
+            result = await self._ask(request, trace)
+            if result is not None and result.verdict != "asked":
+                return result
+        raise _nobody(request)
+
+    async def _ask(self, request: GrantRequest, trace: Trace) -> GrantResult | None:
+        """None while the gatekeeper is away."""
+        try:
+            return await self._bus().request(request, GrantResult, ANSWER_SECONDS, trace)
+        except RequestTimeout:
+            return None
+
+
+def _nobody(request: GrantRequest) -> ToolError:
+    text = f"{request.tool} was not run: it needs leave, and no gatekeeper runs that could give it"
+    return ToolError(text, kind="unavailable")

@@ -1,0 +1,78 @@
+"""Leave for the calls of one turn: which of them need it, what is asked, and what the model reads if there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from local import failpoints
+from local.agents.answering.call_gate import CallGate
+from local.agents.answering.call_rules import refused
+from local.agents.answering.steps import PlannedCall
+from local.agents.answering.taint.taint_policy import NOT_GIVEN, PRIVATE_WORDS, REFUSALS, TAINTED
+from local.agents.answering.turn import Turn
+from local.agents.answering.turn_output import TurnOutput
+from local.agents.answering.turn_taint import TurnTaint
+from local.errors import ToolError
+from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
+from local.protocol.permission_messages import GrantRequest, GrantResult
+
+DENIED = "denied"
+QUESTIONS = {
+    NOT_GIVEN: "Neither you nor a search has given that address in this conversation.",
+    PRIVATE_WORDS: "Some of what it would search for is private to you.",
+    TAINTED: "",  # the sources say it
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CallLeave:
+    """`gate` is None where nothing is ever asked."""
+
+    turn: Turn
+    gate: CallGate | None
+    output: TurnOutput
+    taint: TurnTaint
+
+    def may_lift(self, record: ToolCallRecord, schema: ToolSchema | None) -> bool:
+        """Whether a person may allow what the rule of taint has refused."""
+        if self.gate is None or schema is None or record.error is None or record.error.kind not in REFUSALS:
+            return False
+        return schema.safety != "L0" or self._mode != "dontAsk"
+
+    def is_needed(self, schema: ToolSchema) -> bool:
+        """Whether calls of a tool need leave; one that only reads is asked at once."""
+        return self.gate is not None and schema.safety != "L0"
+
+    async def of(
+        self, call: PlannedCall, refusal: ErrorInfo | None, on_asked: Callable[[], object]
+    ) -> GrantResult | ToolCallRecord:
+        """Leave for a call, or its record if there is none; `refusal` is that of the rule of taint."""
+        assert self.gate is not None, "without a gate nobody comes here"
+        tainted = self.turn.tainted and call.tool not in self.taint.settings.may_write
+        request = GrantRequest(
+            query_id=self.turn.question.query_id,
+            respondent_id=self.turn.question.respondent_id,
+            call_id=call.call_id,
+            tool=call.tool,
+            args=call.args,
+            mode=self._mode,
+            tainted=tainted,
+            sources=await self.taint.sources() if tainted else (),
+            refusal="" if refusal is None else QUESTIONS[refusal.kind],
+        )
+        try:
+            result = await self.output.ask_leave(self.gate, request, on_asked)
+        except ToolError as error:
+            return refused(call, refusal.kind, refusal.message) if refusal else refused(call, error.kind, str(error))
+        failpoints.reach("turn.granted")
+        if result.verdict == "granted":
+            return result
+        if refusal is not None and not result.by:
+            return refused(call, refusal.kind, refusal.message)
+        return refused(call, DENIED, f"{call.tool} was not run: {result.why}")
+
+    @property
+    def _mode(self) -> str | None:
+        options = self.turn.question.options
+        return None if options is None else options.mode

@@ -1,0 +1,1 @@
+"""What the gatekeeper is made of."""

@@ -1,0 +1,154 @@
+"""A tool that may do more than read runs what the gatekeeper has signed, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.protocol.grant import Grant, arguments_digest
+from local.protocol.messages import ToolRequest
+from local.runtime.participant import Resources, Settingless
+from local.services.signing import FOLDER, PRIVATE, PUBLIC, SigningKey
+from local.tools.grant_guard import GrantGuard
+from local.tools.tool import Tool
+
+NOW = 1000.0
+ARGS = {"text": "café", "times": 2, "nested": {"b": [1.5, None], "a": True}}
+
+
+class PenTool(Tool):
+    """Write something, and say that in what it keeps."""
+
+    name = "pen"
+
+    def __init__(self) -> None:
+        super().__init__(Settingless())
+        self.written: list[str] = []
+
+    async def run(self, text: str, times: int = 1, nested: dict[str, Any] | None = None) -> str:
+        self.written.append(text)
+        return "Written."
+
+
+class GlassesTool(PenTool):
+    """Read something."""
+
+    name = "glasses"
+    safety = "L0"
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> SigningKey:
+    return SigningKey.of(tmp_path / FOLDER)
+
+
+def granted(key: SigningKey, **changed: Any) -> Grant:
+    fields = {
+        "call_id": "q1:0:0", "respondent_id": "A", "tool": "pen", "args_sha256": arguments_digest(ARGS),
+        "expires_at": NOW, "key_id": key.key_id,
+    }  # fmt: skip
+    grant = Grant(**{**fields, **changed})
+    return grant.model_copy(update={"signature": key.sign(grant.statement())})
+
+
+def request(grant: Grant | None, **changed: Any) -> ToolRequest:
+    fields = {"query_id": "q1", "call_id": "q1:0:0", "tool": "pen", "args": ARGS, "grant": grant}
+    return ToolRequest(**{**fields, **changed})
+
+
+async def outcome(serve: Any, folder: Path, asked: ToolRequest, tool: PenTool | None = None) -> tuple[Any, list[str]]:
+    """The kind of the error, and what was written."""
+    tool = tool or PenTool()
+    tool.grants = GrantGuard(folder, lambda: NOW)
+    caller = await serve(tool)
+    result = await caller.bus.request(asked, type(await caller.call({}, "q0:0:0")), 10.0)
+    return result.error and (result.error.kind, result.error.message), tool.written
+
+
+async def test_a_call_with_its_grant_runs(serve: Any, tmp_path: Path, key: SigningKey) -> None:
+    assert await outcome(serve, tmp_path, request(granted(key))) == (None, ["café"])
+
+
+def other_signature(key: SigningKey) -> Grant:
+    return granted(key).model_copy(update={"expires_at": NOW + 1000.0})
+
+
+FORGERIES: dict[str, Any] = {
+    "without any": lambda key: request(None),
+    "of another call": lambda key: request(granted(key, call_id="q1:0:1")),
+    "of another respondent": lambda key: request(granted(key, respondent_id="B")),
+    "of another tool": lambda key: request(granted(key, tool="pencil")),
+    "of other arguments": lambda key: request(granted(key), args={**ARGS, "times": 3}),
+    "of arguments of another type": lambda key: request(granted(key), args={**ARGS, "times": "2"}),
+    "with one argument more": lambda key: request(granted(key), args={**ARGS, "more": None}),
+    "that has run out": lambda key: request(granted(key, expires_at=NOW - 0.001)),
+    "that was changed after it was signed": lambda key: request(other_signature(key)),
+    "without a signature": lambda key: request(granted(key).model_copy(update={"signature": ""})),
+    "with a signature that is none": lambda key: request(granted(key).model_copy(update={"signature": "zz"})),
+    "of another key that says it is this one": lambda key: request(
+        granted(SigningKey.of(Path(key.key_id)), key_id=key.key_id)
+    ),
+    "of another key": lambda key: request(granted(SigningKey.of(Path(key.key_id)))),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+async def test_a_grant_that_is_not_the_gatekeepers_for_this_call_runs_nothing(
+    serve: Any, tmp_path: Path, key: SigningKey, forgery: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # in which another key is made
+    error, written = await outcome(serve, tmp_path, FORGERIES[forgery](key))
+    assert (error[0], written) == ("not_granted", [])
+    assert error[1].startswith("pen was not run: ")
+
+
+async def test_leave_is_looked_at_before_the_arguments(serve: Any, tmp_path: Path) -> None:
+    error, _ = await outcome(serve, tmp_path, request(None, args={"no": "such"}))
+    assert error[0] == "not_granted"
+
+
+async def test_a_tool_that_only_reads_needs_no_grant(serve: Any, tmp_path: Path) -> None:
+    tool = GlassesTool()
+    assert (await outcome(serve, tmp_path, request(None, tool="glasses"), tool)) == (None, ["café"])
+
+
+async def test_a_tool_that_was_lent_nothing_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # what the other tests here are granted
+    tool = PenTool()
+    assert tool.grants is None
+    with pytest.raises(Exception, match="pen was not run: it cannot tell who has leave here"):
+        tool._require_leave(request(None))
+    tool.lent(Resources(Path("nowhere")))
+    assert isinstance(tool.grants, GrantGuard)
+
+
+async def test_a_new_key_is_read_when_a_grant_names_it(serve: Any, tmp_path: Path, key: SigningKey) -> None:
+    tool = PenTool()
+    assert (await outcome(serve, tmp_path, request(granted(key)), tool))[0] is None
+    (tmp_path / FOLDER / PRIVATE).unlink()
+    new = SigningKey.of(tmp_path / FOLDER)
+    assert new.key_id != key.key_id
+    tool.grants.require(request(granted(new)))  # type: ignore[union-attr]
+    with pytest.raises(Exception, match="signed with a key that is not the gatekeeper's"):
+        tool.grants.require(request(granted(key)))  # type: ignore[union-attr]
+
+
+def test_the_private_key_is_for_its_owner_alone_and_the_same_at_the_next_start(tmp_path: Path, key: SigningKey) -> None:
+    private = tmp_path / FOLDER / PRIVATE
+    assert private.stat().st_mode & 0o777 == 0o600
+    assert SigningKey.of(tmp_path / FOLDER).key_id == key.key_id
+    assert (tmp_path / FOLDER / PUBLIC).read_text().strip() == key.public.hex()
+    assert private.read_text().strip() not in (tmp_path / FOLDER / PUBLIC).read_text()
+
+
+@pytest.mark.parametrize("args", [{"x": float("nan")}, {"x": float("inf")}, {"x": object()}])
+def test_arguments_that_cannot_be_said_have_no_digest(args: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        arguments_digest(args)
+
+
+def test_equal_arguments_have_one_digest_however_they_are_ordered() -> None:
+    turned = dict(reversed(list(ARGS.items())))
+    assert arguments_digest(turned) == arguments_digest(ARGS) != arguments_digest({**ARGS, "times": 2.5})

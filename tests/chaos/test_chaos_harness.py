@@ -90,6 +90,17 @@ async def test_a_failed_query_is_an_outcome(ask) -> None:
     assert asked.outcome == Outcome("failed", "gave_up")
 
 
+async def test_a_long_conversation_is_read_page_by_page() -> None:
+    pages = {None: (["three"], "q3"), "q3": (["one", "two"], None)}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        texts, before = pages[request.url.params.get("before")]
+        return httpx.Response(200, json={"turns": [{"query": text} for text in texts], "before": before})
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://system") as http:
+        assert await Client(http, 20.0).questions_of("s") == ["one", "two", "three"]
+
+
 async def test_a_client_gives_up_in_the_end(ask) -> None:
     asked, _ = await ask(Form.WHOLE, patience=0.05)
     assert asked.outcome is None

@@ -18,6 +18,7 @@ T = TypeVar("T")
 ACCEPTED, NOT_FOUND, FAILED_QUERY = 202, 404, 502
 RETRY_SECONDS = 0.05
 POLL_SECONDS = 0.03
+PAGE = 200  # turns of a session, at most
 # What a door says when it cannot know the outcome: the query goes on, or was never accepted.
 NOT_AN_OUTCOME = frozenset(
     {
@@ -53,11 +54,18 @@ class Client:
         """The questions of a conversation as the system shows it, none if it knows of none. Raises `TimeoutError`."""
 
         async def show() -> list[str]:
-            response = await self._http.get(f"/sessions/{session_id}")
-            if response.status_code == NOT_FOUND:
-                return []
-            _require(response, 200)
-            return [turn["query"] for turn in response.json()["turns"]]
+            questions: list[str] = []
+            page: dict[str, str | int] = {"limit": PAGE}
+            while True:
+                response = await self._http.get(f"/sessions/{session_id}/turns", params=page)
+                if response.status_code == NOT_FOUND:
+                    return []
+                _require(response, 200)
+                told = response.json()
+                questions[:0] = [turn["query"] for turn in told["turns"]]
+                if not told["before"]:
+                    return questions
+                page["before"] = told["before"]
 
         async with asyncio.timeout(self.patience):
             return await self._insist(show)

@@ -197,7 +197,7 @@ def test_conversations_are_named_pinned_searched_exported_and_deleted(visit: Vis
         page.get_by_role("menuitem", name=name).click()
 
     choose("Rename")
-    page.get_by_label("Title").fill("Zwölf & <i>eight</i>")
+    page.get_by_role("textbox", name="Title").fill("Zwölf & <i>eight</i>")
     page.keyboard.press("Enter")
     expect(item.locator(".title")).to_have_text("Zwölf & <i>eight</i>")
     expect(page).to_have_title("Zwölf & <i>eight</i> · LoCAL2")

@@ -113,7 +113,7 @@ def test_a_conversation_is_searched_renamed_pinned_and_deleted(visit: Visit, pag
     person = Typist(page := visit().open())
     person.ask("What is 61+61?", "61+61 = 122")
     person.command("rename this", "Rename this conversation")
-    expect(page.get_by_label("Title")).to_be_focused()
+    expect(page.get_by_role("textbox", name="Title")).to_be_focused()
     person.press("Control+a")
     person.write("Sums of a typist")
     person.press("Enter")

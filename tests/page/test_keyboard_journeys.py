@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -143,3 +144,34 @@ def test_a_conversation_is_searched_renamed_pinned_and_deleted(visit: Visit, pag
     person.press("Enter")
     expect(page.locator(".title", has_text="Sums of a typist")).to_have_count(0)
     expect(person.question).to_be_focused()
+
+
+def test_a_file_is_attached_settings_are_changed_and_nothing_is_left_behind(
+    visit: Visit, paged: PagedSystem, tmp_path: Path
+) -> None:
+    (tmp_path / "roasts.csv").write_text("Monte Verde,Brazil\n")
+    person = Typist(page := visit().open())
+    for files in (1, 2):
+        expect(person.question).to_be_focused()
+        page.once("filechooser", lambda asked: asked.set_files(tmp_path / "roasts.csv"))
+        person.reach(page.get_by_role("button", name="Attach", exact=True))
+        person.press("Enter")
+        expect(page.locator(".chip[data-state=ready]")).to_have_count(files)
+        person.reach(person.question, "Shift+Tab")
+    person.reach(page.get_by_role("button", name="Remove roasts.csv").first, "Shift+Tab")
+    person.press("Enter")
+    expect(page.locator(".chip")).to_have_count(1)
+    person.reach(person.question)
+    person.ask("What is in the file?")
+    expect(page.locator("article.turn")).to_have_attribute("data-state", "answered")
+    expect(page.locator(".files .file")).to_contain_text("roasts.csv")
+    person.command("settings of critic", "Settings of critic")
+    person.reach(page.get_by_label("timeout seconds"))
+    person.press("Control+a")
+    person.write("none")
+    expect(page.locator("dialog")).to_contain_text("A number is needed.")
+    person.press("Escape")
+    expect(page.locator("dialog")).to_have_count(0)
+    person.command("incognito", "New incognito conversation")
+    person.ask("What is 7+7?", "7+7 = 14")
+    expect(page.locator(".bar .tag")).to_have_text("incognito")

@@ -139,6 +139,11 @@ class PagedSystem:
         self.system, self.url = system, system.api_url
         self._stories = count()
 
+    @property
+    def owner_token(self) -> str:
+        """What the link that a start prints has: with it leave may be given."""
+        return (self.system.data_dir / "api_token").read_text().strip()
+
     def request(self, method: str, path: str, **request: Any) -> Any:
         """The JSON that the API answers with."""
         response = httpx.request(method, f"{self.url}{path}", timeout=SECONDS, trust_env=False, **request)

@@ -135,7 +135,7 @@ def test_everything_of_a_conversation_can_be_done_by_keys(visit: Visit, paged: P
 
 def test_a_token_in_the_address_is_taken_from_it_and_shown_to_the_api_alone(visit: Visit, paged: PagedSystem) -> None:
     visitor = visit()
-    token = (paged.system.data_dir / "api_token").read_text().strip()
+    token = paged.owner_token
     page = visitor.open(f"#token={token}")
     assert token not in page.url
     expect(page.locator(".rail")).to_be_visible()

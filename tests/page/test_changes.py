@@ -22,8 +22,9 @@ def test_a_file_that_was_written_is_shown_and_taken_back_by_a_click(visit: Visit
     file = paged.system.data_dir / "workspace" / "todo.txt"
     visitor = visit()
     visitor.expected = lambda trouble: "409" in trouble
-    page = visitor.open()
+    page = visitor.open(f"#token={paged.owner_token}")
     ask(page, "write it")
+    page.get_by_role("button", name="Allow once").click()
     answered(page)
     changes = page.get_by_label("Changes of this call").first
     changes.get_by_role("button", name="Changes").click()
@@ -31,6 +32,7 @@ def test_a_file_that_was_written_is_shown_and_taken_back_by_a_click(visit: Visit
     assert violations(page) == []
     assert file.read_text() == "milk\n<b>bread</b>\n"
     ask(page, "again")
+    page.get_by_role("button", name="Allow once").click()
     answered(page)
     changes.get_by_role("button", name="Undo").click()
     expect(changes.get_by_role("alert")).to_contain_text("was changed since; undo later changes first")

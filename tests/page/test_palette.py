@@ -200,7 +200,7 @@ def test_a_card_that_asks_takes_no_focus_and_is_answered_by_its_own_keys_alone(
     card.get_by_role("button", name="Deny").focus()
     page.keyboard.press("n")
     expect(card).to_have_count(0)
-    assert decisions == [{"decision": "deny"}]
+    assert decisions == [{"decision": "deny", "by": "page"}]
 
 
 def test_what_waits_is_asked_again_after_a_reload_and_ends_when_another_door_has_answered(
@@ -252,6 +252,6 @@ def test_a_question_of_the_model_is_answered_with_one_of_its_options_or_with_wor
     page.keyboard.press("Enter")
     expect(page.locator(".ask")).to_have_count(0)
     assert answers == [
-        {"decision": "allow", "answer": "The natural one"},
-        {"decision": "allow", "answer": "Because."},
+        {"decision": "allow", "answer": "The natural one", "by": "page"},
+        {"decision": "allow", "answer": "Because.", "by": "page"},
     ]

@@ -67,6 +67,7 @@ def running(data_dir: Path, *session_ids: str) -> Iterator[None]:
 
 
 def test_what_is_shown_is_the_variant_with_the_date(settings: Path) -> None:
+    (settings / "system.yaml").write_text("participants: [generator]\n")
     today = f"Today is {date.today():%A}"
     assert show(None, None, settings, None).startswith(f"--- system\nBe brief.\n\n{today}")
     assert show("terse", None, settings, None).startswith(f"--- system\nOne word.\n\n{today}")

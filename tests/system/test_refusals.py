@@ -64,7 +64,7 @@ def test_a_bus_port_that_is_taken(refused, tmp_path: Path) -> None:
     ("flags", "complaint"),
     [
         (["--bogus"], "No such option: --bogus"),
-        (["--temperature-b", "-1"], "Invalid value for '--temperature-b': Input should be greater than or equal to 0"),
+        (["--temperature-b", "-1"], "Invalid value for '--temperature-b': -1.0 is not in the range x>=0.0"),
         (
             ["--backend", "nope"],
             "backend: expected 'auto', 'ollama', 'openai', 'google_genai', 'llama_server' or 'stand_in', found",

@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { effectOf, heading, isQuestion, timeLeft, waitingIn, withDecision, withRequest } from "../../src/local/apps/page/core/approvals.js";
+import { effectOf, heading, isAsked, isQuestion, timeLeft, waitingIn, withDecision, withRequest } from "../../src/local/apps/page/core/approvals.js";
 
 const request = (more = {}) => ({ call_id: "c1", query_id: "q", session_id: "s", tool: "write_file", level: "L1", args: { path: "a.txt", content: "x" }, asked_at: 10, expires_at: 310, ...more });
 
@@ -26,8 +26,16 @@ test("a decision on what is not known, and a request without a call, change noth
   assert.equal(withRequest(known, {}), known);
 });
 
+test("a query waits for a person until what it asked is decided", () => {
+  const known = withRequest(new Map(), request());
+  assert.ok(isAsked(known, "q"));
+  assert.ok(!isAsked(known, "another"));
+  assert.ok(!isAsked(withDecision(known, { call_id: "c1", decision: "deny" }), "q"));
+});
+
 test("the time left is minutes and seconds, and nothing where it waits for ever", () => {
   assert.equal(timeLeft(request(), 38), "4:32");
+  assert.equal(timeLeft(request(), 9.5), "5:00", "a clock that is a little behind");
   assert.equal(timeLeft(request(), 400), "0:00");
   assert.equal(timeLeft(request({ expires_at: null }), 0), "");
 });
@@ -35,6 +43,7 @@ test("the time left is minutes and seconds, and nothing where it waits for ever"
 test("the effect is shown as what would happen: a command as a shell reads it, a change as a diff, an address whole", () => {
   assert.deepEqual(effectOf(request({ args: { argv: ["rm", "-rf", "it's mine"] } })), [{ kind: "command", text: String.raw`rm -rf 'it'\''s mine'` }]);
   assert.deepEqual(effectOf(request({ args: { path: "a", old: "x\ny", new: "z" } })).map((one) => `${one.kind} ${one.text}`), ["text a", "removed x", "removed y", "added z"]);
+  assert.deepEqual(effectOf(request({ args: { path: "a", content: "x\n\n" } })).map((one) => one.text), ["a", "x", ""], "the end of the last line begins none");
   assert.deepEqual(effectOf(request({ args: { url: "https://a.example/?q=1" } })), [{ kind: "address", text: "https://a.example/?q=1" }]);
   assert.deepEqual(effectOf(request({ args: { n: [1] } })), [{ kind: "text", text: "n: [1]" }]);
   assert.deepEqual(effectOf({ tool: "x" }), []);

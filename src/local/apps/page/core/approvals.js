@@ -29,10 +29,15 @@ export function waitingIn(known, sessionId, now) {
     .sort((one, other) => (one.asked_at ?? 0) - (other.asked_at ?? 0));
 }
 
+/** Whether something of a query waits for a person. @param {Map<string, Approval>} known */
+export function isAsked(known, queryId) {
+  return [...known.values()].some((one) => one.query_id === queryId && !one.decision);
+}
+
 /** How long until it is denied by itself: 272 → "4:32"; "" where it waits for ever. */
 export function timeLeft(approval, now) {
   if (approval.expires_at == null) return "";
-  const seconds = Math.max(0, Math.ceil(approval.expires_at - now));
+  const seconds = Math.max(0, Math.floor(approval.expires_at - now));
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
@@ -71,7 +76,7 @@ function path(args) {
 }
 
 function lines(kind, text) {
-  return text.split("\n").map((line) => ({ kind, text: line }));
+  return text.replace(/\n$/, "").split("\n").map((line) => ({ kind, text: line }));
 }
 
 /** An argument as a shell would have to be told it. */

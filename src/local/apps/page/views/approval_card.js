@@ -6,19 +6,20 @@
 import { html, useId, useState } from "../html.js";
 import { CHOICES, effectOf, heading, timeLeft } from "../core/approvals.js";
 import { decide } from "../state/approvals.js";
+import { Unanswered } from "./unanswered.js";
 
 const LETTERS = { y: "allow", s: "allow_session", n: "deny" };
 const MARKS = { added: "+", removed: "−", command: "$" };
 const LETTER_OF = { allow: "Y", allow_session: "S", deny: "N" };
 
 export function ApprovalCard({ approval, now }) {
-  const [state, put] = useState({ isSending: false, trouble: "" });
+  const [state, put] = useState({ isSending: false, failure: null });
   const id = useId();
   const left = timeLeft(approval, now);
   const say = async (decision) => {
     if (state.isSending) return;
-    put({ isSending: true, trouble: "" });
-    await decide(approval.call_id, decision).catch((failure) => put({ isSending: false, trouble: failure.message }));
+    put({ isSending: true, failure: null });
+    await decide(approval.call_id, decision).catch((failure) => put({ isSending: false, failure }));
   };
   const key = (event) => {
     const decision = LETTERS[event.key.toLowerCase()];
@@ -32,7 +33,7 @@ export function ApprovalCard({ approval, now }) {
     <${Effect} lines=${effectOf(approval)} />
     ${approval.why ? html`<p dir="auto">${approval.why}</p>` : null}
     ${approval.sources?.length ? html`<p>This conversation has words from ${approval.sources.map((source, index) => html`${index ? ", " : ""}<b dir="auto">${source}</b>`)}. Nothing has been done yet.</p>` : null}
-    ${state.trouble ? html`<p class="trouble" role="alert">Your answer did not arrive: ${state.trouble}</p>` : null}
+    <${Unanswered} failure=${state.failure} />
     <div class="ask-acts">${Object.entries(CHOICES).map(
       ([decision, title]) => html`<button type="button" key=${decision} class=${decision === "allow" ? "accent" : null} disabled=${state.isSending} onClick=${() => void say(decision)}>${title} <kbd>${LETTER_OF[decision]}</kbd></button>`
     )}<span class="push"></span>${left ? html`<small>denied by itself in <span class="num">${left}</span></small>` : null}</div>

@@ -13,7 +13,8 @@ export function TokenForm() {
   return html`<main class="gate" data-state="refused"><form onSubmit=${send}>
     <span class="mark" aria-hidden="true"></span>
     <h1>LoCAL2 asks who you are</h1>
-    <p>Open the link that its start has printed, or type the token: yours, or the one that <code>local2 user add</code> gave you.</p>
+    <p>Open the link that its start has printed, or type the token: the owner's stands in the file <code>api_token</code> of the data directory, a user's is the one that <code>local2 user add</code> gave.</p>
+    <input type="text" autocomplete="username" value="LoCAL2" hidden />
     <label>Token <input type="password" autocomplete="current-password" required value=${value} onInput=${(event) => put(event.target.value)} /></label>
     <button class="accent" type="submit">Go on</button>
   </form></main>`;

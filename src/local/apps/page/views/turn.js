@@ -1,12 +1,14 @@
 /** One turn: the question, what was thought and done for it, the answer. */
 
 import { html, useMemo } from "../html.js";
+import { isAsked } from "../core/approvals.js";
 import { sourcesOf } from "../core/sources.js";
 import { isUntouched } from "../core/turn.js";
 import { bytes } from "../core/words.js";
 import { Prose } from "../markdown/prose.js";
 import { outbox } from "../state/outbox.js";
 import { edit, stop } from "../state/actions.js";
+import { approvals } from "../state/approvals.js";
 import { AnswerLine } from "./answer_line.js";
 import { Fault } from "./fault.js";
 import { Sources } from "./sources.js";
@@ -60,8 +62,13 @@ function Reply({ turn, conversation }) {
 }
 
 function Waiting({ turn }) {
-  const word = turn.waiting_for ? `waits: ${turn.waiting_for}` : turn.phase === "calling" ? "" : "waiting for the model";
-  return html`<p class="pending"><span class="dots" aria-hidden="true"><u></u><u></u><u></u></span> ${word}</p>`;
+  return html`<p class="pending"><span class="dots" aria-hidden="true"><u></u><u></u><u></u></span> ${waitWord(turn)}</p>`;
+}
+
+function waitWord(turn) {
+  if (isAsked(approvals.value, turn.query_id)) return "waiting for you";
+  if (turn.waiting_for) return `waits: ${turn.waiting_for}`;
+  return turn.phase === "calling" ? "" : "waiting for the model";
 }
 
 function shortened(text) {

@@ -1,0 +1,42 @@
+"""`mode` of POST /query: what is looser than the settings wants the owner's token, and bypassPermissions also leave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+System = Any  # of conftest.py
+TOKEN = {"Authorization": "Bearer the-owners"}
+
+
+@pytest.fixture(autouse=True)
+def token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL2_API_TOKEN", "the-owners")
+
+
+@pytest.mark.parametrize("mode", ["acceptEdits", "bypassPermissions"])
+async def test_a_looser_mode_wants_the_token_whoever_connects(system: System, mode: str) -> None:
+    async with system.door() as client:
+        refused = await client.post("/query", json={"query": "hello", "mode": mode})
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (401, "unauthorized")
+    assert "the file api_token in the data directory" in refused.json()["error"]["message"]
+    assert system.generator.turns == {}
+
+
+async def test_bypass_wants_the_owners_setting_too(system: System) -> None:
+    async with system.door() as client:
+        body = {"query": "hello", "mode": "bypassPermissions"}
+        refused = await client.post("/query", json=body, headers=TOKEN)
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (403, "forbidden")
+    assert "may_bypass: true" in refused.json()["error"]["message"]
+    assert system.generator.turns == {}
+
+
+async def test_with_the_token_or_stricter_the_turn_has_its_mode(system: System) -> None:
+    async with system.door() as client:
+        for query_id, mode, headers in (("q1", "acceptEdits", TOKEN), ("q2", "plan", {}), ("q3", None, {})):
+            body = {"query": "hello", "query_id": query_id, "mode": mode}
+            assert (await client.post("/query", json=body, headers=headers)).status_code == 200
+    turns = system.generator.turns
+    assert [turns[each].options.mode for each in ("q1", "q2", "q3")] == ["acceptEdits", "plan", "dontAsk"]

@@ -1,0 +1,96 @@
+"""`local2 approvals` with a door that gives set answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.apps import approval_commands
+from local.apps.cli import main
+from local.errors import NoAnswer
+
+Json = dict[str, Any]
+WAITING: Json = {
+    "call_id": "q:0:0", "tool": "write_file", "args": {"path": "a\x1b.txt"}, "level": "L1", "why": "It is new.",
+    "expires_at": 0.0,
+}  # fmt: skip
+LEAVE: Json = {"leave_id": 3, "session_id": "s" * 32, "tool": "write_file", "args": {"path": "b.txt"}}
+Run = Callable[..., tuple[int, str, str]]
+
+
+class Door:
+    """Answers, and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+
+    def request(self, method: str, path: str, *body: Json) -> Json:
+        self.asked.append((method, path, *body))
+        if path in ("/approvals/gone", "/approvals/remembered/9"):
+            raise NoAnswer("not_found", f"nothing waits under {path}")
+        return {"approvals": [WAITING], "remembered": [LEAVE]} if method == "GET" else {}
+
+
+@pytest.fixture
+def door(monkeypatch: pytest.MonkeyPatch) -> Door:
+    door = Door()
+
+    @contextmanager
+    def found(api: str | None, directory: Path | None) -> Iterator[Door]:
+        yield door
+
+    monkeypatch.setattr(approval_commands, "running_system", found)
+    return door
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    def command(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["approvals", *arguments])
+        return int(str(ended.value.code or 0)), *capfd.readouterr()
+
+    return command
+
+
+def test_what_waits_and_what_is_remembered_is_listed(door: Door, run: Run) -> None:
+    status, out, _ = run("list")
+    waiting, remembered = out.splitlines()
+    assert status == 0 and waiting.startswith("q:0:0  L1  write_file") and waiting.endswith("It is new.")
+    assert "\x1b" not in out
+    assert remembered.startswith("3  in ssssssss  write_file") and "b.txt" in remembered
+
+
+@pytest.mark.parametrize(
+    ("arguments", "body"),
+    [
+        (("allow", "q:0:0"), {"decision": "allow", "by": "terminal"}),
+        (("allow", "q:0:0", "--session"), {"decision": "allow_session", "by": "terminal"}),
+        (("allow", "q:0:0", "--answer", "red"), {"decision": "allow", "answer": "red", "by": "terminal"}),
+        (("deny", "q:0:0"), {"decision": "deny", "by": "terminal"}),
+    ],
+)
+def test_a_call_is_decided(door: Door, run: Run, arguments: tuple[str, ...], body: Json) -> None:
+    status, out, _ = run(*arguments)
+    assert (status, out) == (0, f"q:0:0: {body['decision']}\n")
+    assert door.asked == [("POST", "/approvals/q%3A0%3A0", body)]
+
+
+def test_what_is_remembered_is_taken_back(door: Door, run: Run) -> None:
+    assert run("forget", "3") == (0, "3 is forgotten: such a call asks again\n", "")
+    assert door.asked == [("DELETE", "/approvals/remembered/3")]
+
+
+@pytest.mark.parametrize("arguments", [("allow", "gone"), ("deny", "gone"), ("forget", "9")])
+def test_an_unknown_one_is_one_line(door: Door, run: Run, arguments: tuple[str, ...]) -> None:
+    status, out, err = run(*arguments)
+    assert status == 2 and out == "" and "nothing waits under" in err and err.count("\n") == 1
+
+
+def test_without_a_system_one_line_says_so(run: Run, tmp_path: Path) -> None:
+    status, out, err = run("list", "--data-dir", str(tmp_path))
+    assert (status, out) == (2, "") and err.count("\n") == 1

@@ -277,6 +277,7 @@ def test_where_uv_fails_pip_takes_over(checkout: Checkout) -> None:
     assert done.returncode == 7
 
 
+@pytest.mark.thorough
 def test_without_a_network_one_line_says_what_failed_and_what_to_do(checkout: Checkout) -> None:
     (checkout.tools / "uv").unlink()
     (checkout.root / "requirements.lock").write_text("nothing==1 --hash=sha256:" + "0" * 64 + "\n")

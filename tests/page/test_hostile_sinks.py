@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+import pytest
 from playwright.sync_api import BrowserContext, Route, expect
 
 from tests.page.conftest import Visitor
@@ -76,6 +77,7 @@ def serve(browser: BrowserContext, words: list[str]) -> None:
         browser.route(pattern, answer(make))
 
 
+@pytest.mark.thorough
 def test_a_hostile_word_is_a_word_in_every_place(visit: Visit) -> None:
     assert len(ALL) >= 300
     visitor = visit(viewport={"width": 360, "height": 780})

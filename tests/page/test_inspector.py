@@ -84,6 +84,7 @@ def test_a_thousand_spans_and_five_thousand_messages_are_a_few_rows_in_the_page(
     assert page.locator(".envelopes li").count() < 150
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("width", "theme"), [(360, "dark"), (1280, "light")])
 def test_axe_finds_nothing_in_any_tab_of_the_inspector(
     visit: Visit, paged: PagedSystem, width: int, theme: str

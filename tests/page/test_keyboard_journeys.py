@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page.conftest import PagedSystem, Visitor
 
 Visit = Callable[..., Visitor]
+pytestmark = pytest.mark.thorough
 
 MOST_TABS = 60
 LONG = {"user": "^long story", "replies": [{"content": "word " * 400}]}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from tests.page.conftest import Visitor
@@ -62,6 +63,7 @@ def test_earlier_turns_come_as_the_reader_scrolls_to_them_and_what_is_read_stays
     assert turns.first.get_attribute("data-query") == "q0"
 
 
+@pytest.mark.thorough
 def test_words_of_a_megabyte_are_shown_within_the_page_and_hold_nothing_up(visit: Visit) -> None:
     visitor = visit(viewport={"width": 360, "height": 780})
     page = visitor.open()

@@ -51,6 +51,7 @@ def talk(paged: PagedSystem) -> str:
     return "roasts"
 
 
+@pytest.mark.thorough
 def test_a_conversation_fits_at_every_size_and_in_both_themes(
     visit: Visit, paged: PagedSystem, talk: str, tmp_path: Path
 ) -> None:

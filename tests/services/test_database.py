@@ -77,7 +77,8 @@ async def test_what_waits_together_is_committed_together(path: Path) -> None:
         jobs: list[asyncio.Task[object]] = [asyncio.create_task(database.run(hold))]
         await asyncio.sleep(0)
         jobs += [asyncio.create_task(database.run(insert(str(number)))) for number in range(100)]
-        await asyncio.sleep(0)
+        for _ in range(10):  # until all of them wait
+            await asyncio.sleep(0)
         may_go_on.set()
         await asyncio.gather(*jobs)
     assert 1 <= len(commits) <= 2

@@ -87,6 +87,7 @@ def check_that_nothing_brings_it_back(run: Run, holders: Holders) -> None:
     assert holders() == []
 
 
+@pytest.mark.thorough
 def test_deleted_memories_are_in_no_file_and_nothing_brings_them_back(run: Run, holders: Holders) -> None:
     with run() as live:
         tell_and_recall(live, holders)

@@ -99,6 +99,7 @@ def running(
     return run
 
 
+@pytest.mark.thorough
 def test_llama_server_is_run_and_started_again_when_it_dies(running, tmp_path: Path, processes) -> None:
     program = install(tmp_path, "llama-server", LLAMA_SERVER)
     (tmp_path / "gemma4:12b.gguf").touch()

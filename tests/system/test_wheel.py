@@ -152,6 +152,7 @@ def test_a_wheel_names_no_dependency_whose_version_an_installer_would_choose(ins
     assert [line for line in needed if "extra ==" not in line] == []
 
 
+@pytest.mark.thorough
 def test_the_first_start_installs_the_lock_of_the_wheel_and_a_second_one_nothing(wheel: Path, tmp_path: Path) -> None:
     new = Installation(tmp_path, install(wheel, tmp_path / "environment"))
     first = new.run("--help")

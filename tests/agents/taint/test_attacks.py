@@ -40,6 +40,7 @@ async def test_no_form_gets_anything_out(assistant: Assistant) -> None:
     assert all(response.tainted for response in responses)
 
 
+@pytest.mark.thorough
 async def test_with_the_rule_off_nearly_every_form_does(assistant: Assistant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Turn, "tainted", False)
     await assistant.begin()

@@ -23,15 +23,17 @@ _MIN_LETTERS = 3
 
 
 def matching_tool(conversation: Conversation, *, by_name_only: bool) -> OfferedTool | None:
-    """The first tool with a word of its name in the question or, unless `by_name_only`, two of its description."""
+    """The first tool with its name in the question or, unless `by_name_only`, two words of its description. Of a tool
+    that does something to something, as delete_file, all the name has to be there: "file" alone asks for no deletion.
+    """
     asked = words(conversation.question)
     others = [tool for name, tool in conversation.tools.items() if name not in KNOWN]
     for tool in others:
-        if asked & words(tool.name):
+        if (name := words(tool.name)) and name <= asked:
             return tool
     if not by_name_only:
         for tool in others:
-            if len(asked & words(tool.description)) > 1:
+            if len(words(tool.name)) == 1 and len(asked & words(tool.description)) > 1:
                 return tool
     return None
 

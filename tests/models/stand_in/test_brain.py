@@ -174,3 +174,10 @@ def test_a_reminder_after_an_empty_message_belongs_to_the_question_before_it(too
 def test_without_a_memory_tool_the_conversation_itself_is_remembered() -> None:
     history = [user("My favourite tea is Assam."), {"role": "assistant", "content": "Understood."}]
     assert "My favourite tea is Assam." in reply([*history, user("What is my favourite tea?")]).content
+
+
+def test_a_tool_that_does_something_is_called_if_that_was_asked_for(tool: MakeTool) -> None:
+    tools = (tool("delete_file"), tool("city_weather"))
+    assert reply([user("What is in the file?")], *tools).calls == ()
+    assert [call.name for call in reply([user("Delete the file.")], *tools).calls] == ["delete_file"]
+    assert [call.name for call in reply([user("How is the weather?")], *tools).calls] == ["city_weather"]

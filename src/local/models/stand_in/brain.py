@@ -8,9 +8,9 @@ The first rule that applies wins:
 4. A question about what the user said or likes, and search_memory: search the memory.
 5. Two quoted texts to compare, and compare_answers: have them compared.
 6. Something of the small book of facts, or a sum.
-7. A tool with its name in the question: call it.
+7. A tool with a word of its name, and what it does, in the question: call it.
 8. News, today, prices, "search for …", and web_search: search.
-9. A tool of a one-word name with two words of its description in the question: call it.
+9. A tool with two words of its description in the question, as before: call it.
 10. "It", "that": what the previous question was about; something the user said before: quote it.
 11. Otherwise: say plainly what this program is.
 """

@@ -19,21 +19,23 @@ _COMMON = frozenset(
         "who why will with would you your about into made make needed",
     )
 )
+_DEEDS = frozenset(("delete", "edit", "list", "read", "remove", "send", "shell", "stat", "write"))
 _MIN_LETTERS = 3
 
 
 def matching_tool(conversation: Conversation, *, by_name_only: bool) -> OfferedTool | None:
-    """The first tool with its name in the question or, unless `by_name_only`, two words of its description. Of a tool
-    that does something to something, as delete_file, all the name has to be there: "file" alone asks for no deletion.
+    """The first tool with a word of its name in the question or, unless `by_name_only`, two of its description. Of one
+    whose name says a deed, as delete_file, that has to be there, too: "file" alone asks for no deletion.
     """
     asked = words(conversation.question)
-    others = [tool for name, tool in conversation.tools.items() if name not in KNOWN]
+    tools = [tool for name, tool in conversation.tools.items() if name not in KNOWN]
+    others = [tool for tool in tools if words(tool.name) & _DEEDS <= asked]
     for tool in others:
-        if (name := words(tool.name)) and name <= asked:
+        if asked & words(tool.name):
             return tool
     if not by_name_only:
         for tool in others:
-            if len(words(tool.name)) == 1 and len(asked & words(tool.description)) > 1:
+            if len(asked & words(tool.description)) > 1:
                 return tool
     return None
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
@@ -155,12 +156,15 @@ class PagedSystem:
         return self.request("POST", "/query", json={"query": query, "session_id": session_id, **others})
 
     def tell(self, statement: str, session_id: str) -> None:
-        """State something at another door; it can be found in the memory then."""
+        """State something at another door; it can be found in the memory then, by its words and by its meaning."""
         query_id = uuid4().hex
         events = f"{self.url}/events?subject=memory.ingested"
         with httpx.stream("GET", events, timeout=SECONDS, trust_env=False) as ingested:
             self.ask(statement, session_id, query_id=query_id)
             next(line for line in ingested.iter_lines() if query_id in line)
+        end = time.monotonic() + SECONDS
+        while self.request("GET", "/memory", params={"query": statement})["degraded"]:  # the model is loaded meanwhile
+            assert time.monotonic() < end
 
     def script(self, *turns: dict[str, Any], **pace: float) -> None:
         """Let the stand-in say exactly this; see `Script`."""

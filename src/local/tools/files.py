@@ -75,7 +75,7 @@ class FileTools(ToolGroup):
         await self._editor.forget(session_id=deleted.deleted_session_id)
 
     async def forget_query(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
-        """The same of one query."""
+        """What one query has changed cannot be undone any more."""
         await super().forget_query(deleted, envelope)
         await self._editor.forget(query_id=deleted.query_id)
 

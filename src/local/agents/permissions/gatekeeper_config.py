@@ -31,6 +31,6 @@ class GatekeeperConfig(Settings):
         return entries
 
     def policy(self) -> PermissionPolicy:
-        """What it makes of calls."""
+        """The policy that these settings come to."""
         denied, allowed = (tuple(map(ListedCall.of, one)) for one in (self.denied_tools, self.allowed_tools))
         return PermissionPolicy(denied, allowed, self.mode, self.may_bypass)

@@ -33,7 +33,7 @@ def mode_of(
 
 
 def with_mode(options: AnswerOptions | None, mode: Mode | None) -> AnswerOptions | None:
-    """The same options, in that mode."""
+    """An asker's options with the mode that counts for the query."""
     if mode is None:
         return options
     return AnswerOptions(mode=mode) if options is None else options.model_copy(update={"mode": mode})

@@ -110,7 +110,7 @@ class ChangeStore(OwnedDatabase):
         await self.write(work)
 
     async def unfinished(self, root: str) -> list[FileChange]:
-        """Those of a workspace that a killed process has begun."""
+        """The changes of a workspace that a killed process has begun and not ended."""
         sql = "SELECT * FROM changes WHERE state = 'begun' AND root = ? ORDER BY number"
         return await self.run(lambda db: [_change(row) for row in db.execute(sql, (root,))])
 

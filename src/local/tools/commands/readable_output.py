@@ -16,7 +16,7 @@ def readable_output(data: bytes) -> str:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether it is no text, by its beginning."""
+    """Whether bytes are no text, by the first 4,096 of them."""
     start = data[:4096]
     return bool(start) and (
         b"\0" in start or len(_CONTROL.findall(start.decode("latin-1"))) > BINARY_SHARE * len(start)

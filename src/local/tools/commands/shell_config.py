@@ -26,7 +26,7 @@ class ShellConfig(Settings):
     readable: tuple[Path, ...] = ()
 
     def limits(self) -> SandboxLimits:
-        """Those of a command that is waited for."""
+        """The limits of a command that is waited for."""
         return SandboxLimits(
             seconds=self.timeout_seconds, memory_bytes=self.memory_mb * MB, processes=self.processes,
             file_bytes=self.file_mb * MB, scratch_bytes=self.scratch_mb * MB, output_bytes=self.output_mb * MB,

@@ -85,7 +85,7 @@ def _named_part(path: WorkspacePath, outline: Outline, part: str, heading: str, 
 
 
 def _lines(outline: Outline, start: int, end: int, most_chars: int) -> str:
-    """Those lines, as many of them as have room."""
+    """The lines from `start` to `end`, as many of them as have room."""
     last = len(outline.lines)
     first, wanted = max(1, start), min(end or last, last)
     if first > last or wanted < first:

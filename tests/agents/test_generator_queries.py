@@ -66,7 +66,7 @@ async def test_its_figures_tell_how_many_turns_run_and_how_many_of_them_wait_for
         await stage.door.ask("Well?", f"q{number}", session=f"s{number}")
     await stage.door.until(lambda: generator.participant.figures()["turns_with_model"] == 1)
     await stage.door.hears(QueryAccepted, times=2)
-    told = {"turns_running": 1, "turns_at_most": 1, "turns_with_model": 1, "turns_waiting": 1}
+    told = {"turns_running": 1, "turns_at_most": 1, "turns_with_model": 1, "turns_waiting": 1, "turns_load": 0}
     await stage.door.until(lambda: generator.participant.figures() == told)
     slow.set()
     await stage.end_of("q2")

@@ -43,6 +43,7 @@ class Announcer:
         """Tell until cancelled. The supervisor works without a bus, too: until the proxy is there, nothing is told."""
         control = ChildControl(self._bus, supervisor)
         try:
+            await supervisor.wait_until(_has_bus)  # a start that takes long is no trouble of the bus
             await self._connect()
             await self._tell(supervisor)
         finally:
@@ -69,6 +70,10 @@ def what_supervisor_says() -> Declaration:
     """What everybody says, and what came of the requests that the supervisor gets."""
     said = frozenset(message.subject for message in ChildControl.publishes)
     return Declaration(what_everybody_says().says | said)
+
+
+def _has_bus(children: tuple[ChildState, ...]) -> bool:
+    return bool(children) and children[0].state is ChildPhase.READY
 
 
 def _detail(child: ChildState) -> str:

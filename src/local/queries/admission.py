@@ -14,6 +14,8 @@ from local.queries.errors import TooManyQueries
 FEW = 10  # so many waiting queries are no line, and so few begun ones say nothing of its speed
 LEAST_SECONDS, MOST_SECONDS = 1.0, 10.0  # over which the speed is measured; over more only while few have begun
 SAMPLE_SECONDS = 0.1
+PRUDENCE = 0.6  # of the limit: the speed falls while the line grows, and what was measured of both is late
+BUSY_PERCENT = 80  # a process that works so much of the time is what its turns wait for
 
 
 class LineSample(NamedTuple):
@@ -36,26 +38,28 @@ class QueryLine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TurnFigures:
-    """What one process of the generator last said of its turns: how many run, how many may at once, and how many of
-    those that run wait for the model."""
+    """What one process of the generator last said of its turns: how many run, how many may at once, how many of
+    those that run wait for the model, and how busy the process is, in per cent."""
 
     instance: str
     running: int
     at_most: int
     with_model: int
+    load: int
 
     @classmethod
     def of(cls, instance: str, counters: Mapping[str, int]) -> Self | None:
         """From the counters of its status beat; None if they do not say it."""
-        names = ("turns_running", "turns_at_most", "turns_with_model")
+        names = ("turns_running", "turns_at_most", "turns_with_model", "turns_load")
         told = [counters[name] for name in names if name in counters]
         return cls(instance, *told) if len(told) == len(names) else None
 
     @property
     def wait_for_model(self) -> bool:
-        """Whether no more can begin because of the model: every place is taken, most of them by turns that wait for it.
-        The line is then the model's, whatever its length."""
-        return self.running >= self.at_most and 2 * self.with_model >= self.running
+        """Whether no more can begin because of the model: every place is taken, most of them by turns that wait for it
+        and not for a process that has no time to hear it. The line is then the model's, whatever its length."""
+        is_full = self.running >= self.at_most and 2 * self.with_model >= self.running
+        return is_full and self.load < BUSY_PERCENT
 
 
 class AdmissionControl:
@@ -93,7 +97,7 @@ class AdmissionControl:
         if not self._samples or now - self._samples[-1][0] >= SAMPLE_SECONDS:
             self._take(now, queries.line())
         wait = self._wait_seconds(now)
-        if wait > self._max_wait_seconds:
+        if wait > PRUDENCE * self._max_wait_seconds:
             raise TooManyQueries(self._samples[-1][1].waiting, wait, self._max_wait_seconds)
 
     def _take(self, now: float, line: LineSample) -> None:

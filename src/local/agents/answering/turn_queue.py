@@ -16,6 +16,7 @@ from local.agents.answering.waiting_line import WaitingLine
 from local.errors import HandedBack, LocalError, StoreDamaged, StoreFailed, StoreFenced
 from local.protocol.messages import ResponseGeneration
 from local.runtime.logs import query_id_var
+from local.runtime.thread_load import ThreadLoad
 from local.services.conversation import Asked, ConversationService, Refusal, StoredTurn, TurnStatus
 
 log = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ class TurnQueue:
         self._cancelled: deque[str] = deque(maxlen=KEPT_CANCELS)  # those still to come, too
         self._group: asyncio.TaskGroup
         self._closing = False
+        self._load = ThreadLoad()
 
     @asynccontextmanager
     async def is_open(self) -> AsyncIterator[None]:
@@ -74,12 +76,14 @@ class TurnQueue:
             self._ended(query_id, HandedBack("the turn goes on in the next process"))
 
     def figures(self) -> dict[str, int]:
-        """How many turns run, how many may at once, how many of them wait for the model, and how many for a place."""
+        """How many turns run, how many may at once, how many of them wait for the model, and how many for a place;
+        and how busy their process is, in per cent."""
         return {
             "turns_running": len(self._tasks),
             "turns_at_most": self._line.max_running,
             "turns_with_model": sum(runner.waits_for_model for runner in self._runners.values()),
             "turns_waiting": len(self._line),
+            "turns_load": self._load.percent(),
         }
 
     def get(self, query_id: str) -> StoredTurn | None:

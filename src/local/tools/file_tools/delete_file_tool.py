@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from local.tools.file_tools.workspace_files import FilesConfig, WorkspaceFiles, cause_of
-from local.tools.tool import Tool, ToolOutput
+from local.tools.file_tools.file_tool import ChangingFileTool
+from local.tools.file_tools.workspace_files import cause_of
+from local.tools.tool import ToolOutput
 
 
-class DeleteFileTool(Tool):
+class DeleteFileTool(ChangingFileTool):
     """Delete one file of the workspace. What it held is kept, so that the user can have it back."""
 
     name = "delete_file"
-    effect = "write"
-    safety = "L1"
-    category = "write"
-    trusted = True
-
-    def __init__(self, config: FilesConfig, files: WorkspaceFiles) -> None:
-        super().__init__(config)
-        self._files = files
 
     async def run(self, path: Annotated[str, "The file, from the workspace on"]) -> ToolOutput:
         """That it is gone."""

@@ -10,27 +10,20 @@ from pydantic import Field
 from local.errors import ToolError
 from local.services.workspace.text_diff import text_diff
 from local.services.workspace.workspace_path import WorkspacePath
-from local.tools.file_tools.workspace_files import FilesConfig, WorkspaceFiles, text_of
-from local.tools.tool import Tool, ToolOutput
+from local.tools.file_tools.file_tool import ChangingFileTool
+from local.tools.file_tools.workspace_files import text_of
+from local.tools.tool import ToolOutput
 
 MOST_PLACES = 10
 SHOWN_CHARS = 160
 NEAR = 0.6  # of 1: how alike a line has to be to be named
 
 
-class EditFileTool(Tool):
+class EditFileTool(ChangingFileTool):
     """Replace text in a file of the workspace. The old text has to be copied exactly, with its indentation, and stand
     there once: give enough lines around the place. The result shows what has changed. The user can undo it."""
 
     name = "edit_file"
-    effect = "write"
-    safety = "L1"
-    category = "write"
-    trusted = True
-
-    def __init__(self, config: FilesConfig, files: WorkspaceFiles) -> None:
-        super().__init__(config)
-        self._files = files
 
     async def run(
         self,

@@ -7,23 +7,18 @@ from datetime import datetime
 from typing import Annotated
 
 from local.services.workspace.workspace import FileFacts
+from local.tools.file_tools.file_tool import FileTool
 from local.tools.file_tools.list_files_tool import size_of
-from local.tools.file_tools.workspace_files import FilesConfig, WorkspaceFiles
-from local.tools.tool import Tool, ToolOutput
+from local.tools.tool import ToolOutput
 
 
-class FileStatsTool(Tool):
+class FileStatsTool(FileTool):
     """Tell the size of a file of the workspace, how many lines it has, when it was changed, and its permissions; of a
     folder what is in it."""
 
     name = "file_stats"
     safety = "L0"
     category = "read"
-    trusted = True
-
-    def __init__(self, config: FilesConfig, files: WorkspaceFiles) -> None:
-        super().__init__(config)
-        self._files = files
 
     async def run(self, path: Annotated[str, "The file or folder, from the workspace on"]) -> ToolOutput:
         """A line for each fact."""

@@ -13,24 +13,19 @@ from pydantic import Field
 
 from local.services.workspace.workspace import FileFacts
 from local.services.workspace.workspace_path import WorkspacePath
-from local.tools.file_tools.workspace_files import FilesConfig, WorkspaceFiles
-from local.tools.tool import Tool, ToolOutput
+from local.tools.file_tools.file_tool import FileTool
+from local.tools.tool import ToolOutput
 
 _UNREAD = (".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv")  # listed, and not looked into unless named
 
 
-class ListFilesTool(Tool):
+class ListFilesTool(FileTool):
     """List files and folders of the workspace with their sizes. With a pattern such as *.py or src/*/test_*.py only
     what it fits, by name or by path."""
 
     name = "list_files"
     safety = "L0"
     category = "read"
-    trusted = True  # and says where a name is a stranger's
-
-    def __init__(self, config: FilesConfig, files: WorkspaceFiles) -> None:
-        super().__init__(config)
-        self._files = files
 
     async def run(
         self,

@@ -11,27 +11,22 @@ from local.errors import ToolError
 from local.services.reading.file_outline import file_outline
 from local.services.reading.outline import FilePart, Outline
 from local.services.workspace.workspace_path import WorkspacePath, shown
+from local.tools.file_tools.file_tool import FileTool
 from local.tools.file_tools.list_files_tool import size_of
-from local.tools.file_tools.workspace_files import FilesConfig, WorkspaceFiles
-from local.tools.tool import Tool, ToolOutput
+from local.tools.tool import ToolOutput
 
 OUTLINE_SHARE = 8  # an outline has at most the eighth part of a file's characters,
 LEAST_OUTLINE, MOST_OUTLINE = 1500, 8000  # within these
 MOST_NAMED = 5
 
 
-class ReadFileTool(Tool):
+class ReadFileTool(FileTool):
     """Read a file of the workspace. A small one comes whole. Of a large one come first its headings, symbols, keys or
     columns with their lines: then read the part that is needed, by its name or by its lines."""
 
     name = "read_file"
     safety = "L0"
     category = "read"
-    trusted = True  # but for files that hold words of strangers
-
-    def __init__(self, config: FilesConfig, files: WorkspaceFiles) -> None:
-        super().__init__(config)
-        self._files = files
 
     async def run(
         self,

@@ -6,23 +6,15 @@ import asyncio
 from typing import Annotated
 
 from local.services.workspace.text_diff import text_diff
-from local.tools.file_tools.workspace_files import FilesConfig, WorkspaceFiles
-from local.tools.tool import Tool, ToolOutput
+from local.tools.file_tools.file_tool import ChangingFileTool
+from local.tools.tool import ToolOutput
 
 
-class WriteFileTool(Tool):
+class WriteFileTool(ChangingFileTool):
     """Write a whole text file in the workspace: a new one, with the folders on the way to it, or in the place of what
     is there. To change parts of a file, use edit_file. The user can undo it."""
 
     name = "write_file"
-    effect = "write"
-    safety = "L1"
-    category = "write"
-    trusted = True
-
-    def __init__(self, config: FilesConfig, files: WorkspaceFiles) -> None:
-        super().__init__(config)
-        self._files = files
 
     async def run(
         self,

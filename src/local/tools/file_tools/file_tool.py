@@ -1,0 +1,24 @@
+"""What each tool for files is."""
+
+from __future__ import annotations
+
+from local.tools.file_tools.workspace_files import FilesConfig, WorkspaceFiles
+from local.tools.tool import Tool
+
+
+class FileTool(Tool):
+    """A tool over the workspace's files. How much it may do, it says itself."""
+
+    trusted = True  # and says where it shows a stranger's words
+
+    def __init__(self, config: FilesConfig, files: WorkspaceFiles) -> None:
+        super().__init__(config)
+        self._files = files
+
+
+class ChangingFileTool(FileTool):
+    """One that changes a file, so that it can be undone."""
+
+    effect = "write"
+    safety = "L1"
+    category = "write"

@@ -127,7 +127,17 @@ async def test_who_waits_is_told_when_nobody_can_answer_any_more(stage: Stage) -
         await outcome(query)
 
 
-async def test_a_generator_that_thinks_for_long_is_waited_for_as_long_as_it_says_that_it_does(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"value": {"query": "really?", "status": "open"}},
+        {"error": ErrorInfo(kind="store_full", message="the disk is full; free some space and try again")},
+    ],
+    ids=["it is open", "its record cannot be read"],
+)
+async def test_a_generator_that_thinks_for_long_is_waited_for_as_long_as_it_says_that_it_does(
+    stage: Stage, said: dict[str, Any]
+) -> None:
     asker = await stage.asker(AskTimeouts(first_look=0.01, while_silent=0.05))
     bus = await stage.bus("record")
     looks: asyncio.Queue[Envelope] = asyncio.Queue()
@@ -137,8 +147,7 @@ async def test_a_generator_that_thinks_for_long_is_waited_for_as_long_as_it_says
     heard = await stage.generator.hears()
     for _ in range(4):
         look = await asyncio.wait_for(looks.get(), 5)
-        record = ConversationResult(verb="query", value={"query": "really?", "status": "open"})
-        await bus.publish(record, look.trace(), in_reply_to=look.id)
+        await bus.publish(ConversationResult(verb="query", **said), look.trace(), in_reply_to=look.id)
     await stage.generator.answers(heard)
     assert (await outcome(query)).answer == "Yes."
 

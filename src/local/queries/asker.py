@@ -232,23 +232,29 @@ class Asker:
             looked_at = self._clock()
 
     async def _look(self, query: LiveQuery) -> None:
-        """See what is on record of a query. Raises as `_look_in_journal`, and `GeneratorSilent`."""
+        """See what is on record. Raises `QueryDeleted`, `QueryIdTaken`, `NobodyAnswers`, `GeneratorSilent`."""
         timeouts, view = self._timeouts, query.view
         try:
             await self._look_in_journal(query)
             if not view.ended and self.absence is None:
-                known = await look_up(self._bus, "query", view.query_id, timeouts.last_look)
-                query.heard_at = self._clock()
-                view.require(known["query"], known.get("user_id"))
+                await self._look_in_conversation(query)
         except (RequestTimeout, RecordUnreadable):
             pass  # whoever is away comes back; how long to wait for that is said below
-        except QueryRefused as error:
-            if error.kind != "not_found":  # which is what a generator says that has not been given it yet
-                raise
         if not view.ended and self.absence is not None:
             raise NobodyAnswers(self.absence.reason, is_accepted=True)
         if not view.ended and self._clock() - query.heard_at >= timeouts.while_silent:
             raise GeneratorSilent(timeouts.while_silent)
+
+    async def _look_in_conversation(self, query: LiveQuery) -> None:
+        """Raises `RequestTimeout`, and `QueryIdTaken` if another query has that id."""
+        try:
+            known = await look_up(self._bus, "query", query.view.query_id, self._timeouts.last_look)
+        except QueryRefused as error:
+            if error.kind != "not_found":  # which is what a generator says that has not been given it yet
+                query.heard_at = self._clock()  # it lives, and cannot read its record now, for want of room perhaps
+            return
+        query.heard_at = self._clock()
+        query.view.require(known["query"], known.get("user_id"))
 
     async def _look_in_journal(self, query: LiveQuery) -> None:
         """Raises `QueryDeleted`, `RequestTimeout`, `RecordUnreadable`."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import axe_playwright_python
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.page.conftest import PagedSystem, Visitor
 
@@ -140,3 +140,16 @@ def test_a_token_in_the_address_is_taken_from_it_and_shown_to_the_api_alone(visi
     assert token not in page.url
     expect(page.locator(".rail")).to_be_visible()
     assert f"Bearer {token}" in {asked.headers.get("authorization") for asked in visitor.requests}
+
+
+def test_the_frame_is_there_before_the_program_and_the_program_takes_it_over(visit: Visit) -> None:
+    page = visit().open()
+    held: list[Route] = []
+    page.route("**/main.js", lambda route: held.append(route))
+    page.goto(f"{page.url.partition('?')[0]}?frame", wait_until="commit")
+    expect(page.locator("#page[data-state=loading] .brand")).to_have_text("LoCAL2")
+    wide = page.locator(".rail").bounding_box()
+    held[0].continue_()
+    page.wait_for_selector("#page[data-state=ready] #question")
+    expect(page.locator(".brand b")).to_have_text("LoCAL2")
+    assert page.locator(".rail").bounding_box() == wide

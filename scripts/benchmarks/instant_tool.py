@@ -1,4 +1,4 @@
-"""A tool that takes no time: what remains is the way there and back."""
+"""Tools that take no time: what remains is the way there and back."""
 
 from __future__ import annotations
 
@@ -17,6 +17,17 @@ class InstantTool(Tool):
 
     name = "instant"
     safety = "L0"
+
+    async def run(self, text: Annotated[str, "The text"]) -> str:
+        """See `reverse`."""
+        return reverse(text)
+
+
+class InstantChangeTool(Tool):
+    """Write a text backwards, where that has to be allowed."""
+
+    name = "instant_change"
+    safety = "L1"
 
     async def run(self, text: Annotated[str, "The text"]) -> str:
         """See `reverse`."""

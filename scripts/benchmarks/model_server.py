@@ -2,8 +2,9 @@
 
 What it does is written in the last message of the user, as words: tokens=8, wait=0.35 (seconds before the first token),
 pause=0.002 (seconds between tokens), stamp=1 (tokens are the nanoseconds of the monotonic clock at which they are
-sent), call=instant (name of a tool to call first). Without pauses an answer is one write; with burst=1, one for each
-token. Who asks to have it think gets a word of that first; who gives a JSON Schema gets the least that it allows.
+sent), call=instant (name of a tool to call first), argument=text:hello (what it is given). Without pauses an answer is
+one write; with burst=1, one for each token. Who asks to have it think gets a word of that first; who gives a JSON
+Schema gets the least that it allows.
 
 `GET /log` is which queries it has been asked since the last look, and when.
 """
@@ -95,7 +96,8 @@ async def _say(order: dict[str, str], has_called: bool, asked: Json, writer: asy
     if "wait" in order:
         await asyncio.sleep(float(order["wait"]))
     if "call" in order and not has_called:
-        call = {"id": "call_1", "function": {"name": order["call"], "arguments": {"text": "hello"}}}
+        name, _, value = order.get("argument", "text:hello").partition(":")
+        call = {"id": "call_1", "function": {"name": order["call"], "arguments": {name: value}}}
         writer.write(head + _chunk("", tool_calls=[call]) + _chunk("", done=True) + END)
         return
     tokens, pause = int(order.get("tokens", "8")), float(order.get("pause", "0"))

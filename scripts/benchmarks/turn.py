@@ -11,6 +11,7 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median
 
 from benchmarks.cpu_cost import cost_of_a_turn
@@ -22,7 +23,11 @@ from benchmarks.witness import LAST_OF_OBSERVERS, Witness, witness
 
 BLOCK = 15  # turns of one contestant, before the next one's
 RHYTHMS = {"back to back": 0.0, "every 0.2 s": 0.2}  # seconds between an answer and the next query
-SETTINGS = {"system": {"more_participants": [INSTANT_TOOL]}}
+SETTINGS = {
+    "system": {"more_participants": [INSTANT_TOOL, "benchmarks.instant_tool:InstantChangeTool"]},
+    "gatekeeper": {"allowed_tools": ["instant_change"]},
+}
+NOTES = "notes.md"
 
 Ask = Callable[[str], Awaitable[object]]
 Block = Callable[[], Awaitable[list[float]]]
@@ -77,6 +82,8 @@ async def run(options: Namespace) -> list[Figure]:
         for rhythm, pause in RHYTHMS.items():
             figures += await _plain(Ours(system, heard), peer, extent.blocks, rhythm, pause)
         figures += await _with_tool(Ours(system, heard), extent.blocks)
+        figures += await _with_leave(Ours(system, heard), extent.blocks)
+        figures += await _with_file(Ours(system, heard), extent.blocks)
         for rhythm, pause in RHYTHMS.items():
             costs = await cost_of_a_turn(system, extent.turns, pause)
             figures.append(Figure(f"turn: CPU of a plain one, {rhythm}", sum(costs.values()), "ms", limit=18))
@@ -107,6 +114,23 @@ async def _with_tool(ours: Ours, blocks: int) -> list[Figure]:
     mine, theirs = await alternate(blocks, ours.block(0.0, call="instant"), bare)
     ours_ms, bare_ms = (median(itertools.chain(*each)) * 1e3 for each in (mine, theirs))
     return [Figure("turn: with one tool call, p50", ours_ms, "ms", bare_ms, ratio_limit=4.5)]
+
+
+async def _with_leave(ours: Ours, blocks: int) -> list[Figure]:
+    """The same tool twice: once it only reads, once the gatekeeper allows the call and the tool checks the grant."""
+    measured = await alternate(blocks, *(ours.block(0.0, call=name) for name in ("instant_change", "instant")))
+    asked, unasked = (median(itertools.chain(*each)) * 1e3 for each in measured)
+    return [Figure("turn: with a call that is allowed at once, added", asked - unasked, "ms", limit=1)]
+
+
+async def _with_file(ours: Ours, blocks: int) -> list[Figure]:
+    notes = Path(ours.system.system.facts.workspace, NOTES)
+    await asyncio.to_thread(notes.write_text, "# Notes\n\nThe kettle is blue.\n")
+    reading = ours.block(0.0, call="read_file", argument=f"path:{NOTES}")
+    recalling = ours.block(0.0, call="search_memory", argument="query:kettle")
+    measured = await alternate(blocks, reading, recalling)
+    read_ms, recalled_ms = (median(itertools.chain(*each)) * 1e3 for each in measured)
+    return [Figure("turn: with read_file, p50 beside search_memory", read_ms, "ms", recalled_ms, ratio_limit=1.3)]
 
 
 def _timed(ask: Ask, pause: float, **what: str) -> Block:

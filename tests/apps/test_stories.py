@@ -12,8 +12,9 @@ import pytest
 
 from local.apps.stories import STORIES, run_stories
 from local.apps.story import BusExpect, Expect, Remembered, Saying, Story, StoryTurn, find_stories, load_story
-from local.apps.story_checks import Check, check_answer, check_bus, check_memory, says
+from local.apps.story_checks import Check, check_answer, check_bus, check_memory, check_not_opened, says
 from local.apps.story_player import StoryPlayer
+from local.apps.system_client import StreamEvent
 from local.errors import ConfigError, NoAnswer
 
 SEARCHED = {"tool": "web_search", "error": None, "sources": ["http://a.example/1"]}
@@ -54,6 +55,8 @@ def test_each_story_that_comes_along_can_be_read_and_has_a_script(path: Path) ->
         ("id: S9\ntitle: T\nturns:\n  - {query: q, expect: {no_tools: true, tools: [a]}}\n", "contradicts"),
         ("id: S9\ntitle: T\nturns: [{query: q}]\nwait_for: [{a: [], b: []}]\n", "expected a subject, or subject: ["),
         ("id: S9\ntitle: T\nturns: [{query: q, feedback: 2}]\n", "feedback"),
+        ("id: S9\ntitle: T\nturns: [{query: q, approvals: [{tool: t, decision: yes}]}]\n", "decision"),
+        ("id: S9\ntitle: T\nneeds: [bwrap]\nturns: [{query: q}]\n", "needs"),
         ("id: [\n", "S9_mine.yaml"),
     ],
 )
@@ -152,6 +155,11 @@ def test_a_check_is_one_short_line() -> None:
         ({"from": 0, "to": 5}, True, False),
         ({"from": 0, "to": 5}, None, False),
         ([{"from": 1, "to": 5}, None], None, True),
+        ({"contains": "be undone"}, "What it changes can be\nUndone.", True),
+        ({"contains": "be undone"}, "It may not.", False),
+        ({"contains": "b"}, ["a", "b.example"], True),
+        ({"contains": "c"}, ["a", "b.example"], False),
+        ({"contains": "c"}, [], False),
     ],
 )
 def test_a_field_is_a_value_one_of_several_or_within_a_range(wanted: Any, value: Any, fits: bool) -> None:
@@ -208,12 +216,35 @@ class FakeClient:
         return nullcontext(envelope for envelope in self._later if envelope["subject"] in subjects)
 
 
+class FollowedClient(FakeClient):
+    """Its one query asks for leave for a call, and what it has changed is one file. `sent` holds (path, body)."""
+
+    def __init__(self, workspace: Path) -> None:
+        super().__init__()
+        self._workspace = workspace
+        self.sent: list[tuple[str, dict[str, Any]]] = []
+
+    def query_events(self, body: dict[str, Any]) -> Iterator[StreamEvent]:
+        asked = {"call_id": "q/1:0:0", "tool": "write_file", "args": {"path": "a.txt"}, "level": "L1", "why": "Why."}
+        yield StreamEvent("approval", asked, "1")
+        yield StreamEvent("response", payload(), "2")
+
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None, also: Sequence[int] = ()) -> Any:
+        if body is not None:
+            self.sent.append((path, body))
+        if path == "/changes/undo":
+            return {"undone": [{"path": "a.txt"}] if self.sent[0][1]["decision"] == "allow" else []}
+        if path.startswith("/changes"):
+            return {"workspace": str(self._workspace)}
+        return {"query_id": "q1", "event_log": [], **payload()}
+
+
 def envelope(subject: str, query_id: str = "q1", **payload: Any) -> dict[str, Any]:
     return {"subject": subject, "correlation_id": query_id, "payload": payload}
 
 
 def play(client: FakeClient, story: Story) -> list[str]:
-    return [str(check) for check in StoryPlayer(client, None, own_web=True).play(story)]
+    return [str(check) for check in StoryPlayer(client, None).play(story)]
 
 
 def test_the_turns_of_a_story_share_a_session_until_one_asks_for_a_new_one() -> None:
@@ -277,6 +308,66 @@ def test_the_memory_is_looked_up_at_the_end_and_may_be_absent() -> None:
     found, missing = FakeClient(payload(), hits=[{"query": "Tea?"}]), FakeClient(payload())
     assert play(found, story)[-1] == "✓ the memory finds “tea”: “Tea?”"
     assert play(missing, story)[-1] == "✗ the memory finds “tea”: there is no memory"
+
+
+@pytest.mark.parametrize(("decision", "mark"), [("allow", "✓"), ("deny", "✗")])
+def test_a_turn_in_which_something_asks_is_followed_decided_undone_and_looked_at(
+    tmp_path: Path, decision: str, mark: str
+) -> None:
+    (tmp_path / "b.txt").touch()
+    turn = {"query": "q", "approvals": [{"tool": "write_file", "decision": decision, "card": {"level": "L1"}}]}
+    turn |= {"undo": True, "files": {"present": ["a.txt"], "absent": ["b.txt"]}}
+    client = FollowedClient(tmp_path)
+    lines = play(client, Story.model_validate({"id": "S", "title": "T", "turns": [turn]}))
+    assert lines == [
+        "✓ turn 1: write_file asks for leave with level L1: write_file (level L1)",
+        "✓ turn 1: the query is answered: answered",
+        f"{mark} turn 1: what it has changed is undone: {'a.txt' if mark == '✓' else 'nothing is'}",
+        "✗ turn 1: a.txt is in the workspace: not there",
+        "✗ turn 1: b.txt is not in the workspace: there",
+    ]
+    assert client.sent[0] == ("/approvals/q%2F1%3A0%3A0", {"decision": decision, "by": "story"})
+
+
+def test_a_turn_with_an_empty_list_of_approvals_has_somebody_there_whom_nothing_may_ask(tmp_path: Path) -> None:
+    turns = [{"query": "q", "approvals": []}]
+    lines = play(FollowedClient(tmp_path), Story.model_validate({"id": "S", "title": "T", "turns": turns}))
+    assert lines[0] == "✗ turn 1: only what the story foresees asks for leave: write_file (path a.txt)"
+
+
+def test_an_address_that_nobody_may_open_is_named_with_all_that_was_sent_there() -> None:
+    opened = ["/knots", "/collect?code=GATE-48213"]
+    assert list(map(str, check_not_opened(["/collect", "/other"], opened))) == [
+        "✗ nobody opens /collect: /collect?code=GATE-48213",
+        "✓ nobody opens /other: nobody has",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wants", "why"),
+    [
+        ("more_participants: [shell]", "it is for a system with more_participants: shell"),
+        ("needs: [own_web]", "it is for a system that is started for it, with a web of its own"),
+    ],
+)
+def test_a_story_that_wants_what_a_running_system_may_not_have_is_left_out_there(
+    tmp_path: Path, wants: str, why: str
+) -> None:
+    story = story_file(tmp_path, f"id: S9\ntitle: T\n{wants}\nturns: [{{query: q}}]\n")
+    lines: list[str] = []
+    assert run_stories([str(story)], api="http://127.0.0.1:1", show=lines.append) == 0
+    assert lines == [f"S9: left out: {why}", "0 of 0 stories passed"]
+
+
+def test_a_story_that_needs_the_sandbox_is_left_out_without_it_with_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("sys.platform", "linux")
+    lines: list[str] = []
+    assert run_stories(["S9"], show=lines.append) == 0
+    assert "S9: left out: there is no bubblewrap" in lines[0] and "apt install bubblewrap" in lines[0]
+    assert lines[1:] == ["0 of 0 stories passed"]
 
 
 def test_a_story_that_wants_flags_is_left_out_on_a_system_that_runs_already(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ class LocalPage(Settings):
     path: str
     title: str
     snippet: str
-    paragraphs: tuple[str, ...]
+    paragraphs: tuple[str, ...]  # {web} is where the page is from
 
     def html(self) -> str:
         """The page as a browser would get it."""
@@ -56,7 +56,8 @@ class LocalWeb:
     """Serves pages on a free port of 127.0.0.1 for as long as its `with` block lasts."""
 
     def __init__(self, pages: Sequence[LocalPage]) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(pages))
+        self.opened: list[str] = []  # paths with their queries, whether there was something or not
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(pages, self.opened))
         self._thread = threading.Thread(target=self._server.serve_forever, name="local web", daemon=True)
 
     @property
@@ -81,17 +82,18 @@ class LocalWeb:
         self._thread.join()
 
 
-def _handler(pages: Sequence[LocalPage]) -> type[BaseHTTPRequestHandler]:
+def _handler(pages: Sequence[LocalPage], opened: list[str]) -> type[BaseHTTPRequestHandler]:
     by_path = {page.path: page for page in pages}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            opened.append(self.path)
             asked = urlsplit(self.path)
             if asked.path == "/search":
                 query = parse_qs(asked.query).get("q", [""])[0]
                 self._send("application/json", json.dumps(_found(search(pages, query), query, self.headers["Host"])))
             elif page := by_path.get(asked.path):
-                self._send("text/html", page.html())
+                self._send("text/html", page.html().replace("{web}", f"http://{self.headers['Host']}"))
             else:
                 self.send_error(404)
 

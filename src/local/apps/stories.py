@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from local.apps.local_web import LocalWeb, load_pages
 from local.apps.owner_token import owner_token
@@ -18,6 +19,7 @@ from local.apps.temporary_system import TemporarySystem, write_settings
 from local.environment import data_dir
 from local.errors import ConfigError
 from local.shipped import shipped_dir
+from local.tools.shell import sandbox_problem
 
 STORIES = shipped_dir() / "stories"
 
@@ -25,12 +27,12 @@ STORIES = shipped_dir() / "stories"
 @dataclass(frozen=True, slots=True)
 class _Stage:
     """Where stories are played: the system's HTTP address, the owner's token, the stand-in's address if it is to play
-    scripts, and whether the web is ours."""
+    scripts, and the web if it is ours."""
 
     api_url: str
     token: str | None
     stand_in_url: str | None
-    own_web: bool
+    web: LocalWeb | None
 
 
 def run_stories(
@@ -45,23 +47,37 @@ def run_stories(
     all passed, 1 if not.
 
     Without `api`, the address of a running system, one is started on data of its own for all stories that want the same
-    flags, and its stand-in plays the stories' scripts. `live` uses the real model and the real web. Raises `LocalError`
+    of it, and its stand-in plays the stories' scripts. `live` uses the real model and the real web. Raises `LocalError`
     for what keeps the stories from being played.
     """
     if api and model:
         raise ConfigError("--model is for a system that is started for the stories; the one at --api has its model")
-    stories = [(path, load_story(path)) for path in find_stories(list(names), STORIES)]
+    stories = list[tuple[Path, Story]]()
+    for path in find_stories(list(names), STORIES):
+        story = load_story(path)
+        if why := _hindrance(story, api):
+            show(f"{story.id}: left out: {why}")
+        else:
+            stories.append((path, story))
     passed: list[bool] = []
-    for flags in dict.fromkeys(story.flags for _, story in stories):
-        alike = [(path, story) for path, story in stories if story.flags == flags]
-        if api and flags:
-            for _, story in alike:
-                show(f"{story.id}: left out: it is for a system that was started with {' '.join(flags)}")
-            continue
-        with _stage(api, live, model, flags) as stage:
+    for kind in dict.fromkeys(story.stage for _, story in stories):
+        alike = [(path, story) for path, story in stories if story.stage == kind]
+        with _stage(api, live, model, alike[0][1]) as stage:
             passed += _play_all(alike, stage, live, show)
     show(f"{sum(passed)} of {len(passed)} stories passed")
     return 0 if all(passed) else 1
+
+
+def _hindrance(story: Story, api: str | None) -> str:
+    """Why a story cannot be played; empty if it can."""
+    if api and story.flags:
+        return f"it is for a system that was started with {' '.join(story.flags)}"
+    if api and story.more_participants:
+        return f"it is for a system with more_participants: {', '.join(story.more_participants)}"
+    if api and "own_web" in story.needs:
+        return "it is for a system that is started for it, with a web of its own"
+    missing = sandbox_problem() if "sandbox" in story.needs else None
+    return "" if missing is None else str(missing)
 
 
 def _play_all(
@@ -72,7 +88,7 @@ def _play_all(
         if live and health.get("stand_in"):
             raise ConfigError("--live needs a model server, and only the stand-in is there; start Ollama first")
         seconds = WAIT_SECONDS if health.get("stand_in") else REAL_MODEL_WAIT_SECONDS
-        player = StoryPlayer(client, stage.stand_in_url, own_web=stage.own_web, wait_seconds=seconds)
+        player = StoryPlayer(client, stage.stand_in_url, web=stage.web, wait_seconds=seconds)
         return [_play(player, path, story, show) for path, story in stories]
 
 
@@ -87,21 +103,25 @@ def _play(player: StoryPlayer, path: Path, story: Story, show: Callable[[str], o
 
 
 @contextmanager
-def _stage(api: str | None, live: bool, model: str | None, wanted: Sequence[str]) -> Iterator[_Stage]:
+def _stage(api: str | None, live: bool, model: str | None, story: Story) -> Iterator[_Stage]:
+    """The place for this story and those that are alike."""
     if api:
-        yield _Stage(api, _token_for(api), stand_in_url=None, own_web=False)
+        yield _Stage(api, _token_for(api), stand_in_url=None, web=None)
         return
-    flags = [*wanted, *(["--model", model] if model else [])]
-    with tempfile.TemporaryDirectory(prefix="local2-stories-") as name:
-        if live:
-            with TemporarySystem(Path(name) / "data", flags=flags) as system:
-                yield _Stage(system.api_url, owner_token(system.data_dir), stand_in_url=None, own_web=False)
-            return
-        with LocalWeb(load_pages(STORIES / "web")) as web:
-            config_dir = write_settings(Path(name) / "config", web.settings())
-            flags += ["--backend", "stand_in"]
-            with TemporarySystem(Path(name) / "data", config_dir=config_dir, flags=flags) as system:
-                yield _Stage(system.api_url, owner_token(system.data_dir), system.facts.model_url, own_web=True)
+    flags = [*story.flags, *(["--model", model] if model else []), *([] if live else ["--backend", "stand_in"])]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="local2-stories-")))
+        settings: dict[str, dict[str, Any]] = {}
+        if story.more_participants:
+            settings["system"] = {"more_participants": list(story.more_participants)}
+        web = None
+        if not live or "own_web" in story.needs:
+            web = stack.enter_context(LocalWeb(load_pages(STORIES / "web")))
+            settings |= web.settings()
+        config_dir = write_settings(folder / "config", settings) if settings else None
+        system = stack.enter_context(TemporarySystem(folder / "data", config_dir=config_dir, flags=flags))
+        stand_in_url = None if live else system.facts.model_url
+        yield _Stage(system.api_url, owner_token(system.data_dir), stand_in_url, web)
 
 
 def _token_for(url: str) -> str | None:

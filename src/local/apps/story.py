@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -10,6 +11,7 @@ from pydantic import Field, model_validator
 from local import config
 from local.config import Settings
 from local.errors import ConfigError
+from local.protocol.permission_messages import Decision
 
 
 class Expect(Settings):
@@ -33,7 +35,8 @@ class Expect(Settings):
 class Saying(Settings):
     """What something must say: one of these, field by field; anything if there are none.
 
-    A field's value is the one to find, a list of those that will do, or `{from: 1, to: 5}`.
+    A field's value is the one to find, a list of those that will do, `{from: 1, to: 5}`, or `{contains: text}` of a
+    text, or of a list in which one has it.
     """
 
     one_of: tuple[dict[str, Any], ...] = ()
@@ -65,17 +68,44 @@ class Remembered(Saying):
     query: str = Field(min_length=1)
 
 
+class Approval(Settings):
+    """A question that a call of `tool` asks during a turn, and what is decided of it; `answer` is for a question of
+    the model. Of the calls it is the first that is not decided yet and says what `args` say; its card, the
+    `approval.request`, must say what `card` says. Where it may come `often`, any number of them is decided so, or none.
+    """
+
+    tool: str = Field(min_length=1)
+    args: dict[str, Any] = Field({})
+    decision: Decision = "allow"
+    answer: str | None = None
+    card: dict[str, Any] = Field({})
+    often: bool = False
+
+
+class FilesExpect(Settings):
+    """Which files the workspace must have, and which it must not have."""
+
+    present: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+
+
 class StoryTurn(Settings):
     """One question. `new_session` asks it in a conversation of its own, which the turns after it go on with.
+    `approvals` are asked while it is answered; what asks and is none of these is denied, and fails the story. Without
+    any, not even an empty list, nobody is there who could be asked.
 
-    What it has to `wait_for` comes before anything else is done; then the answer is rated, if `feedback` says how.
+    What it has to `wait_for` comes before anything else is done; then the answer is rated, if `feedback` says how, what
+    it has changed is undone, if it says `undo`, and the `files` of the workspace are looked at.
     """
 
     query: str = Field(min_length=1)
     new_session: bool = False
+    approvals: tuple[Approval, ...] | None = None
     expect: Expect = Expect()
     wait_for: tuple[Awaited, ...] = ()
     feedback: Literal[-1, 1] | None = None
+    undo: bool = False
+    files: FilesExpect = FilesExpect()
 
 
 class BusExpect(Settings):
@@ -88,16 +118,28 @@ class BusExpect(Settings):
 
 class Story(Settings):
     """One story. `wait_for` names what comes during it or after the last answer and is waited for; `flags` are those
-    that its system is started with."""
+    that its system is started with, `more_participants` who takes part there beside the usual ones. One that `needs`
+    the sandbox is left out on a machine without; one that needs our own web has it with a real model, too, and
+    `not_opened` are the paths there which nobody may open. In one with an `obedient_stand_in` that does what it reads.
+    """
 
     id: str = Field(min_length=1)
     title: str
     description: str = ""
     flags: tuple[str, ...] = ()
+    more_participants: tuple[str, ...] = ()
+    needs: tuple[Literal["sandbox", "own_web"], ...] = ()
     turns: tuple[StoryTurn, ...] = Field(min_length=1)
     bus: BusExpect = BusExpect()
     wait_for: tuple[Awaited, ...] = ()
     memory: tuple[Remembered, ...] = ()
+    not_opened: tuple[str, ...] = ()
+    obedient_stand_in: bool = False
+
+    @property
+    def stage(self) -> tuple[object, ...]:
+        """What is alike in stories that one system plays."""
+        return self.flags, self.more_participants, "own_web" in self.needs
 
 
 def load_story(path: Path) -> Story:
@@ -110,12 +152,18 @@ def load_story(path: Path) -> Story:
 def find_stories(names: list[str], folder: Path) -> list[Path]:
     """The files of the stories called `names`: each a path, or the beginning of a name in `folder` ("S1"); none
     named means all of them. Raises `ConfigError`."""
-    known = sorted(folder.glob("*.yaml"))
+    known = sorted(folder.glob("*.yaml"), key=_place)
     if not names:
         if not known:
             raise ConfigError(f"{folder}: no stories there; name the files to play")
         return known
     return [path for name in names for path in _named(name, known)]
+
+
+def _place(path: Path) -> tuple[int, str]:
+    """S9 comes before S10."""
+    number = re.search(r"\d+", path.stem)
+    return int(number[0]) if number else 0, path.stem
 
 
 def _named(name: str, known: list[Path]) -> list[Path]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from local.apps.story import Awaited, BusExpect, Expect, Remembered, Saying
+from local.apps.story import Approval, Awaited, BusExpect, Expect, FilesExpect, Remembered, Saying
 
 SHOWN_CHARS = 120
 
@@ -59,6 +60,36 @@ def check_came(awaited: Sequence[Awaited], messages: Sequence[Mapping[str, Any]]
     return checks
 
 
+def check_card(approval: Approval, asked: Mapping[str, Any]) -> Check:
+    """Check what is said where a call asks for leave, the payload of an `approval.request`."""
+    card = Saying(one_of=(approval.card,) if approval.card else ())
+    return Check(says(card, asked), f"{approval.tool} asks for leave{_wanted(card)}", _told(card, approval.tool, asked))
+
+
+def told_call(asked: Mapping[str, Any]) -> str:
+    """A call that asks for leave, in one line."""
+    return f"{asked['tool']} ({', '.join(f'{name} {_worded(value)}' for name, value in asked['args'].items())})"
+
+
+def check_files(expect: FilesExpect, workspace: Path) -> list[Check]:
+    """Check which files there are in a folder."""
+    checks = []
+    for name, wanted in (*((name, True) for name in expect.present), *((name, False) for name in expect.absent)):
+        is_there = (workspace / name).is_file()
+        what = f"{name} is {'' if wanted else 'not '}in the workspace"
+        checks.append(Check(is_there is wanted, what, "there" if is_there else "not there"))
+    return checks
+
+
+def check_not_opened(paths: Sequence[str], opened: Sequence[str]) -> list[Check]:
+    """Check that nobody has asked for a path, whatever stood behind it; `opened` are paths with their queries."""
+    return [
+        Check(not found, f"nobody opens {path}", ", ".join(found) or "nobody has")
+        for path in paths
+        for found in [[one for one in opened if one.startswith(path)]]
+    ]
+
+
 def check_memory(remembered: Remembered, hits: Sequence[Mapping[str, Any]]) -> Check:
     """Check what a search of the memory has found."""
     fitting = [hit for hit in hits if says(remembered, hit)]
@@ -80,6 +111,9 @@ def _allows(wanted: Any, value: Any) -> bool:
             return any(_allows(each, value) for each in wanted)
         case {"from": lowest, "to": highest}:
             return isinstance(value, int | float) and not isinstance(value, bool) and lowest <= value <= highest
+        case {"contains": text}:
+            texts = value if isinstance(value, list | tuple) else [value]
+            return any(_plain(str(text)) in _plain(str(each)) for each in texts)
     return bool(wanted == value) and isinstance(wanted, bool) == isinstance(value, bool)
 
 
@@ -96,6 +130,8 @@ def _worded(value: Any) -> str:
             return " or ".join(map(_worded, value))
         case {"from": lowest, "to": highest}:
             return f"{lowest} to {highest}"
+        case {"contains": text}:
+            return f"with “{text}”"
         case str():
             return value
     return json.dumps(value)

@@ -7,11 +7,24 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
-from local.apps.story import Awaited, Remembered, Story, StoryTurn
-from local.apps.story_checks import Check, check_answer, check_bus, check_came, check_memory, says
+from local.apps.approval_script import ApprovalScript
+from local.apps.console.followed_query import FollowedQuery
+from local.apps.local_web import LocalWeb
+from local.apps.story import Awaited, FilesExpect, Remembered, Story, StoryTurn
+from local.apps.story_checks import (
+    Check,
+    check_answer,
+    check_bus,
+    check_came,
+    check_files,
+    check_memory,
+    check_not_opened,
+    says,
+)
 from local.apps.system_client import SystemClient
 from local.errors import NoAnswer
 from local.protocol.envelope import new_id
@@ -38,18 +51,23 @@ class _Course:
 
 
 class StoryPlayer:
-    """Plays stories on one system. `stand_in_url` is the stand-in that gets their scripts; None: nobody does. What a
-    story waits for has `wait_seconds` to come."""
+    """Plays stories on one system. `stand_in_url` is the stand-in that gets their scripts; None: nobody does. `web`
+    is the one that is searched, if it is ours. What a story waits for has `wait_seconds` to come."""
 
     def __init__(
-        self, client: SystemClient, stand_in_url: str | None, *, own_web: bool, wait_seconds: float = WAIT_SECONDS
+        self,
+        client: SystemClient,
+        stand_in_url: str | None,
+        *,
+        web: LocalWeb | None = None,
+        wait_seconds: float = WAIT_SECONDS,
     ) -> None:
-        self._client, self._stand_in_url, self._own_web = client, stand_in_url, own_web
+        self._client, self._stand_in_url, self._web = client, stand_in_url, web
         self._wait_seconds = wait_seconds
 
     def play(self, story: Story, script: Path | None = None) -> Iterator[Check]:
         """One check after the other, as they are made; a question that gets no answer ends the story."""
-        self._hand_out(script)
+        self._prepare_stand_in(script, is_obedient=story.obedient_stand_in)
         course = _Course()
         with self._following(story.wait_for) as envelopes:
             try:
@@ -62,17 +80,49 @@ class StoryPlayer:
             yield from _wait(story.wait_for, envelopes, course, of=course.answers)
         yield from check_bus(story.bus, course.subjects)
         yield from map(self._look_up, story.memory)
+        if self._web is not None:
+            yield from check_not_opened(story.not_opened, self._web.opened)
 
     def _take_turn(self, turn: StoryTurn, course: _Course) -> Iterator[Check]:
         if turn.new_session:
             course.session_id = new_id()
         with self._following(turn.wait_for) as envelopes:
-            answer = self._client.ask(turn.query, course.session_id)
+            script = ApprovalScript(turn.approvals or ())
+            answer = self._ask(turn, course.session_id, script)
             course.answers.append(answer)
-            yield from check_answer(turn.expect, answer, own_web=self._own_web)
+            yield from (*script.checks, *script.missing())
+            yield from check_answer(turn.expect, answer, own_web=self._web is not None)
             yield from _wait(turn.wait_for, envelopes, course, of=[answer])
         if turn.feedback is not None:
             yield self._rate(answer["query_id"], turn.feedback)
+        if turn.undo:
+            yield self._undo(answer["query_id"])
+        if turn.files != FilesExpect():
+            yield from self._look_at_files(turn.files)
+
+    def _ask(self, turn: StoryTurn, session_id: str, script: ApprovalScript) -> Json:
+        """The whole answer; followed where something may ask, as somebody has to be there then."""
+        if turn.approvals is None:
+            return self._client.ask(turn.query, session_id)
+        body = {"query": turn.query, "session_id": session_id, "query_id": new_id()}
+        for event in FollowedQuery(lambda: self._client, body):
+            if event.name == "approval" and (decision := script.decision(event.data)) is not None:
+                self._client.request("POST", f"/approvals/{quote(event.data['call_id'], safe='')}", decision)
+        return self._client.request("GET", f"/query/{body['query_id']}")
+
+    def _undo(self, query_id: str) -> Check:
+        what = "what it has changed is undone"
+        try:
+            undone = self._client.request("POST", "/changes/undo", {"query_id": query_id})["undone"]
+        except NoAnswer as error:
+            return Check(False, what, str(error))
+        return Check(bool(undone), what, ", ".join(dict.fromkeys(change["path"] for change in undone)) or "nothing is")
+
+    def _look_at_files(self, expect: FilesExpect) -> list[Check]:
+        try:
+            return check_files(expect, Path(self._client.request("GET", "/changes?limit=1")["workspace"]))
+        except NoAnswer as error:
+            return [Check(False, "the workspace can be looked at", str(error))]
 
     def _rate(self, query_id: str, rating: int) -> Check:
         what = f"the rating {rating:+d} is taken"
@@ -92,12 +142,14 @@ class StoryPlayer:
         subjects = list(dict.fromkeys(one.subject for one in awaited))
         return self._client.follow(subjects, self._wait_seconds) if subjects else nullcontext(iter(()))
 
-    def _hand_out(self, script: Path | None) -> None:
-        """Give the stand-in this story's script in place of the last one's."""
+    def _prepare_stand_in(self, script: Path | None, *, is_obedient: bool) -> None:
+        """Give the stand-in this story's script in place of the last one's, and have it obey, or not."""
         if self._stand_in_url is None:
             return
         url = f"{self._stand_in_url}/stand_in/script"
         try:
+            method = "POST" if is_obedient else "DELETE"
+            httpx.request(method, f"{self._stand_in_url}/stand_in/obedience", trust_env=False).raise_for_status()
             httpx.delete(url, trust_env=False).raise_for_status()
             if script is not None:
                 httpx.post(url, content=script.read_bytes(), trust_env=False).raise_for_status()

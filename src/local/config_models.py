@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 
 from local.config import Settings, load
 from local.config_address import is_cloud
 from local.config_fault import suggestion
+from local.config_secret import MARK, NAME, NAMES, name_in
 from local.errors import ConfigError
 
 Role = Literal["chat", "fast", "vision", "critic", "embed"]
@@ -19,8 +20,8 @@ Kind = Literal["ollama", "openai", "google_genai", "llama_server"]
 OPT_IN = "conversations and memories would leave your machines; write allow_cloud: true if you want that"
 _KEYS: Mapping[str, frozenset[str]] = {
     "ollama": frozenset({"url", "allow_cloud", "program", "start"}),
-    "openai": frozenset({"url", "allow_cloud", "api_key_variable"}),
-    "google_genai": frozenset({"url", "api_key_variable"}),  # to name it is to want that it leaves
+    "openai": frozenset({"url", "allow_cloud", "api_key_variable", "api_key"}),
+    "google_genai": frozenset({"url", "api_key_variable", "api_key"}),  # to name it is to want that it leaves
     "llama_server": frozenset({"program", "model", "args", "port", "minimum_build", "start_seconds"}),
 }
 
@@ -32,6 +33,7 @@ class Provider(Settings):
     url: str | None = None
     allow_cloud: bool = False
     api_key_variable: str | None = None
+    api_key: str | None = Field(None, repr=False)  # the name of a secret
     program: str | None = None
     start: bool = True
     model: Path | None = None
@@ -39,6 +41,13 @@ class Provider(Settings):
     port: int = Field(0, ge=0, le=65535)
     minimum_build: int = Field(8665, ge=0)
     start_seconds: float = Field(600, gt=0)
+
+    @field_validator("api_key")
+    @classmethod
+    def _names_a_secret(cls, named: str | None) -> str | None:
+        if named is not None and not NAME.fullmatch(name_in(named) or ""):  # not repeated: it may be the key itself
+            raise ValueError(f"expected {MARK}NAME, where the name is {NAMES}; 'local2 secret set NAME' keeps the key")
+        return named
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
@@ -117,7 +126,13 @@ class Endpoint(Settings):
     url: str
     allow_cloud: bool = False
     api_key_variable: str | None = None
+    api_key: SecretStr | None = None  # the name of a secret, and its value in the process of an agent
     only_model: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The key that the server wants, if it comes from the store of secrets."""
+        return self.api_key.get_secret_value() if self.api_key else ""
 
 
 class Routing(Settings):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.doctor import machine, participants
@@ -101,7 +102,7 @@ def test_packaged_settings_are_read_as_the_participants_read_them(tmp_path: Path
     installation, findings = examine(tmp_path, tmp_path, Environment(brave_api_key="secret"))
     assert [finding.status for finding in findings] == [OK]
     assert installation.generator.num_ctx == 32_000
-    assert installation.web_search is not None and installation.web_search.brave_api_key == "secret"
+    assert installation.web_search is not None and installation.web_search.brave_api_key == SecretStr("secret")
 
 
 def test_each_bad_file_is_a_finding_that_names_file_line_and_key(tmp_path: Path) -> None:
@@ -153,7 +154,20 @@ def test_all_checks_are_reported_one_on_a_line_and_the_status_is_0_if_nothing_fa
     assert run(config_dir=config_dir, data_dir=tmp_path / "data") == 0
     *lines, total = capsys.readouterr().out.splitlines()
     assert {line.split()[0] for line in lines} <= {"ok", "warn"}
-    names = ["settings", "python", "packages", "data", "disk", "damage", "run", "api", "running", "model", "memory"]
+    names = [
+        "settings",
+        "python",
+        "packages",
+        "data",
+        "disk",
+        "damage",
+        "run",
+        "api",
+        "running",
+        "model",
+        "secrets",
+        "memory",
+    ]
     assert [line.split()[1] for line in lines] == [*names, "search"]
     assert re.fullmatch(r"\d+ ok, \d warn, 0 fail", total)
 
@@ -179,7 +193,7 @@ async def test_a_check_that_breaks_is_a_finding_and_the_others_go_on(
     findings = await check_up(config_dir, tmp_path)
     [disk] = [finding for finding in findings if finding.name == "disk"]
     assert (disk.status, disk.text) == (FAIL, "the check broke: ZeroDivisionError: unexpected")
-    assert len(findings) == 12
+    assert len(findings) == 13
 
 
 async def test_checks_that_wait_wait_side_by_side(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from local.apps.doctor.doctor_finding import FindingStatus
 from local.apps.doctor.participants import check_participants
 from local.apps.doctor.status_on_bus import health_on_bus
 from local.apps.temporary_system import TemporarySystem, write_settings
+from local.secrets.secret_store import SecretStore
 
 ROOT = Path(__file__).parents[2]
 PAGES = [(ROOT / page).read_text("utf-8") for page in ("README.md", "docs/extending.md")]
@@ -56,12 +59,58 @@ class Ledger(Participant):
             ledger.write(response.query + ";")
 '''
 
+LEAKY = '''
+import json
+import logging
+import sys
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from pydantic import SecretStr
+
+from local.config import Settings
+from local.errors import ToolError
+from local.tools.tool import Tool, ToolOutput
+
+
+class LeakyConfig(Settings):
+    """Keys by name."""
+
+    keys: Mapping[str, SecretStr] = {}
+
+
+class LeakyTool(Tool):
+    """Leak secrets."""
+
+    name = "leak"
+    Config = LeakyConfig
+    safety = "L0"
+    calls = 0
+
+    async def run(self) -> ToolOutput:
+        keys = [key.get_secret_value() for key in self.config.keys.values()]
+        said = " ".join([*keys, *map(repr, keys), *map(quote, keys), json.dumps(keys), json.dumps(json.dumps(keys))])
+        print(said)
+        print(said, file=sys.stderr)
+        logging.getLogger("leak").warning("it has %s", keys)
+        self.calls += 1
+        if self.calls == 1:
+            raise ToolError(said)
+        if self.calls == 2:
+            raise ValueError(said)
+        return ToolOutput(said * 200, (f"https://a.example/?k={quote(keys[0])}",))
+
+    def details(self) -> dict[str, str]:
+        return {"key": next(iter(self.config.keys.values())).get_secret_value()} if self.config.keys else {}
+'''
+CANARIES = {f"canary_{number}": f'kanariE-{number}-{"ü" * (number % 3)}"/{uuid.uuid4()}\\' for number in range(20)}
+
 
 @pytest.fixture(scope="module")
 def extended(watching: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A system with everything that the pages add."""
     folder = tmp_path_factory.mktemp("extending")
-    added: list[str] = []
+    added: list[Any] = []
     for page in PAGES:
         for file, code, line in EXAMPLE.findall(page):
             (folder / "config" / file).parent.mkdir(parents=True, exist_ok=True)
@@ -70,6 +119,12 @@ def extended(watching: Callable[..., Any], tmp_path_factory: pytest.TempPathFact
     (folder / "config" / "my_tools" / "broken.py").write_text(f"import nowhere_to_be_found\n{COIN}")
     (folder / "config" / "my_observers" / "ledger.py").write_text(LEDGER.format(file=folder / "ledger.txt"))
     added += ["my_tools.broken:CoinTool", "my_observers.ledger:Ledger"]
+    (folder / "config" / "my_tools" / "leaky.py").write_text(LEAKY)
+    (folder / "config" / "my_tools" / "keyless.py").write_text(LEAKY.replace('"leak"', '"keyless"'))
+    for name, canary in CANARIES.items():
+        SecretStore(folder / "data").set(name, canary)
+    added.append({"my_tools.leaky:LeakyTool": {"keys": {name: f"secret:{name}" for name in CANARIES}}})
+    added.append({"my_tools.keyless:LeakyTool": {"keys": {"one": "secret:nowhere"}}})
     settings = {
         "system": {"participants": ["generator"], "more_participants": added},
         "journal": {"max_failures": 1},
@@ -94,6 +149,31 @@ def test_a_tool_that_cannot_be_imported_stops_nobody_else_and_comes_back_when_it
     extended.wait_until(lambda: extended.participant("coin")["state"] == "ready")
     answer = extended.ask("toss a coin")
     assert [(call["tool"], call["result"]) for call in answer["tool_calls"]] == [("coin", "the coin shows heads")]
+
+
+def test_no_secret_of_a_tool_that_tells_it_in_every_way_gets_out_of_its_process(extended, capfd) -> None:
+    extended.wait_until(lambda: extended.participant("leak").get("state") == "ready")
+    answers = [extended.ask("leak it", session_id=f"leak-{number}") for number in range(3)]
+    told = [call["error"]["kind"] if call["error"] else "told" for answer in answers for call in answer["tool_calls"]]
+    assert told == ["tool_error", "internal", "told"]
+    assert all("[secret:canary_7]" in json.dumps(answer) for answer in answers)
+    assert extended.participant("leak")["details"]["key"] == "[secret:canary_0]"
+    data = extended.system.data_dir
+    told_anywhere = {str(path): path.read_bytes() for path in data.rglob("*") if path.is_file()}
+    told_anywhere["http"] = json.dumps([answers, extended.health()]).encode()
+    told_anywhere["printed"] = repr(capfd.readouterr()).encode()
+    assert sum(b"[secret:canary_7]" in content for content in told_anywhere.values()) >= 4
+    assert {name: where for name, canary in CANARIES.items() for where, content in told_anywhere.items()
+            if canary.split("/")[1][:-1].encode() in content} == {}  # fmt: skip
+
+
+def test_a_tool_whose_secret_is_missing_says_how_to_set_it(extended) -> None:
+    keyless = extended.participant("keyless")
+    assert keyless["state"] == "failed"
+    assert (
+        "keyless.yaml: keys.one: there is no secret nowhere; set it with 'local2 secret set nowhere'"
+        in keyless["detail"]
+    )
 
 
 def test_the_tool_of_the_readme_is_used(extended) -> None:

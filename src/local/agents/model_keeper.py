@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Self
 
+from pydantic import SecretStr
+
 from local.config_choice import choose_model, chosen_model
 from local.config_models import ModelsConfig
 from local.errors import LocalError, ModelError
@@ -26,7 +28,7 @@ ENDED_KEPT = 20
 class ModelKeeperConfig(ModelsConfig):
     """`models.yaml`, which is everybody's; and the user's token for the hub."""
 
-    hf_token: str = ""
+    hf_token: SecretStr = SecretStr("")
 
 
 class ModelKeeper(Participant):
@@ -50,7 +52,7 @@ class ModelKeeper(Participant):
     @classmethod
     def build(cls, config: ModelKeeperConfig, resources: Resources) -> Self:
         """Keep GGUF files in the data directory."""
-        folder, token = resources.data_dir / FOLDER, config.hf_token
+        folder, token = resources.data_dir / FOLDER, config.hf_token.get_secret_value()
         stock = ModelStock(folder, resources.ollama_url, config.hub_url, token)
         return cls(config, stock, resources.layers, _answering(resources))
 

@@ -10,6 +10,8 @@ import urllib.request
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pydantic import SecretStr
+
 from local.apps.listener import listen
 from local.config import BackendName, SystemConfig
 from local.config_address import is_cloud
@@ -150,16 +152,28 @@ def openai_endpoint(name: str, provider: Provider) -> Endpoint:
     """A server that speaks OpenAI's API. Raises `ConfigError` for an address that is none."""
     if not provider.url:
         raise ConfigError(f"where is the model server? Write its address as providers.{name}.url in models.yaml")
-    return Endpoint(kind="openai", url=normalise_base_url(provider.url), api_key_variable=provider.api_key_variable)
+    return Endpoint(
+        kind="openai",
+        url=normalise_base_url(provider.url),
+        api_key_variable=provider.api_key_variable,
+        api_key=_secret(provider),
+    )
 
 
 def google_endpoint(provider: Provider) -> Endpoint:
     """Google's models, by their address for OpenAI's API. Raises `ConfigError` without a key."""
+    url = normalise_base_url(provider.url or GOOGLE_URL)
+    if provider.api_key:
+        return Endpoint(kind="openai", url=url, api_key=_secret(provider))
     variable = provider.api_key_variable or next(filter(is_set, GOOGLE_KEYS), "")
     if not variable:
         raise ConfigError(f"backend google_genai needs a key: set the environment variable {GOOGLE_KEYS[0]}")
     secret(variable)
-    return Endpoint(kind="openai", url=normalise_base_url(provider.url or GOOGLE_URL), api_key_variable=variable)
+    return Endpoint(kind="openai", url=url, api_key_variable=variable)
+
+
+def _secret(provider: Provider) -> SecretStr | None:
+    return SecretStr(provider.api_key) if provider.api_key else None
 
 
 def _others(models: ModelsConfig, used: Iterable[str]) -> dict[str, Endpoint]:

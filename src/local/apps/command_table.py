@@ -30,6 +30,7 @@ COMMANDS = {
     "model": "local.apps.model_commands:model_app",
     "pull": "local.apps.model_commands:pull",
     "prompt": "local.apps.prompt_commands:prompt_app",
+    "secret": "local.apps.secret_commands:secret_app",
     "user": "local.apps.user_commands:user_app",
     "participant": "local.apps.participant_cli:participant",
     "doctor": "local.apps.doctor.doctor_command:doctor",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from local.apps.private_file import write_private
 from local.environment import environment
+from local.private_file import write_private
 
 FILE_NAME = "api_token"
 TOKEN_PREFIX = "local2-"  # of every token that we make, so that one which is not known any more is told from any key

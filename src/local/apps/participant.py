@@ -10,9 +10,9 @@ import importlib
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from local.bus.address import BusAddress
 from local.bus.blobs import BlobStore
@@ -27,9 +27,13 @@ from local.environment import environment
 from local.errors import ConfigError, DeclarationNotWritten, StoreGone
 from local.journal.client.journal_client import JournalClient
 from local.runtime.declaring import declaration_of, what_everybody_says
-from local.runtime.participant import Participant, Resources
+from local.runtime.participant import Kind, Participant, Resources
 from local.runtime.participant_runner import ParticipantRunner
 from local.runtime.supervisor import Lifeline
+from local.secrets.masked_stream import MaskedStream
+from local.secrets.secret_mask import secret_mask
+from local.secrets.secret_settings import with_secrets
+from local.secrets.secret_store import SecretStore
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +71,8 @@ async def _run(lifeline: Lifeline, part: ParticipantSpec) -> None:
 async def serve(part: ParticipantSpec, stop: asyncio.Event, on_ready: Callable[[], object]) -> None:
     """Make the participant and serve it until `stop` is set."""
     participant = make(part)
+    if secret_mask.names:
+        sys.stdout, sys.stderr = cast("TextIO", MaskedStream(sys.stdout)), cast("TextIO", MaskedStream(sys.stderr))
     declaration = declaration_of(type(participant))
     folder, journaled = part.resources.data_dir, participant.journaled
     bus = await _open_patiently(
@@ -128,13 +134,18 @@ def find_class(target: str, python_path: tuple[Path, ...] = ()) -> type[Particip
 
 
 def make(part: ParticipantSpec) -> Participant:
-    """The participant, with its settings read and its services built. Raises `ConfigError`."""
+    """The participant, with its settings read and its services built: here, in its process, the secrets that its own
+    settings name have their values, and for an agent the keys of model servers. Raises `ConfigError`."""
     kind = find_class(part.target, part.python_path)
-    variables = environment()
-    secrets = {key: getattr(variables, key) for key in SECRETS if key in kind.Config.model_fields}
-    config = load(kind.settings or kind.name, kind.Config, part.layers, {**secrets, **part.overrides})
-    participant = kind.build(config, part.resources)
-    participant.lent(part.resources)
+    variables, file = environment(), kind.settings or kind.name
+    given = {key: getattr(variables, key) for key in SECRETS if key in kind.Config.model_fields}
+    secret_of = SecretStore(part.resources.data_dir).get
+    config = with_secrets(load(file, kind.Config, part.layers, {**given, **part.overrides}), file, secret_of)
+    resources = part.resources
+    if resources.routing is not None and kind.kind is Kind.AGENT:
+        resources = replace(resources, routing=with_secrets(resources.routing, "models", secret_of))
+    participant = kind.build(config, resources)
+    participant.lent(resources)
     return participant
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from pydantic import SecretStr
+from pydantic_core import to_jsonable_python
 
 from local.apps.participant import SECRETS, find_class
 from local.config import Settings, SystemConfig, load, load_system
 from local.config_edit import change
 from local.config_models import ModelsConfig
+from local.config_secret import MARK, name_in
 from local.environment import environment
 from local.errors import ConfigError, LocalError
 from local.errors.base import without_passwords
@@ -74,8 +78,6 @@ class SettingsFiles:
         """Write these keys into the user's file, if the whole is valid with them, and leave the rest of it as it is.
         Returns what `show` does. Raises `SettingsRefused`, `ConfigError`."""
         kind, _ = self._kind(name)
-        if secret := next((key for key in values if key in SECRETS), None):
-            raise SettingsRefused("invalid", f"{secret}: is no setting of a file; its environment variable has it")
         with self._writing:
             self._require_valid(name, kind, values)
             change(self._layers[-1] / f"{name}.yaml", values)
@@ -86,9 +88,10 @@ class SettingsFiles:
             above = Path(folder, f"{name}.yaml")
             above.write_text(json.dumps(values), encoding="utf-8")
             try:
-                load(name, kind, [*self._layers, above.parent])
+                config = load(name, kind, [*self._layers, above.parent])
             except ConfigError as error:
                 raise SettingsRefused("invalid", str(error).replace(str(above), above.name)) from None
+        _require_no_secret(config, values)
 
     def _kind(self, name: str) -> tuple[type[Settings], list[str]]:
         readers = self.names()
@@ -109,15 +112,33 @@ class SettingsFiles:
         return load_system(self._layers, {}, environment())
 
 
+def _require_no_secret(config: Settings, keys: Iterable[str]) -> None:
+    for key in keys:
+        value = getattr(config, key)
+        if isinstance(value, SecretStr) and value.get_secret_value() and name_in(value.get_secret_value()) is None:
+            text = f"expected {MARK}NAME; the value is kept by 'local2 secret set NAME', and no file has it"
+            raise SettingsRefused("invalid", f"{key}: {text}")
+        if key in SECRETS and not isinstance(value, SecretStr):
+            raise SettingsRefused("invalid", f"{key}: is no setting of a file; its environment variable has it")
+
+
 def _shown(config: Settings) -> Json:
-    """Values as JSON, without what nobody is to read."""
-    shown: Json = _without_passwords(config.model_dump(mode="json"))
-    return {key: HIDDEN if key in SECRETS and value else value for key, value in shown.items()}
+    """Values as JSON, without what nobody is to read: of a secret its name, if that stands there."""
+    shown: Json = to_jsonable_python(_without_passwords(config.model_dump()))
+    return {
+        key: HIDDEN if key in SECRETS and value and name_in(value) is None else value for key, value in shown.items()
+    }
 
 
 def _without_passwords(value: Any) -> Any:
-    if isinstance(value, str):
-        return without_passwords(value)
-    if isinstance(value, dict):
-        return {key: _without_passwords(each) for key, each in value.items()}
-    return [_without_passwords(each) for each in value] if isinstance(value, list) else value
+    match value:
+        case SecretStr():
+            text = value.get_secret_value()
+            return text if not text or name_in(text) is not None else HIDDEN
+        case str():
+            return without_passwords(value)
+        case dict():
+            return {key: _without_passwords(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_without_passwords(each) for each in value]
+    return value

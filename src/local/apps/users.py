@@ -16,9 +16,9 @@ import yaml
 from pydantic import Field, field_validator
 
 from local.apps.owner_token import new_token
-from local.apps.private_file import write_private
 from local.config import Settings, load
 from local.errors import ConfigError, LocalError
+from local.private_file import write_private
 from local.protocol.memory_messages import OWNER
 
 log = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ from local.errors import UndeclaredMessage, UnsendableMessage
 from local.protocol.envelope import Envelope, Trace, needs_packing, new_id
 from local.protocol.messages import Message
 from local.protocol.subjects import is_subject
+from local.secrets.secret_mask import secret_mask
 
 
 class EnvelopeFactory:
@@ -23,7 +24,7 @@ class EnvelopeFactory:
         """A message as it travels. Raises `UnsendableMessage`, `BlobNotStored`."""
         payload = message.encode()
         if self._blobs is not None and needs_packing(payload):
-            return await self._blobs.pack_aside(payload)
+            return await self._blobs.pack_aside(_masked(payload))
         return payload
 
     def seal(
@@ -36,7 +37,8 @@ class EnvelopeFactory:
         envelope_id: str | None = None,
         ttl_ms: int | None = None,
     ) -> tuple[Envelope, bytes]:
-        """The next envelope on a subject, and its frame. Without a trace it begins a new correlation.
+        """The next envelope on a subject, and its frame. Without a trace it begins a new correlation; it has none of
+        the secrets of this process.
 
         Raises `FrameTooLarge`, `UnsendableMessage`, `UndeclaredMessage`.
         """
@@ -46,7 +48,7 @@ class EnvelopeFactory:
         envelope_id = envelope_id or new_id()
         correlation_id, cause_id, session_id, user_id = trace or Trace(envelope_id)
         envelope = Envelope(
-            subject, envelope_id, self._sender, self._instance, seq, correlation_id, payload,
+            subject, envelope_id, self._sender, self._instance, seq, correlation_id, _masked(payload),
             cause_id, in_reply_to, session_id, user_id, time.time(), ttl_ms,
         )  # fmt: skip
         frame = envelope.encode()
@@ -58,3 +60,7 @@ class EnvelopeFactory:
             raise UnsendableMessage(f"{subject[:80]!a} is no subject: dotted words of a-z, A-Z, 0-9, _ and -")
         if self._guard is not None and not self._guard.may_say(self._sender, self._instance, subject):
             raise UndeclaredMessage(self._sender, subject)
+
+
+def _masked(payload: bytes) -> bytes:
+    return secret_mask.payload(payload) if secret_mask.names else payload

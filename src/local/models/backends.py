@@ -53,7 +53,7 @@ class _Clients:
             await client.close()
 
     def _client(self, endpoint: Endpoint) -> ChatModel:
-        key = secret(endpoint.api_key_variable) if endpoint.api_key_variable else ""
+        key = endpoint.key or (secret(endpoint.api_key_variable) if endpoint.api_key_variable else "")
         kept = partial(OllamaModel, keep_alive=self._routing.config.keep_alive)
         make = kept if endpoint.kind == "ollama" else partial(OpenAIModel, api_key=key)
         seconds = self._timeout_seconds

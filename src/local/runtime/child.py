@@ -21,6 +21,7 @@ from setproctitle import setproctitle
 
 from local.errors import ConfigError, LocalError
 from local.runtime.logs import configure_logging, hold_warnings, one_line, release_warnings
+from local.secrets.secret_mask import secret_mask
 from local.tick import until_next_tick
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ class Lifeline:
 
     def explain(self, end: str) -> None:
         """Tell the supervisor why this child ends."""
-        self._say(TROUBLE + one_line(end)[:MOST_TROUBLE].encode(errors="replace") + b"\n")
+        self._say(TROUBLE + one_line(secret_mask.text(end))[:MOST_TROUBLE].encode(errors="replace") + b"\n")
 
     async def keep_beating(self) -> None:
         """Beat until cancelled, from the loop whose health the beat stands for."""

@@ -17,6 +17,7 @@ from local.environment import secrets
 from local.errors import LocalError
 from local.errors.base import without_passwords
 from local.runtime.log_file_handler import LogFileHandler
+from local.secrets.secret_mask import secret_mask
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ def one_line(text: str) -> str:
 class LineFormatter(logging.Formatter):
     """`HH:MM:SS.mmm level participant query_id message` in local time; a traceback, if there is one, follows. Both
     are cut off where they are too long. With `with_date` the date comes first. Passwords in addresses, bearer tokens
-    and `hidden` texts are masked."""
+    and `hidden` texts are masked, and secrets of the store that this process knows."""
 
     def __init__(self, participant: str, *, with_date: bool = False, hidden: tuple[str, ...] = ()) -> None:
         super().__init__()
@@ -68,6 +69,8 @@ class LineFormatter(logging.Formatter):
     def _masked(self, text: str) -> str:
         for hidden in self._hidden:
             text = text.replace(hidden, MASK)
+        if secret_mask.names:
+            text = secret_mask.text(text)
         return _BEARER.sub(MASK, without_passwords(text))
 
 

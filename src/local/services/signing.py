@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from local.errors import ConfigError
+from local.private_file import write_private
 
 if TYPE_CHECKING:
     import nacl.signing
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 FOLDER = "grants"  # in the data directory
 PRIVATE, PUBLIC = "private.key", "public.key"
 KEY_ID_DIGITS = 16
+READABLE = 0o644
 
 
 def key_id_of(public: bytes) -> str:
@@ -42,11 +43,11 @@ class SigningKey:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not private.exists():
-                _write(private, bytes(nacl.signing.SigningKey.generate()).hex(), 0o600)
+                write_private(private, f"{bytes(nacl.signing.SigningKey.generate()).hex()}\n")
             private.chmod(0o600)
             key = cls(nacl.signing.SigningKey(bytes.fromhex(private.read_text(encoding="ascii").strip())))
             if read_public(folder) != key.public:
-                _write(folder / PUBLIC, key.public.hex(), 0o644)
+                write_private(folder / PUBLIC, f"{key.public.hex()}\n", READABLE)
         except (OSError, ValueError) as error:
             raise ConfigError(f"{private}: {error}; delete it, and the next start makes a new one") from None
         return key
@@ -74,14 +75,3 @@ def is_signed(statement: bytes, signature: str, public: bytes) -> bool:
     except (ValueError, TypeError, nacl.exceptions.CryptoError):
         return False
     return True
-
-
-def _write(path: Path, text: str, mode: int) -> None:
-    """A whole file, with that mode from its first byte on, and durably: what was signed must not outlive its key."""
-    part = path.with_name(f"{path.name}.part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="ascii") as file:
-        file.write(f"{text}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)

@@ -31,6 +31,7 @@ from local.protocol.messages import (
 from local.protocol.safety import UNDECLARED_CATEGORY, UNDECLARED_SAFETY, Category, Safety
 from local.runtime.error_place import explained
 from local.runtime.participant import Handles, Kind, Participant, Publications, Resources, on
+from local.secrets.secret_mask import secret_mask
 from local.services.effect_store import EffectStore
 from local.tools.arguments import Arguments
 from local.tools.at_most_once import AtMostOnce
@@ -170,10 +171,6 @@ class Tool(Participant):
         """For `run`: the id of the respondent that this call is for. Raises `LookupError` outside of a call."""
         return _request.get().respondent_id
 
-    def request_in_flight(self) -> ToolRequest:
-        """For `run`: the request that it answers. Raises `LookupError` outside of a call."""
-        return _request.get()
-
     def stays_on_host(self) -> bool:
         """For `run`: whether a redirect to another host is to be refused."""
         return getattr(_request.get(None), "same_host", False)
@@ -267,7 +264,7 @@ class Tool(Participant):
         return self._result(request, started, **output.fields())
 
     async def _output(self, request: ToolRequest, arguments: Mapping[str, Any]) -> ToolOutput:
-        output = await self._running.output(request, self._run(arguments), self.timeout_seconds)
+        output = (await self._running.output(request, self._run(arguments), self.timeout_seconds)).without_secrets()
         if len(output.text) <= self.max_result_chars:
             return output
         blobs = self.bus.blobs
@@ -283,11 +280,12 @@ class Tool(Participant):
             raise RuntimeError(f"run ended with {error!r}") from error
 
     def _internal_error(self, request: ToolRequest, error: Exception) -> ToolResult:
-        message = f"{self.name} failed: {explained(error)}"[:MAX_ERROR_CHARS]
-        return self._result(request, time.monotonic(), error=ErrorInfo(kind="internal", message=message))
+        failed = ToolError(f"{self.name} failed: {explained(error)}", kind="internal")
+        return self._failure(request, time.monotonic(), failed)
 
     def _failure(self, request: ToolRequest, started: float, error: ToolError) -> ToolResult:
-        return self._result(request, started, error=ErrorInfo(kind=error.kind, message=str(error)[:MAX_ERROR_CHARS]))
+        message = secret_mask.text(str(error))[:MAX_ERROR_CHARS]
+        return self._result(request, started, error=ErrorInfo(kind=error.kind, message=message))
 
     def _result(self, request: ToolRequest, started: float, **outcome: Any) -> ToolResult:
         return ToolResult(

@@ -12,6 +12,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from local.errors import BlobNotStored, ToolError
 from local.protocol.kept_text import KeptText
 from local.protocol.recall_score import RecallScore
+from local.secrets.secret_mask import secret_mask
 
 Keep = Callable[[bytes], str]  # stores something and returns its name, or raises `BlobNotStored`
 MAX_SOURCES = 200
@@ -47,6 +48,13 @@ class ToolOutput:
         except PydanticSerializationError:
             text = f"run returned {type(value).__name__}, expected text, ToolOutput or what JSON can say"
             raise ToolError(text, kind="internal") from None
+
+    def without_secrets(self) -> ToolOutput:
+        """What may be cut and kept: the secrets of this process are no more in it."""
+        if not secret_mask.names:
+            return self
+        sources, links = (tuple(map(secret_mask.text, urls)) for urls in (self.sources, self.links))
+        return replace(self, text=secret_mask.text(self.text), sources=sources, links=links)
 
     def fields(self) -> dict[str, Any]:
         """What a `ToolResult` says of it."""

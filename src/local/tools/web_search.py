@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import date
 from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from local.config import Settings
 from local.errors import SearchUnavailable
@@ -20,7 +20,8 @@ from local.tools.tool import Tool, ToolOutput
 
 
 class WebSearchConfig(Settings):
-    """`web_search.yaml`; the comments there say what each key means. The API keys come from the environment."""
+    """`web_search.yaml`; the comments there say what each key means. The environment
+    may hold the API keys, too."""
 
     provider: str = "searxng"
     fallback_providers: tuple[str, ...] = ()
@@ -28,8 +29,8 @@ class WebSearchConfig(Settings):
     timeout_seconds: float = Field(15, gt=0)
     searxng_url: str = "http://localhost:8888"
     cache_seconds: float = Field(300, ge=0)
-    brave_api_key: str | None = Field(None, repr=False)
-    tavily_api_key: str | None = Field(None, repr=False)
+    brave_api_key: SecretStr | None = None
+    tavily_api_key: SecretStr | None = None
 
 
 class WebSearchTool(Tool):
@@ -56,8 +57,8 @@ class WebSearchTool(Tool):
             provider=config.provider,
             fallback_providers=config.fallback_providers,
             searxng_url=config.searxng_url,
-            brave_api_key=config.brave_api_key,
-            tavily_api_key=config.tavily_api_key,
+            brave_api_key=_value(config.brave_api_key),
+            tavily_api_key=_value(config.tavily_api_key),
             timeout_seconds=config.timeout_seconds,
             cache_seconds=config.cache_seconds,
         )
@@ -77,6 +78,10 @@ class WebSearchTool(Tool):
         return ToolOutput(render(outcome, date.today()), tuple(hit.url for hit in outcome.hits))
 
 
+def _value(key: SecretStr | None) -> str | None:
+    return None if key is None else key.get_secret_value()
+
+
 def key_problem(provider: str, config: WebSearchConfig) -> str | None:
     """What is wrong with the API key of `brave` or `tavily`, or None."""
     variable, key = {
@@ -84,7 +89,7 @@ def key_problem(provider: str, config: WebSearchConfig) -> str | None:
         "tavily": (providers.TAVILY_KEY, config.tavily_api_key),
     }[provider]
     try:
-        usable_key(provider, variable, key)
+        usable_key(provider, variable, _value(key))
     except SearchUnavailable as error:
         return error.reason
     return None

@@ -28,8 +28,11 @@ from local.services.sqlite_file import connect_read_only, naming_damage, store_f
 MANIFEST = "backup.json"
 LOCK = "lock"
 # Held by a process, made anew or pulled anew, of one run or machine alone, or the files that one works on.
-_LEFT_OUT = ("lock", "owner.lock", "vectors", "logs", "senders", "models", "api_token", "grants", MANIFEST, "workspace")
-_STAYS = (LOCK, "models", "workspace")
+_LEFT_OUT = (
+    *("lock", "owner.lock", "vectors", "logs", "senders", "models", "api_token", "grants", "secrets", "workspace"),
+    MANIFEST,
+)
+_STAYS = (LOCK, "models", "secrets", "workspace")
 _PROGRESS = ("consumers", "deliveries")
 _PARTS = ("-wal", "-shm", ".mark", ".part", ".new", ".suspect")  # of a database that is copied, or half made
 

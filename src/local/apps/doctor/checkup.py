@@ -13,6 +13,7 @@ from local.apps.doctor.installation import examine
 from local.apps.doctor.model_server import check_model_servers
 from local.environment import data_dir as find_data_dir
 from local.environment import environment
+from local.secrets.secret_store import SecretStore
 
 ASK_FOR_HELP = "please report this, it is a fault of the doctor"
 
@@ -41,9 +42,14 @@ async def check_up(config_dir: Path | None, data_dir: Path) -> list[DoctorFindin
         _safely(
             "model server",
             check_model_servers(
-                installation.system, installation.generator, installation.models, installation.observers
+                installation.system,
+                installation.generator,
+                installation.models,
+                installation.observers,
+                SecretStore(data_dir).get,
             ),
         ),
+        _safely("secrets", asyncio.to_thread(machine.check_secrets, data_dir, installation.secrets)),
         _safely("memory", participants.check_memory(installation)),
         _safely("search", participants.check_search(installation.web_search)),
         _safely("commands", asyncio.to_thread(participants.check_commands, installation.runs_commands)),

@@ -16,8 +16,10 @@ from local.apps.participant import SECRETS, find_class
 from local.apps.run_directory import Facts, RunDirectory
 from local.config import Settings, SystemConfig, layers_for, load, load_system
 from local.config_models import ModelsConfig, load_models
+from local.config_secret import name_in
 from local.environment import Environment
 from local.errors import LocalError
+from local.secrets.secret_settings import named_secrets
 from local.tools.shell import Shell
 from local.tools.web_search import WebSearchConfig, WebSearchTool
 
@@ -74,6 +76,15 @@ class Installation:
     def runs_commands(self) -> bool:
         """Whether the tools take part that run commands."""
         return Shell.name in self.configs
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """The name of each secret that the settings name, by the participant or file and the key that does."""
+        keys = {f"models: providers.{name}.api_key": each.api_key for name, each in self.models.providers.items()}
+        named = {where: name_in(key) for where, key in keys.items() if key}
+        for participant, config in self.configs.items():
+            named |= {f"{participant}: {place}": name for place, name in named_secrets(config)}
+        return {where: name for where, name in named.items() if name}
 
     @property
     def observers(self) -> ObserverModels:

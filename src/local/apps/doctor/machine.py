@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ from local.apps.listener import listen
 from local.apps.run_directory import Facts, RunDirectory
 from local.config import SystemConfig
 from local.errors import ConfigError, LocalError
+from local.secrets.secret_store import SecretStore
 
 # What each process or the set-up imports, by import name.
 PACKAGES = (
@@ -48,6 +49,18 @@ def check_packages(names: Sequence[str] = PACKAGES) -> DoctorFinding:
     if broken:
         return fail("packages", f"cannot be imported: {', '.join(broken)}", REINSTALL)
     return ok("packages", f"all {len(names)} can be imported")
+
+
+def check_secrets(data_dir: Path, named: Mapping[str, str]) -> list[DoctorFinding]:
+    """Each secret that the settings name is there and can be opened; `named` has its name by where that is."""
+    name, store = "secrets", SecretStore(data_dir)
+    findings = []
+    for where, secret in named.items():
+        try:
+            store.get(secret)
+        except ConfigError as error:
+            findings.append(fail(name, f"{where}: {error}", f"local2 secret set {secret}"))
+    return findings or [ok(name, f"{len(store.all())} kept in {store.folder}; all {len(named)} that settings name")]
 
 
 def _import_failure(name: str) -> str:

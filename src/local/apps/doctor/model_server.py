@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.backend import google_endpoint, may_stand_in, ollama_url, openai_endpoint, used_providers
@@ -18,6 +18,7 @@ from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
 from local.models.server_address import is_loopback
 from local.models.servers.spec import llama_server_spec
+from local.secrets.secret_settings import with_secrets
 
 SECONDS = 2.0
 SERVER = "model server"
@@ -29,6 +30,7 @@ async def check_model_servers(
     generator: GeneratorConfig,
     models: ModelsConfig | None = None,
     observers: ObserverModels = ObserverModels(),  # noqa: B008 - it is frozen
+    secret_of: Callable[[str], str] = str,
 ) -> list[DoctorFinding]:
     """Everything about the servers and their models; what cannot be asked without the one before is left out."""
     if system.backend == "stand_in":
@@ -41,7 +43,7 @@ async def check_model_servers(
             wanted = (generator.model, *wanted)
         try:
             own = observers.at(name, models, is_default=place == 0)
-            findings += await _check(name, wanted, own, system, generator, models)
+            findings += await _check(name, wanted, own, system, generator, models, secret_of)
         except ConfigError as error:
             findings.append(fail(SERVER, str(error), "correct it in models.yaml, system.yaml or the environment"))
     return findings
@@ -54,6 +56,7 @@ async def _check(
     system: SystemConfig,
     generator: GeneratorConfig,
     models: ModelsConfig,
+    secret_of: Callable[[str], str],
 ) -> list[DoctorFinding]:
     provider = models.providers[name]
     match provider.kind:
@@ -63,9 +66,13 @@ async def _check(
             local = provider.model_copy(update={"start": provider.start and is_loopback(url)})
             return await check_ollama(url, local, wanted, generator, observers, stand_in=stand_in)
         case "openai":
-            return await _check_openai(name, openai_endpoint(name, provider), wanted, observers)
+            return await _check_openai(
+                name, with_secrets(openai_endpoint(name, provider), "models", secret_of), wanted, observers
+            )
         case "google_genai":
-            return await _check_openai(name, google_endpoint(provider), wanted, observers)
+            return await _check_openai(
+                name, with_secrets(google_endpoint(provider), "models", secret_of), wanted, observers
+            )
         case "llama_server":
             spec = llama_server_spec(name, provider)
             return [ok(SERVER, f"{spec.program} with {provider.model}; LoCAL2 starts it with itself")]
@@ -74,7 +81,7 @@ async def _check(
 async def _check_openai(
     name: str, endpoint: Endpoint, wanted: Sequence[str], observers: ObserverModels
 ) -> list[DoctorFinding]:
-    key = secret(endpoint.api_key_variable) if endpoint.api_key_variable else ""
+    key = endpoint.key or (secret(endpoint.api_key_variable) if endpoint.api_key_variable else "")
     server = OpenAIModel(
         endpoint.url,
         first_token_seconds=SECONDS,

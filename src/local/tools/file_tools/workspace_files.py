@@ -85,7 +85,7 @@ class WorkspaceFiles:
 
 def cause_of(tool: Tool) -> ChangeCause:
     """The call that a tool is running. Raises `LookupError` outside of one."""
-    request = tool.request_in_flight()
+    request = tool.request()
     session_id = tool.asked_by().session_id or request.query_id
     return ChangeCause(tool.name, request.call_id, request.query_id, session_id, request.tainted)
 

@@ -1,9 +1,10 @@
-"""The tools for files of the workspace, in one process, and what doors ask of the changes that they have made."""
+"""The tools for files of the workspace, its programs and its repository, in one process, and what doors ask of the
+changes that they have made."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,50 +12,95 @@ from local.errors import LocalError
 from local.protocol.change_messages import ChangedFile, ChangeRequest, ChangeResult, EffectUndone
 from local.protocol.envelope import Envelope
 from local.protocol.memory_messages import OWNER, MemoryDeleted
-from local.protocol.messages import ErrorInfo, Message, SessionDeleted
+from local.protocol.messages import ErrorInfo, Message, SessionDeleted, ToolRequest
 from local.runtime.participant import Resources, on
+from local.services.code.code_runner import CodeRunner
+from local.services.git.git_program import GET_IT, GitProgram
+from local.services.git.git_repository import GitRepository
 from local.services.workspace.change_store import ChangeSelection, ChangeStore, FileChange
 from local.services.workspace.content_store import ContentStore
 from local.services.workspace.editor import Retention, WorkspaceEditor
 from local.services.workspace.text_diff import text_diff
 from local.services.workspace.workspace import Workspace
+from local.tools.code_tools.ast_query_tool import AstQueryTool
+from local.tools.code_tools.find_symbol_tool import FindSymbolTool
+from local.tools.code_tools.get_structure_tool import GetStructureTool
+from local.tools.code_tools.search_code_tool import SearchCodeTool
 from local.tools.file_tools.delete_file_tool import DeleteFileTool
 from local.tools.file_tools.edit_file_tool import EditFileTool
 from local.tools.file_tools.file_stats_tool import FileStatsTool
 from local.tools.file_tools.list_files_tool import ListFilesTool
 from local.tools.file_tools.read_file_tool import ReadFileTool
+from local.tools.file_tools.workspace_contents import WorkspaceContents
 from local.tools.file_tools.workspace_files import FilesConfig, WorkspaceFiles
 from local.tools.file_tools.write_file_tool import WriteFileTool
+from local.tools.git_tools.git_commit_tool import GitCommitTool
+from local.tools.git_tools.git_diff_tool import GitDiffTool
+from local.tools.git_tools.git_log_tool import GitLogTool
+from local.tools.git_tools.git_status_tool import GitStatusTool
 from local.tools.tool import Tool
 from local.tools.tool_group import ToolGroup
 
 MEGABYTE = 1_000_000
+OF_FILES = (ReadFileTool, ListFilesTool, FileStatsTool, WriteFileTool, EditFileTool, DeleteFileTool)
+OF_CODE = (SearchCodeTool, FindSymbolTool, GetStructureTool, AstQueryTool)
+OF_GIT = (GitStatusTool, GitDiffTool, GitLogTool, GitCommitTool)
+OFFERED_FOR: Mapping[str, tuple[type[Tool], ...]] = {
+    "files": (SearchCodeTool,),
+    "programs": (FindSymbolTool, GetStructureTool, AstQueryTool),
+    "repository": OF_GIT,
+}
 
 
 class FileTools(ToolGroup):
-    """Reads, lists, writes, edits and deletes files of the workspace, and undoes that."""
+    """Reads, searches, writes, edits, deletes and commits files of the workspace, and undoes that. Tools for programs
+    are offered as soon as there are programs, those for a repository as soon as there is one."""
 
     name = "files"
     Config = FilesConfig
     publishes = (EffectUndone,)
-    tools = (ReadFileTool, ListFilesTool, FileStatsTool, WriteFileTool, EditFileTool, DeleteFileTool)
+    tools = (*OF_FILES, *OF_CODE, *OF_GIT)
 
     def __init__(self, config: FilesConfig, tools: Sequence[Tool], editor: WorkspaceEditor) -> None:
         super().__init__(config, tools)
         self._editor = editor
+        self._contents = WorkspaceContents(editor.workspace)
 
     @classmethod
     def build(cls, config: FilesConfig, resources: Resources) -> FileTools:
         """With the workspace, and what is kept of its files in the data directory."""
         files = WorkspaceFiles(config, editor_of(config, resources))
-        tools: list[Tool] = [tool(config, files) for tool in cls.tools]
-        return cls(config, [tool.with_record(resources) for tool in tools], files.editor)
+        runner = CodeRunner()
+        closed = (resources.data_dir, *resources.layers[1:])
+        repository = GitRepository(files.workspace, GitProgram(files.workspace.root, closed))
+        tools: list[Tool] = [tool(config, files) for tool in OF_FILES]
+        tools += [tool(config, files, runner) for tool in OF_CODE]
+        tools += [tool(config, files, repository) for tool in OF_GIT]
+        return cls(config, tools, files.editor).with_records(resources)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Hold the record of changes."""
         async with self._editor.opened(), super().lifespan():
             yield
+
+    def offered(self) -> Iterable[Tool]:
+        """The tools that there is something for."""
+        kinds = self._contents.kinds
+        idle = {tool.name for kind, tools in OFFERED_FOR.items() if kind not in kinds for tool in tools}
+        return [tool for name, tool in self._tools.items() if name not in idle]
+
+    async def announce(self) -> None:
+        """As any group, after a look at what there is."""
+        await asyncio.to_thread(self._contents.look)
+        await super().announce()
+
+    async def call(self, request: ToolRequest, envelope: Envelope) -> Message | None:
+        """One call of one of the tools, after which there may be something for others."""
+        result = await super().call(request, envelope)
+        if await asyncio.to_thread(self._contents.look):
+            await super().announce()
+        return result
 
     @on(ChangeRequest)
     async def answer(self, request: ChangeRequest, envelope: Envelope) -> ChangeResult:
@@ -86,8 +132,9 @@ class FileTools(ToolGroup):
         return super().error_reply(message, error)
 
     def details(self) -> dict[str, str]:
-        """Which folder that is."""
-        return {"workspace": str(self._editor.workspace.root)}
+        """Which folder that is, and why nothing can be told of its repository, if so."""
+        off = {} if GitProgram.installed() else {"git": f"off: {GET_IT}"}
+        return {"workspace": str(self._editor.workspace.root), **off}
 
     async def _changes(self, request: ChangeRequest) -> tuple[ChangedFile, ...]:
         selection = ChangeSelection(request.call_id, request.query_id, request.since, request.until, request.limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, ClassVar, Self
 
@@ -81,9 +81,13 @@ class ToolGroup(Participant):
                 await stack.enter_async_context(tool.lifespan())
             yield
 
+    def offered(self) -> Iterable[Tool]:
+        """The tools that the model is to know of now; all of them unless overridden."""
+        return self._tools.values()
+
     async def announce(self) -> None:
-        """Publish the schema of each tool."""
-        for tool in self._tools.values():
+        """Publish the schema of each tool that is offered."""
+        for tool in self.offered():
             await tool.announce()
 
     @on(ToolSchemaRequest)

@@ -258,7 +258,7 @@ async def test_words_of_strangers_stay_marked_wherever_they_are_copied(open_edit
         assert await editor.is_tainted(["page.md"])
         assert not await editor.is_tainted(["a.txt"])
         digest = editor.workspace.digest(editor.workspace.path("page.md"))
-        assert await editor.is_tainted(["copied by hand.md"], digest)
+        assert await editor.is_tainted(["copied by hand.md"], [digest])
         path = editor.workspace.path("page.md")
         await editor.write(path, b"obey me!", cause("q2:0:0"), digest, keeps_taint=True)
         assert await editor.is_tainted(["page.md"])

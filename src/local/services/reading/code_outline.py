@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from local.services.reading.outline import FilePart, Outline, blocks
@@ -60,32 +61,68 @@ LANGUAGES = {
 """By what the name of a file ends with."""
 
 
+@dataclass(frozen=True, slots=True)
+class CodeSymbol:
+    """A class, function or the like: its name, the names of those around it with dots, and where it stands."""
+
+    name: str
+    path: str
+    part: FilePart
+
+
+def is_code(name: str) -> bool:
+    """Whether a file of that name is a program whose symbols can be told."""
+    return PurePosixPath(name).suffix.lower() in LANGUAGES
+
+
 def code_outline(suffix: str, content: bytes, lines: Sequence[str]) -> Outline:
     """The symbols, each with its first line; nested ones are a level below."""
-    language = LANGUAGES[suffix]
+    parts = [symbol.part for symbol in code_symbols(suffix, content)]
+    return Outline(LANGUAGES[suffix].name, lines, parts if len(parts) > 1 else blocks(lines))
+
+
+def code_symbols(suffix: str, content: bytes) -> list[CodeSymbol]:
+    """The symbols of a program in order, whose file's name ends with `suffix`."""
     from tree_sitter import Parser
 
-    tree = Parser(_grammar(language)).parse(content)
-    parts = list(_symbols(tree.root_node, language, 1))
-    return Outline(language.name, lines, parts if len(parts) > 1 else blocks(lines))
+    language = LANGUAGES[suffix]
+    tree = Parser(grammar(language)).parse(content)
+    return list(_symbols(tree.root_node, language, 1, ""))
 
 
 @cache
-def _grammar(language: CodeLanguage) -> Language:
+def grammar(language: CodeLanguage) -> Language:
+    """What tree-sitter parses a language by."""
     from tree_sitter import Language
 
     return Language(getattr(importlib.import_module(language.package), language.function)())
 
 
-def _symbols(node: Node, language: CodeLanguage, level: int) -> Iterator[FilePart]:
+def _symbols(node: Node, language: CodeLanguage, level: int, around: str) -> Iterator[CodeSymbol]:
     for child in node.named_children:
         if child.type in language.symbols or _is_named_function(child):
             first = _with_decorators(child)
-            yield FilePart(_signature(child), first.start_point[0] + 1, child.end_point[0] + 1, level)
+            name = _name(child)
+            path = f"{around}.{name}" if around else name
+            part = FilePart(_signature(child), first.start_point[0] + 1, child.end_point[0] + 1, level)
+            yield CodeSymbol(name, path, part)
             if level < MOST_DEPTH:
-                yield from _symbols(child, language, level + 1)
+                yield from _symbols(child, language, level + 1, path)
         elif level == 1 or child.type not in ("block", "statement_block", "compound_statement") or _is_body(child):
-            yield from _symbols(child, language, level)
+            yield from _symbols(child, language, level, around)
+
+
+def _name(node: Node) -> str:
+    """What a symbol is called: by its grammar the name, the type of an implementation, or what a declarator holds."""
+    for field in ("name", "type", "declarator", "key"):
+        named = node.child_by_field_name(field)
+        if named is not None and (field != "type" or node.type == "impl_item"):
+            inner = named
+            while (within := inner.child_by_field_name("declarator")) is not None:
+                inner = within
+            return (inner.text or b"").decode(errors="replace").lstrip("*& ")
+    specification = next((child for child in node.named_children if child.type in ("type_spec", "type_alias")), None)
+    return _name(specification) if specification is not None else ""
 
 
 def _is_body(node: Node) -> bool:

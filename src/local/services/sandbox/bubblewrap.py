@@ -71,7 +71,15 @@ class Bubblewrap:
         for folder in view.readable:
             launch.add("--ro-bind", str(folder.resolve()), str(folder))
         workspace = view.workspace.resolve()
-        launch.add("--bind", str(workspace), str(workspace), "--remount-ro", "/dev", "--remount-ro", "/")
+        launch.add(
+            "--bind" if view.writable else "--ro-bind",
+            str(workspace),
+            str(workspace),
+            "--remount-ro",
+            "/dev",
+            "--remount-ro",
+            "/",
+        )
         launch.add("--chdir", os.path.normpath(workspace / command.folder))
         if (program := syscall_filter()) is not None:
             launch.add("--seccomp", launch.hand(program))

@@ -19,8 +19,8 @@ ETC = (
 
 @dataclass(frozen=True, slots=True)
 class SandboxView:
-    """The workspace, which can be written to, and further folders that can be read. `closed` are those of which nothing
-    may ever be seen: the data directory, the settings, the keys.
+    """The workspace, which can be written to if it is `writable`, and further folders that can be read. `closed` are
+    those of which nothing may ever be seen: the data directory, the settings, the keys.
 
     Raises `SandboxRefused` for a workspace or a folder to read that holds one of the closed ones or lies in it, and for
     one that is the home directory, the root or a part of the system. The workspace may lie in a closed folder: nothing
@@ -30,6 +30,7 @@ class SandboxView:
     workspace: Path
     readable: tuple[Path, ...] = ()
     closed: tuple[Path, ...] = ()
+    writable: bool = True
 
     def __post_init__(self) -> None:
         home = Path.home().resolve()

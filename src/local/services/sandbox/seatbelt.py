@@ -54,7 +54,7 @@ def profile(view: SandboxView) -> str:
         "(version 1)", "(deny default)", "(allow process-exec process-fork)", "(allow signal (target same-sandbox))",
         "(allow sysctl-read)", "(allow file-read-metadata)",
         *(f"(allow file-read* (subpath {_quoted(Path(folder))}))" for folder in readable),
-        f"(allow file-read* file-write* (subpath {workspace}))",
+        f"(allow file-read*{' file-write*' if view.writable else ''} (subpath {workspace}))",
         '(allow file-write-data (literal "/dev/null") (literal "/dev/zero") (literal "/dev/dtracehelper"))',
         "(deny network*)",
     ]  # fmt: skip

@@ -128,12 +128,12 @@ class ChangeStore(OwnedDatabase):
         values = (*asked.values(), selection.limit)
         return await self.run(lambda db: [_change(row) for row in db.execute(sql, values)])
 
-    async def tainted(self, root: str, paths: Collection[str], digest: str | None = None) -> bool:
-        """Whether one of those files, or that content, holds words of strangers."""
+    async def tainted(self, root: str, paths: Collection[str], digests: Collection[str] = ()) -> bool:
+        """Whether one of those files, or content of one of those digests, holds words of strangers."""
 
         def work(db: sqlite3.Connection) -> bool:
             known = "SELECT 1 FROM tainted_contents WHERE digest = ?"
-            if digest is not None and db.execute(known, (digest,)).fetchone():
+            if any(db.execute(known, (digest,)).fetchone() for digest in digests):
                 return True
             marked = {row["path"] for row in db.execute("SELECT path FROM tainted_files WHERE root = ?", (root,))}
             return not marked.isdisjoint(paths)

@@ -6,7 +6,7 @@ import asyncio
 import io
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -115,9 +115,9 @@ class WorkspaceEditor:
         """What a file held before and after a change; nothing where there was none. Raises `ToolError` (not_kept)."""
         return self._kept(change.before), self._kept(change.after)
 
-    async def is_tainted(self, paths: Sequence[str], digest: str | None = None) -> bool:
-        """Whether words of strangers are in one of those files, or in that content."""
-        return await self.changes.tainted(str(self.workspace.root), paths, digest)
+    async def is_tainted(self, paths: Sequence[str], digests: Collection[str] = ()) -> bool:
+        """Whether words of strangers are in one of those files, or in content of one of those digests."""
+        return await self.changes.tainted(str(self.workspace.root), paths, digests)
 
     async def forget(self, *, session_id: str | None = None, query_id: str | None = None) -> None:
         """Keep nothing of a session or a query any more: its changes can then not be undone."""
@@ -138,7 +138,7 @@ class WorkspaceEditor:
         if before != expected:
             raise ToolError(f"{shown(str(path))} was changed by somebody else meanwhile", kind="changed")
         after = None if content is None else await asyncio.to_thread(self._contents.keep, io.BytesIO(content))
-        was_tainted = await self.is_tainted([str(path)], before)
+        was_tainted = await self.is_tainted([str(path)], () if before is None else (before,))
         change = FileChange(
             root=str(self.workspace.root),
             path=str(path),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from typing import Annotated
 
 from pydantic import Field
@@ -41,7 +42,8 @@ class ReadFileTool(FileTool):
         outline = await asyncio.to_thread(file_outline, str(where), content)
         config = self._files.config
         text = told(where, outline, part, (start, end), len(content), config.whole_file_chars, config.max_part_chars)
-        return ToolOutput(text, tainted=await self._files.holds_strangers_words([str(where)], content))
+        digest = hashlib.sha256(content).hexdigest()
+        return ToolOutput(text, tainted=await self._files.holds_strangers_words([str(where)], [digest]))
 
 
 def told(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 
 from pydantic import Field
@@ -27,6 +27,9 @@ class FilesConfig(Settings):
     max_list_entries: int = Field(5000, ge=1, le=100_000)
     whole_file_chars: int = Field(4000, ge=0)
     max_part_chars: int = Field(24_000, ge=100)
+    max_search_hits: int = Field(5000, ge=1, le=100_000)
+    max_symbol_files: int = Field(5000, ge=1, le=100_000)
+    search_seconds: float = Field(15, gt=0, le=100)
     protected: tuple[str, ...] = (".git", ".hg", ".svn", ".vscode", ".idea", ".husky", ".envrc", ".mcp.json")
     strangers: tuple[str, ...] = ("node_modules/*", "*/node_modules/*", "*/site-packages/*", "*.eml", "*.mbox")
     keep_days: float = Field(30, gt=0)
@@ -74,13 +77,13 @@ class WorkspaceFiles:
         expected = None if before is None else hashlib.sha256(before).hexdigest()
         return await self.editor.write(path, content, cause_of(tool), expected, keeps_taint=keeps_taint)
 
-    async def holds_strangers_words(self, paths: Iterable[str], content: bytes | None = None) -> bool:
-        """Whether what stands in one of those files, or in their names, may be a stranger's."""
+    async def holds_strangers_words(self, paths: Iterable[str], digests: Collection[str] = ()) -> bool:
+        """Whether what stands in one of those files, or in their names, may be a stranger's. `digests` are the SHA-256
+        of what they hold: a copy of a stranger's file is one, too."""
         named = list(paths)
         if any(fnmatchcase(path, pattern) for path in named for pattern in self.config.strangers):
             return True
-        digest = None if content is None else hashlib.sha256(content).hexdigest()
-        return await self.editor.is_tainted(named, digest)
+        return await self.editor.is_tainted(named, digests)
 
 
 def cause_of(tool: Tool) -> ChangeCause:

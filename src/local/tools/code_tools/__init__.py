@@ -1,0 +1,1 @@
+"""The tools that look through the programs of the workspace."""

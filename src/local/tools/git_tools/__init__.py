@@ -1,0 +1,1 @@
+"""The tools for the git repository of the workspace."""

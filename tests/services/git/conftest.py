@@ -1,0 +1,41 @@
+"""A home of the test's own, and git with and without a sandbox."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from local.services.git.git_program import GitProgram
+from local.services.git.git_repository import GitRepository
+from local.services.sandbox.bubblewrap import Bubblewrap
+from local.services.workspace.workspace import Workspace
+
+Opened = Callable[[Path], GitRepository]
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture(params=["contained", "uncontained"])
+def opened(request: pytest.FixtureRequest) -> Opened:
+    """The repository of a folder, as git in a sandbox sees it, and as without one."""
+    if request.param == "contained" and not os.environ.get("CI") and shutil.which("bwrap") is None:
+        pytest.skip("there is no bubblewrap")
+
+    def repository(root: Path) -> GitRepository:
+        program = (
+            GitProgram(root, (), Bubblewrap.found()) if request.param == "contained" else GitProgram.uncontained(root)
+        )
+        return GitRepository(Workspace(root), program)
+
+    return repository

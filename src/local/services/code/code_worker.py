@@ -21,9 +21,9 @@ MEMORY_BYTES = 1024**3
 
 def findings(job: CodeJob) -> CodeFindings:
     """What a job asks for. Raises `ToolError`."""
+    from local.services.code.line_search import LineSearch
     from local.services.code.symbol_search import SymbolSearch
     from local.services.code.syntax_search import SyntaxSearch
-    from local.services.code.line_search import LineSearch
     from local.services.reading.code_outline import is_code
 
     limits = job.limits

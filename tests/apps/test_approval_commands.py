@@ -18,6 +18,10 @@ WAITING: Json = {
     "call_id": "q:0:0", "tool": "write_file", "args": {"path": "a\x1b.txt"}, "level": "L1", "why": "It is new.",
     "expires_at": 0.0,
 }  # fmt: skip
+QUESTION: Json = {
+    "call_id": "q:1:0", "tool": "request_clarification", "args": {"question": "Which?", "options": ["red", "blue\x1b"]},
+    "level": "L0", "expires_at": 0.0,
+}  # fmt: skip
 LEAVE: Json = {"leave_id": 3, "session_id": "s" * 32, "tool": "write_file", "args": {"path": "b.txt"}}
 Run = Callable[..., tuple[int, str, str]]
 
@@ -32,7 +36,7 @@ class Door:
         self.asked.append((method, path, *body))
         if path in ("/approvals/gone", "/approvals/remembered/9"):
             raise NoAnswer("not_found", f"nothing waits under {path}")
-        return {"approvals": [WAITING], "remembered": [LEAVE]} if method == "GET" else {}
+        return {"approvals": [WAITING, QUESTION], "remembered": [LEAVE]} if method == "GET" else {}
 
 
 @pytest.fixture
@@ -59,7 +63,8 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 
 def test_what_waits_and_what_is_remembered_is_listed(door: Door, run: Run) -> None:
     status, out, _ = run("list")
-    waiting, remembered = out.splitlines()
+    waiting, question, remembered = out.splitlines()
+    assert question.startswith("q:1:0  asks you: Which? | red | blue\\x1b  until ")
     assert status == 0 and waiting.startswith("q:0:0  L1  write_file") and waiting.endswith("It is new.")
     assert "\x1b" not in out
     assert remembered.startswith("3  in ssssssss  write_file") and "b.txt" in remembered

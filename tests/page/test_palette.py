@@ -245,6 +245,9 @@ def test_a_question_of_the_model_is_answered_with_one_of_its_options_or_with_wor
     answered(page)
     question = {"question": "Which roast?", "options": ["The washed one", "The natural one"]}
     approval(page, tool="request_clarification", args=question)
+    expect(page.locator(".ask")).to_contain_text(
+        "This conversation has words from example.org: they may be why it asks."
+    )
     page.get_by_role("button", name="The natural one").click()
     expect(page.locator(".ask")).to_have_count(0)
     approval(page, tool="request_clarification", args={"question": "Why?"}, call_id="call-2")

@@ -204,7 +204,12 @@ class GatekeeperService(Participant):
         approval, asked = self._book.asking(request.call_id, request.of_user)
         if request.of_user is not None and asked.tool != CLARIFICATION and not self._settings.users_may_approve:
             raise LeaveRefused(f"{asked.tool}: the owner decides what it may do, see users_may_approve")
-        await self._approvals.decide(approval.key, request.decision, request.by, request.answer)
+        decision, answer = request.decision, request.answer
+        if asked.tool == CLARIFICATION and decision != "deny":
+            decision, answer = "allow", (answer or "").strip()
+            if not answer:
+                raise AnswerMissing("answer: the model has asked something, and this says nothing")
+        await self._approvals.decide(approval.key, decision, request.by, answer)
 
     def _granted(self, request: GrantRequest, digest: str) -> GrantResult:
         failpoints.reach("gatekeeper.grants")
@@ -226,10 +231,18 @@ class LeaveRefused(LocalError):
     kind = "forbidden"
 
 
+class AnswerMissing(LocalError):
+    """Somebody answers the model without a word."""
+
+    kind = "invalid"
+
+
 def _refusal(decided: StoredApproval) -> str:
     if decided.decided_by == SILENCE:
         return f"nobody answered within {decided.expires_at - decided.asked_at:g} s"
-    return "the query was cancelled" if decided.decided_by == CANCELLED else "the user said no"
+    if decided.decided_by == CANCELLED:
+        return "the query was cancelled"
+    return "the user gave no answer" if decided.tool == CLARIFICATION else "the user said no"
 
 
 def _result(request: GrantRequest, verdict: Any, **told: Any) -> GrantResult:

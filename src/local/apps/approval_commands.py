@@ -9,6 +9,7 @@ import typer
 
 from local.apps.command_line import ApiOption, DataDir, JsonOption
 from local.apps.console.answering_system import running_system
+from local.apps.console.approval_prompt import CLARIFICATION
 from local.apps.console.renderer import call_text
 from local.apps.terminal import date_and_time, visible, write_found
 
@@ -39,9 +40,10 @@ def allow(
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Have a call made.
+    """Have a call made, or answer the model.
 
     Example: local2 approvals allow 4f1c…:0:0 --session
+    Example: local2 approvals allow 4f1c…:1:0 --answer blue
     """
     told = {} if answer is None else {"answer": answer}
     _decide(call, {"decision": "allow_session" if session else "allow", **told}, api, data_dir)
@@ -78,10 +80,12 @@ def _decide(call: str, body: Json, api: str | None, data_dir: Any) -> None:
 
 
 def _waiting_line(asked: Json) -> str:
+    until = f"until {date_and_time(asked['expires_at'])}"
+    if asked["tool"] == CLARIFICATION:
+        told = " | ".join((str(asked["args"].get("question", "")), *map(str, asked["args"].get("options") or ())))
+        return f"{asked['call_id']}  asks you: {visible(told)}  {until}"
     why = visible(asked.get("why", ""))
-    return (
-        f"{asked['call_id']}  {asked['level']}  {call_text(asked)}  until {date_and_time(asked['expires_at'])}  {why}"
-    )
+    return f"{asked['call_id']}  {asked['level']}  {call_text(asked)}  {until}  {why}"
 
 
 def _remembered_line(leave: Json) -> str:

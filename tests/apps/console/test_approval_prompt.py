@@ -109,6 +109,12 @@ def test_the_model_is_answered_in_words_or_not(terminal: Terminal, line: str, bo
     assert terminal.decided == [("q:1:0", {**body, "by": "terminal"})]
 
 
+def test_a_question_of_the_model_names_whose_words_may_be_why_it_asks() -> None:
+    shown = question_of({**QUESTION, "sources": ["evil.example\x1b"]})
+    assert "This conversation has words from evil.example" in shown and "\x1b" not in shown
+    assert "has words" not in question_of(QUESTION)
+
+
 def test_what_was_typed_before_answers_nothing_and_the_terminal_is_left_as_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -87,6 +87,22 @@ def test_an_answer_from_a_search_quotes_each_hit_with_number_title_and_address(t
     assert "[2] Chips get cheaper — https://news.example/chips" in said.content
 
 
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("Ask me which colour I like: red, blue or green.", ("Which colour I like?", ["red", "blue", "green"])),
+        ("Before you begin, ask me what the file is called.", ("What the file is called?", None)),
+        ("Ask me when to begin: now", ("When to begin?", ["now"])),
+    ],
+)
+def test_who_wants_to_be_asked_is_asked(tool: MakeTool, said: str, asked: tuple[str, list[str] | None]) -> None:
+    reply = brain.reply(read([user(said)], [tool("request_clarification")]))
+    question, options = asked
+    arguments = {"question": question} | ({} if options is None else {"options": options})
+    assert reply.calls == (ToolUse("request_clarification", arguments),)
+    assert brain.reply(read([user(said)], [])).calls == ()
+
+
 def test_a_failed_tool_is_told_not_quoted_as_an_answer(tool: MakeTool) -> None:
     failure = result("web_search", "Error: no search provider could be reached")
     said = reply([user("AI news?"), called("web_search", query="x"), failure], tool("web_search"))

@@ -8,15 +8,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import ClassVar
 
+from local.agents.answering.question import Question
 from local.bus.bus import Bus
 from local.errors import RequestTimeout, ToolError
 from local.protocol.envelope import Trace
+from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import ParticipantStatus
 from local.protocol.permission_messages import ApprovalDecision, GrantRequest, GrantResult
 from local.runtime.participant import Publications
 from local.runtime.presence import Presence
 
 GATEKEEPER = "gatekeeper"
+NOBODY_THERE = "dontAsk"  # the mode
 PRESENCE_SECONDS = 3.0
 ANSWER_SECONDS = 10.0
 LOOK_SECONDS = 15.0  # a decision that was not heard is found within that
@@ -31,11 +34,19 @@ class CallGate:
     def __init__(self, bus: Callable[[], Bus], clock: Callable[[], float] = time.time) -> None:
         self._bus, self._clock = bus, clock
         self._presence = Presence(GATEKEEPER)
+        self._mode = ""  # of the gatekeeper's settings
         self._open: dict[str, asyncio.Event] = {}  # what waits for a decision, by call_id
 
     def status(self, status: ParticipantStatus) -> None:
         """A participant lives or leaves."""
-        self._presence.heard(status)
+        if self._presence.heard(status):
+            self._mode = status.details.get("mode", self._mode)
+
+    def may_ask(self, question: Question) -> bool:
+        """Whether the model may ask its user something: the main respondent's may, where somebody is there."""
+        mode = question.options.mode if question.options else None
+        is_there = self._presence.lives and (mode or self._mode) != NOBODY_THERE
+        return is_there and question.respondent_id == MAIN_RESPONDENT
 
     def decided(self, decision: ApprovalDecision) -> None:
         """Somebody has decided: it is looked up at once what that means."""

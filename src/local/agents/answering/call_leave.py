@@ -15,9 +15,9 @@ from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_taint import TurnTaint
 from local.errors import ToolError
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
-from local.protocol.permission_messages import GrantRequest, GrantResult
+from local.protocol.permission_messages import CLARIFICATION, GrantRequest, GrantResult
 
-DENIED = "denied"
+DENIED, UNANSWERED = "denied", "unanswered"
 QUESTIONS = {
     NOT_GIVEN: "Neither you nor a search has given that address in this conversation.",
     PRIVATE_WORDS: "Some of what it would search for is private to you.",
@@ -41,8 +41,8 @@ class CallLeave:
         return schema.safety != "L0" or self._mode != "dontAsk"
 
     def is_needed(self, schema: ToolSchema) -> bool:
-        """Whether calls of a tool need leave; one that only reads is asked at once."""
-        return self.gate is not None and schema.safety != "L0"
+        """Whether calls of a tool need leave; one that only reads is asked at once, and a user answers by giving it."""
+        return self.gate is not None and (schema.safety != "L0" or schema.tool == CLARIFICATION)
 
     async def of(
         self, call: PlannedCall, refusal: ErrorInfo | None, on_asked: Callable[[], object]
@@ -70,6 +70,8 @@ class CallLeave:
             return result
         if refusal is not None and not result.by:
             return refused(call, refusal.kind, refusal.message)
+        if call.tool == CLARIFICATION:
+            return refused(call, UNANSWERED, f"{result.why}; go on without an answer, and say what you assume")
         return refused(call, DENIED, f"{call.tool} was not run: {result.why}")
 
     @property

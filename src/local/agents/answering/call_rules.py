@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from local.agents.answering.clarification import fault_of
 from local.agents.answering.question import Question
 from local.agents.answering.steps import READ_RESULT, ModelStep, PlannedCall, Step, ToolStep, signature
 from local.agents.answering.taint.taint_policy import REFUSALS, TaintPolicy
 from local.models.chat import ToolCall
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import AnswerOptions, ClientCall, ErrorInfo, ToolCallRecord, ToolSchema
+from local.protocol.permission_messages import CLARIFICATION
 
 MAX_CALLS_AT_ONCE = 16
 SAME_CALL_REFUSED = 3
@@ -50,6 +52,8 @@ def settle_here(
     if schema is None:
         names = ", ".join(sorted(offered)) or "none"
         return refused(call, "unknown_tool", f"there is no tool {call.tool!r} now; tools: {names}")
+    if call.tool == CLARIFICATION and (fault := fault_of(call.args)):
+        return refused(call, "bad_arguments", fault)
     if schema.repeatable:
         return None
     times = sum(call.signature in asked for asked in rounds(steps))

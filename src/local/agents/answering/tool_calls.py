@@ -19,8 +19,8 @@ from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
 from local.agents.answering.turn_taint import TurnTaint
 from local.errors import LocalError, MalformedFrame, RequestTimeout, ToolGone
-from local.protocol.grant import Grant
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult, ToolSchema
+from local.protocol.permission_messages import CLARIFICATION, GrantResult
 
 _NAMESPACE = uuid.UUID("0d3f6b7e-58d7-4c52-8a8e-9b1f1c6c2e4d")
 
@@ -78,20 +78,18 @@ class ToolCalls:
         ]
 
     async def _make(self, call: PlannedCall, refusal: ErrorInfo | None) -> None:
-        record: ToolCallRecord | None = None
-        grant: Grant | None = None
+        leave: GrantResult | ToolCallRecord | None = None
         if refusal is not None or self._leave.is_needed(self._offered[call.tool]):
             try:
                 leave = await self._leave.of(call, refusal, partial(self._asked, call))
             finally:
                 self._decided(call)
-            record, grant = (leave, None) if isinstance(leave, ToolCallRecord) else (None, leave.grant)
-        if record is None:
-            record = await self._result(call, grant)
-        else:
+        if isinstance(leave, ToolCallRecord):
             self._left(call)
             self._unsettled.discard(call.call_id)
-        self.results[call.call_id] = record
+            self.results[call.call_id] = leave
+        else:
+            self.results[call.call_id] = await self._result(call, leave)
 
     def _asked(self, call: PlannedCall) -> None:
         """A person is asked about a call."""
@@ -106,14 +104,14 @@ class ToolCalls:
                 self._turn.leave_decided()
                 self._output.flush()  # it came before the request
 
-    async def _result(self, call: PlannedCall, grant: Grant | None) -> ToolCallRecord:
+    async def _result(self, call: PlannedCall, leave: GrantResult | None) -> ToolCallRecord:
         """The result, or what kept us from one: whatever goes wrong here is for the model to read."""
         context = self._context
         seconds = self._seconds_for(self._offered[call.tool])
         record = ToolCallRecord(call_id=call.call_id, tool=call.tool, args=call.args)
         started = context.clock()
         try:
-            settled = await self._request(call, grant, seconds)
+            settled = await self._request(call, leave, seconds)
         except LocalError as failure:
             self._left(call)
             late = isinstance(failure, RequestTimeout)
@@ -128,7 +126,7 @@ class ToolCalls:
             self._output.keep_result(call.call_id, record.model_dump_json())
         return record
 
-    async def _request(self, call: PlannedCall, grant: Grant | None, seconds: float) -> ToolResult:
+    async def _request(self, call: PlannedCall, leave: GrantResult | None, seconds: float) -> ToolResult:
         request = ToolRequest(
             query_id=self._query_id,
             respondent_id=self._respondent_id,
@@ -137,11 +135,13 @@ class ToolCalls:
             args=call.args,
             same_host=self._policy is not None and self._policy.stays_on_host(call.tool, call.args),
             tainted=self._policy is not None,
-            grant=grant,
+            grant=None if leave is None else leave.grant,
         )
         try:
             if call.tool == READ_RESULT:
                 return await self._read_on(call, request)
+            if call.tool == CLARIFICATION and leave is not None:
+                return await self._tell_answer(call, request, leave.answer or "")
             if why := self._context.tools.trouble(call.tool, self._context.clock()):
                 raise ToolGone(why)
             result = await self._answer(call, request, seconds)
@@ -160,6 +160,14 @@ class ToolCalls:
         room = partial(prompts.characters, share=ROUND_SHARE / 2)
         cut = [record for record in self._turn.records if record.whole is not None]
         result = await ResultReader(cut, self._context.blobs, room).answer(request)
+        await self._output.tell_call(request, result)
+        return result
+
+    async def _tell_answer(self, call: PlannedCall, request: ToolRequest, answer: str) -> ToolResult:
+        """What the user has said to a question of the model."""
+        self._left(call)
+        named = request.model_dump(include={"query_id", "respondent_id", "call_id", "tool"})
+        result = ToolResult(**named, result=answer)
         await self._output.tell_call(request, result)
         return result
 

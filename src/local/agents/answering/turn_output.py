@@ -27,7 +27,7 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
-from local.protocol.permission_messages import GrantRequest, GrantResult
+from local.protocol.permission_messages import CLARIFICATION, GrantRequest, GrantResult
 from local.runtime.machine import TransitionLog
 from local.services.conversation import ConversationService, TurnStatus
 from local.services.taint_record import end_of
@@ -48,7 +48,7 @@ class TurnOutput:
 
     publishes = (
         TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted, ToolRequest,
-        ToolResult.subject + READ_RESULT,
+        ToolResult.subject + READ_RESULT, ToolResult.subject + CLARIFICATION,
     )  # fmt: skip
 
     def __init__(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from functools import cached_property, partial
 
+from local.agents.answering import clarification
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
 from local.agents.answering.context.prompt_parts import Parts
@@ -25,6 +26,7 @@ from local.errors import LocalError, ModelError, StoreFailed, StoreFenced
 from local.models.chat import AwayDelta, ContentDelta, Done, Json, RestartDelta, ThinkingDelta
 from local.models.text_calls import find_text_call
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
+from local.protocol.permission_messages import CLARIFICATION
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +131,7 @@ class TurnRunner:
 
     async def _follow(self, following: Next) -> None:
         if following is Next.CALL_TOOLS:  # an earlier process began that
-            self._offered = self._tools_now()
+            self._offered = self._tools_now(asks_user=any(call.tool == CLARIFICATION for call in self._turn.last_calls))
             await self._calls.recall()
         while following is not Next.PUBLISH:
             calls_model = following is Next.CALL_MODEL
@@ -137,8 +139,12 @@ class TurnRunner:
             if following is not Next.PUBLISH:
                 await self._store_steps()
 
-    def _tools_now(self) -> dict[str, ToolSchema]:
+    def _tools_now(self, *, asks_user: bool = False) -> dict[str, ToolSchema]:
+        """What the model may call; it `asks_user` in a call that an earlier process has begun."""
         offered, options = self._context.tools.offered(self._context.clock()), self._turn.question.options
+        gate = self._context.gate
+        if asks_user or (gate is not None and gate.may_ask(self._turn.question)):
+            offered = {**offered, CLARIFICATION: clarification.SCHEMA}
         if options is not None:
             offered = {name: schema for name, schema in offered.items() if options.offers(name)}
         return {**offered, READ_RESULT: SCHEMA} if any(record.whole for record in self._turn.records) else offered

@@ -102,16 +102,17 @@ class ApprovalPrompt:
 
 def question_of(asked: Json) -> str:
     """What is asked, as lines that end in a prompt."""
-    args = asked.get("args") or {}
+    args, sources = asked.get("args") or {}, asked.get("sources") or ()
+    strangers = f"This conversation has words from {visible(', '.join(sources))}"
     if asked["tool"] == CLARIFICATION:
         options = "".join(f"\n  {number}. {visible(str(one))}" for number, one in enumerate(_options(args), 1))
-        return f"\n{visible(str(args.get('question', '')))}{options}\nyour answer (nothing to go on without) › "
-    sources = asked.get("sources") or ()
+        why = f"\n{strangers}: they may be why it asks." if sources else ""
+        return f"\n{visible(str(args.get('question', '')))}{options}{why}\nyour answer (nothing to go on without) › "
     head = f"{visible(asked['tool'])} ({asked.get('level', 'L2')}) wants leave."
     told = [
         f"\n{head} {visible(asked.get('why', ''))}".rstrip(),
         *(f"  {visible(name)}: {_shown(value)}" for name, value in args.items()),
-        *([f"  This conversation has words from {visible(', '.join(sources))}."] if sources else []),
+        *([f"  {strangers}."] if sources else []),
     ]
     return "\n".join([*told, KEYS])
 

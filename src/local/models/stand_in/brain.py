@@ -3,16 +3,17 @@
 The first rule that applies wins:
 
 1. Tools have answered in this turn: quote them (or fetch the top result first, if that was asked for).
-2. A question with an address to read, and web_fetch: fetch it.
-3. The top result for something, and web_search: search for it.
-4. A question about what the user said or likes, and search_memory: search the memory.
-5. Two quoted texts to compare, and compare_answers: have them compared.
-6. Something of the small book of facts, or a sum.
-7. A tool with a word of its name, and what it does, in the question: call it.
-8. News, today, prices, "search for …", and web_search: search.
-9. A tool with two words of its description in the question, as before: call it.
-10. "It", "that": what the previous question was about; something the user said before: quote it.
-11. Otherwise: say plainly what this program is.
+2. "Ask me …: this, or that", and request_clarification: ask that.
+3. A question with an address to read, and web_fetch: fetch it.
+4. The top result for something, and web_search: search for it.
+5. A question about what the user said or likes, and search_memory: search the memory.
+6. Two quoted texts to compare, and compare_answers: have them compared.
+7. Something of the small book of facts, or a sum.
+8. A tool with a word of its name, and what it does, in the question: call it.
+9. News, today, prices, "search for …", and web_search: search.
+10. A tool with two words of its description in the question, as before: call it.
+11. "It", "that": what the previous question was about; something the user said before: quote it.
+12. Otherwise: say plainly what this program is.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from local.models.stand_in.tool_choice import words
 
 _READ = re.compile(r"\b(?:summari[sz]e|read|fetch|open|visit|explain|what does|look at|quote)\b", re.I)
 _TOP_RESULT = re.compile(r"\btop (?:search )?(?:result|hit)s?\b(?: for)?:?\s*(?P<subject>.*)", re.I | re.S)
+_ASK_ME = re.compile(r"\bask me (?P<question>[^:?.]+)[:?.]?(?P<options>[^?.]*)", re.I)
 _MEMORY = re.compile(
     r"\b(?:remember|recall|remind me|did i (?:say|tell|mention)|have i (?:told|said)"
     r"|do i (?:like|prefer|live|work|want|take|drink|eat|have|own)|my favou?rite|what is my|what's my|who am i"
@@ -71,6 +73,8 @@ def _after_results(conversation: Conversation) -> AssistantMessage:
 def _with_tools(conversation: Conversation) -> AssistantMessage | None:
     question, tools = conversation.question, conversation.tools
     asks = f"The user asks: “{question.strip()[:200]}”."
+    if "request_clarification" in tools and (wanted := _ASK_ME.search(question)):
+        return AssistantMessage(f"{asks} I do as I am told, and ask.", calls=(_clarification(wanted),))
     url = quoting.first_url(question)
     if url and "web_fetch" in tools and (_READ.search(question) or question.strip() == url):
         return _call("web_fetch", {"url": url}, f"{asks} web_fetch is offered; I read {url}.")
@@ -96,6 +100,13 @@ def _with_tools(conversation: Conversation) -> AssistantMessage | None:
     if tool := tool_choice.matching_tool(conversation, by_name_only=False):
         return _chosen(tool_choice.call(tool, question), asks)
     return None
+
+
+def _clarification(wanted: re.Match[str]) -> ToolUse:
+    options = [option.strip() for option in re.split(r",|\bor\b", wanted["options"]) if option.strip()]
+    text = wanted["question"].strip()
+    question = {"question": f"{text[:1].upper()}{text[1:]}?"}
+    return ToolUse("request_clarification", {**question, "options": options} if options else {**question})
 
 
 def _from_history(conversation: Conversation) -> AssistantMessage | None:

@@ -10,7 +10,7 @@ from local.models.stand_in.conversation import Conversation, OfferedTool, ToolUs
 Json = dict[str, Any]
 
 # These have rules of their own in the brain.
-KNOWN = frozenset({"web_search", "web_fetch", "search_memory", "compare_answers"})
+KNOWN = frozenset({"web_search", "web_fetch", "search_memory", "compare_answers", "request_clarification"})
 _COMMON = frozenset(
     re.findall(
         r"\w+",

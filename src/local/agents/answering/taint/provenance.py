@@ -13,6 +13,7 @@ from pydantic_core import from_json
 
 from local.agents.answering.taint.address_book import AddressBook, addresses_in, parsed, spoken_addresses_in
 from local.protocol.messages import ToolCallRecord
+from local.protocol.permission_messages import CLARIFICATION
 from local.services.judging.neutral import MARGIN
 
 MOST_IN_TEXT = 200  # addresses of one result's text
@@ -42,12 +43,13 @@ class Provenance:
     ) -> Provenance:
         """From what was said and called in a conversation up to now."""
         calls = list(calls)
+        spoken = (*spoken, *(own for call in calls if (own := own_words(call))))
         recalled = (told(call.result) for call in calls if call.tool == RECALL and call.result)
         hits = AddressBook(address for text in spoken for address in spoken_addresses_in(text))
         links = AddressBook()
         for call in calls:
             _note(call, hits, links)
-        return cls(tuple(spoken), (*private, *recalled), hits, links, always_readable)
+        return cls(spoken, (*private, *recalled), hits, links, always_readable)
 
     def address(self, address: str) -> str | None:
         """An address as it may be shown: as somebody has given it, or on a host that is always readable."""
@@ -70,6 +72,19 @@ def _note(call: ToolCallRecord, hits: AddressBook, links: AddressBook) -> None:
         links.add(address)
 
 
+def own_words(call: ToolCallRecord) -> str | None:
+    """What the user has said to a question of the model; nothing where that is one of the options, for those are words
+    of the model, which may be those of strangers."""
+    if call.tool != CLARIFICATION or call.result is None:
+        return None
+    is_option = any(_plain(str(option)) == _plain(call.result) for option in call.args.get("options") or ())
+    return None if is_option else call.result
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
 def told(recollection: str) -> str:
     """What of the text of search_memory is the user's: quotations, and the values of facts."""
     lines = (_SAID.sub("", line) for line in recollection.splitlines() if line.startswith((MARGIN, "- ")))
@@ -82,7 +97,7 @@ def calls_in(outcomes: Iterable[str]) -> list[ToolCallRecord]:
         ToolCallRecord.model_validate(call)
         for outcome in outcomes
         for call in _calls(from_json(outcome))
-        if call.get("tool") in (FETCH, SEARCH, RECALL)
+        if call.get("tool") in (FETCH, SEARCH, RECALL, CLARIFICATION)
     ]
 
 

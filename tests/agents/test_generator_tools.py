@@ -23,6 +23,7 @@ from local.protocol.messages import (
     ToolSchema,
     ToolSchemaRequest,
 )
+from local.tools.tool import Tool, ToolSettings
 
 
 async def answer(stage: Any, number: int) -> ResponseGeneration:
@@ -288,6 +289,27 @@ async def test_the_iteration_limit_ends_in_an_answer(stage: Any, dice: Any) -> N
     response = await answer(stage, 1)
     assert (response.status, response.answer) == ("answered", "A 3 and a 5.")
     assert [asked.tools for asked in stage.model.asked] == [["dice"], ["dice"], []]
+
+
+async def test_a_tool_that_does_more_than_read_gives_the_turn_more_steps(stage: Any, dice: Any) -> None:
+    class EraserTool(Tool):
+        """Erase something."""
+
+        name = "eraser"
+
+        async def run(self) -> str:
+            raise AssertionError("it is not called")
+
+    await stage.generator(max_tool_iterations=1, max_acting_iterations=2)
+    await stage.tool(dice)
+    await stage.tool(EraserTool(ToolSettings()))
+    for sides in (4, 6):
+        stage.model.will_say(ToolCall("dice", {"sides": sides}))
+    stage.model.will_say("A 3 and a 5.")
+    response = await answer(stage, 1)
+    assert [asked.tools for asked in stage.model.asked] == [["dice", "eraser"], ["dice", "eraser"], []]
+    assert response.usage.totals is not None and response.usage.totals.max_steps == 2
+    assert "no more than 2 steps" in response.degraded[0]
 
 
 async def test_an_observer_that_only_beats_is_no_tool(stage: Any) -> None:

@@ -11,6 +11,7 @@ from local.agents.answering.context.prompt_parts import Summary
 from local.agents.answering.context.token_budget import Limits, TokenMeter
 from local.agents.answering.steps import ModelStep, PlannedCall, Step, ToolStep
 from local.agents.answering.turn import ANSWER_NOW, SAY_SOMETHING, Next, Question, Turn
+from local.agents.answering.turn_limits import TurnLimits
 from local.agents.answering.turn_table import TurnAction, TurnState
 from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
 from local.protocol.messages import ContextGauge, ErrorInfo, ToolCallRecord, ToolSchema
@@ -24,7 +25,7 @@ SCHEMAS = {
 
 
 def turn(steps: tuple[Step, ...] = (), *, max_tool_iterations: int = 5, think: bool = True) -> Turn:
-    return Turn(Question("q1", "A", "What is it?", PRELUDE, think, max_tool_iterations), steps)
+    return Turn(Question("q1", "A", "What is it?", PRELUDE, think, TurnLimits(max_tool_iterations)), steps)
 
 
 def begun(steps: tuple[Step, ...] = (), **options: Any) -> Turn:

@@ -3,6 +3,7 @@
 import pytest
 
 from local.agents.answering.turn import Next, Question, Turn
+from local.agents.answering.turn_limits import TurnLimits
 from local.agents.answering.turn_table import TurnState
 from local.errors import IllegalTransition
 from local.models.chat import ContentDelta, Delta, ThinkingDelta, ToolCall
@@ -19,7 +20,7 @@ def say(made: Turn, *deltas: Delta) -> Next:
 
 
 def in_state(state: TurnState) -> Turn:
-    made = Turn(Question("q1", "A", "What is it?", (), True, 5))
+    made = Turn(Question("q1", "A", "What is it?", (), True, TurnLimits()))
     if state is TurnState.IDLE:
         return made
     made.begin()

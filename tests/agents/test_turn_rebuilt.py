@@ -9,11 +9,12 @@ from hypothesis import assume, given, settings
 from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.steps import ModelStep, PlannedCall, Step, parse_step
 from local.agents.answering.turn import Next, Question, Turn
+from local.agents.answering.turn_limits import TurnLimits
 from local.models.chat import ContentDelta, Delta, Done, ThinkingDelta, ToolCall, Usage
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
 HISTORY = [{"role": role, "content": f"{role} {index}"} for index in range(4) for role in ("user", "assistant")]
-QUESTION = Question("q1", "A", "What is it?", ({"role": "system", "content": "s"}, *HISTORY), True, 4)
+QUESTION = Question("q1", "A", "What is it?", ({"role": "system", "content": "s"}, *HISTORY), True, TurnLimits(4))
 OFFERED = {
     name: ToolSchema(tool=name, description=name, parameters={}, repeatable=name == "roll")
     for name in ("roll", "search")

@@ -14,6 +14,7 @@ from local.agents.answering.tool_calls import request_id
 from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.answering.turn import Question, Turn
 from local.agents.answering.turn_context import TurnContext
+from local.agents.answering.turn_limits import TurnLimits
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_runner import TurnRunner
 from local.bus.bus import Bus
@@ -67,7 +68,7 @@ class Process:
         """Run turn q1 from its last stored step to its end."""
         await self.record.accept(Asked("q1", "s", None, "e", "Roll!", "{}"))
         steps = [parse_step(body) for body in await self.record.steps("q1")]
-        turn = Turn(Question("q1", "A", "Roll!", (), False, 5), steps)
+        turn = Turn(Question("q1", "A", "Roll!", (), False, TurnLimits()), steps)
         output = TurnOutput(self.bus, self.record, Trace("q1"), "generator", "q1", "A", 1)
         self.runner = TurnRunner(turn, self._context, output, None)
         return await self.runner.run()

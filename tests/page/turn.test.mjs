@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { after, asked, recorded } from "../../src/local/apps/page/core/turn.js";
+import { after, asked, recorded, stepsTaken } from "../../src/local/apps/page/core/turn.js";
 
 const said = (events, from = asked("q", "s", "Hi?")) => events.reduce((turn, [name, data]) => after(turn, name, data), from);
 
@@ -55,4 +55,10 @@ test("a turn of the record has a phase, and null where nothing is known becomes 
 test("an event of a kind that is not known changes nothing", () => {
   const turn = asked("q", "s", "Hi");
   for (const name of ["provenance", "toString", "__proto__", "constructor"]) assert.equal(after(turn, name, {}), turn);
+});
+
+test("a turn of more than one step tells what it has used of its limits", () => {
+  const totals = { steps: 3, max_steps: 20, calls: 4, max_calls: 50, output_bytes: 9, max_output_bytes: 2000000 };
+  assert.equal(stepsTaken({ usage: { totals } }), "3 of 20 steps, 4 of 50 calls");
+  assert.deepEqual([{ usage: { totals: { ...totals, steps: 1 } } }, { usage: {} }, { usage: null }].map(stepsTaken), ["", "", ""]);
 });

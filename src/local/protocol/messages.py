@@ -113,15 +113,27 @@ class ModelSpan(Data):
     model: str = ""
 
 
+class TurnTotals(Data):
+    """What a turn has used of each of its limits: rounds of tool calls, calls, and bytes that tools have told."""
+
+    steps: int
+    max_steps: int
+    calls: int
+    max_calls: int
+    output_bytes: int
+    max_output_bytes: int
+
+
 class UsageInfo(Data):
-    """What a turn cost: tokens of all calls, seconds by the server's own names, the last prompt's `context`, and each
-    call by itself."""
+    """What a turn cost: tokens of all calls, seconds by the server's own names, the last prompt's `context`, each call
+    by itself, and the `totals` against the turn's limits where tools were called."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     durations: dict[str, float] = Field(default_factory=dict)
     context: ContextGauge | None = None
     steps: tuple[ModelSpan, ...] = ()
+    totals: TurnTotals | None = None
 
 
 class ResponseGeneration(RespondentMessage):

@@ -181,3 +181,12 @@ def test_a_stopped_answer_says_so_and_why_an_answer_is_not_whole() -> None:
     assert show.screen.text.count("Half an ans") == 1
     assert "■ stopped" in show.screen.text
     assert "! it was cut" in show.screen.text
+
+
+def test_a_turn_of_more_than_one_step_tells_what_it_has_used_of_its_limits() -> None:
+    for steps, is_told in ((1, False), (3, True)):
+        show = Show(Screen(120))
+        totals = {"steps": steps, "max_steps": 20, "calls": 4, "max_calls": 50}
+        show.event("response", answer="Yes.", status="answered", model="m", usage={"totals": totals})
+        show.renderer.close()
+        assert ("3 of 20 steps, 4 of 50 calls" in show.screen.text) is is_told

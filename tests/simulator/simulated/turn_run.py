@@ -11,6 +11,7 @@ from local.agents.answering.context.prompt_draft import plan
 from local.agents.answering.context.token_budget import Limits, TokenMeter
 from local.agents.answering.steps import Step
 from local.agents.answering.turn import Next, Question, Turn
+from local.agents.answering.turn_limits import TurnLimits
 from local.agents.answering.turn_table import TurnState
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult
 
@@ -26,7 +27,7 @@ class TurnRun:
 
     def __init__(self, generator: Generator, stored: StoredTurn) -> None:
         self.generator, self.stored, self.disk = generator, stored, generator.disk
-        question = Question(stored.query_id, "A", stored.query_id, self.disk.history(stored), False, 3)
+        question = Question(stored.query_id, "A", stored.query_id, self.disk.history(stored), False, TurnLimits(3))
         self.turn = Turn(question, self.kept_steps())
         self.asked: dict[str, tuple[ToolRequest, float]] = {}  # by call_id: what is open, since when
         self.records: dict[str, ToolCallRecord] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
@@ -9,6 +10,7 @@ from local.agents.answering.clarification import fault_of
 from local.agents.answering.question import Question
 from local.agents.answering.steps import READ_RESULT, ModelStep, PlannedCall, Step, ToolStep, signature
 from local.agents.answering.taint.taint_policy import REFUSALS, TaintPolicy
+from local.agents.answering.turn_limits import TOO_MANY_CALLS
 from local.models.chat import ToolCall
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import AnswerOptions, ClientCall, ErrorInfo, ToolCallRecord, ToolSchema
@@ -18,7 +20,7 @@ MAX_CALLS_AT_ONCE = 16
 SAME_CALL_REFUSED = 3
 SAME_CALL_ENDS_LOOP = 4
 NOT_MADE = (
-    frozenset({"too_many_calls", "unknown_tool", "repeated_call", "denied", "not_granted"}) | REFUSALS
+    frozenset({TOO_MANY_CALLS, "unknown_tool", "repeated_call", "denied", "not_granted"}) | REFUSALS
 )  # kinds of what is refused here
 NOT_FOR_A_SECOND = "is not run for the second respondent, because it changes something; go on without its result"
 _TOLD = "arguments; answer with what its results say, or ask for something else"
@@ -42,12 +44,37 @@ def client_calls(calls: Iterable[PlannedCall], question: Question) -> tuple[Clie
     return tuple(ClientCall(call_id=call.call_id, function=call.tool, arguments=call.args) for call in own)
 
 
-def settle_here(
-    call: PlannedCall, index: int, offered: Mapping[str, ToolSchema], steps: Sequence[Step]
+def settle(
+    call: PlannedCall,
+    index: int,
+    offered: Mapping[str, ToolSchema],
+    steps: Sequence[Step],
+    room: int,
+    side_effects: SideEffectPolicy | None,
+    policy: TaintPolicy | None,
 ) -> ToolCallRecord | None:
-    """The record of a call that no tool has to answer, or None. `index` is its place in the model's message."""
+    """The record of a call that is not made, by the first rule that says so; None for one that is."""
+    record = settle_here(call, index, offered, steps, room)
+    if record is None and side_effects is not None:
+        record = side_effects.settle(call, offered[call.tool])
+    if record is None and policy is not None:
+        record = settle_tainted(call, offered[call.tool], policy)
+    return record
+
+
+def settle_here(
+    call: PlannedCall,
+    index: int,
+    offered: Mapping[str, ToolSchema],
+    steps: Sequence[Step],
+    room: int = MAX_CALLS_AT_ONCE,
+) -> ToolCallRecord | None:
+    """The record of a call that no tool has to answer, or None. `index` is its place in the model's message, `room` how
+    many more calls the turn may have."""
     if index >= MAX_CALLS_AT_ONCE:
-        return refused(call, "too_many_calls", f"at most {MAX_CALLS_AT_ONCE} calls are made at once")
+        return refused(call, TOO_MANY_CALLS, f"at most {MAX_CALLS_AT_ONCE} calls are made at once")
+    if index >= room:
+        return refused(call, TOO_MANY_CALLS, "no more calls can be made for this question; answer with what you have")
     schema = offered.get(call.tool)
     if schema is None:
         names = ", ".join(sorted(offered)) or "none"
@@ -74,6 +101,12 @@ def rounds(steps: Sequence[Step]) -> list[frozenset[str]]:
     """What each message asked for whose calls have ended."""
     ended = [step for step, after in pairwise(steps) if isinstance(step, ModelStep) and isinstance(after, ToolStep)]
     return [frozenset(call.signature for call in step.calls) for step in ended]
+
+
+def is_loop(steps: Sequence[Step]) -> bool:
+    """Whether the model goes round in circles: it asks for the same again and again, or for two things in turn."""
+    asked = Counter(call.signature for step in steps if isinstance(step, ModelStep) for call in step.calls)
+    return max(asked.values(), default=0) >= SAME_CALL_ENDS_LOOP or alternates(rounds(steps))
 
 
 def alternates(asked: Sequence[frozenset[str]]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from local.agents.answering.turn_limits import OUTPUT_BYTES, TurnLimits
 from local.config import BackendName, Settings
 from local.config_fault import suggestion
 from local.services.pages.web_url import netloc, parse_authority
@@ -23,6 +24,9 @@ class GeneratorConfig(Settings):
     think: bool = True
     temperature: float | None = Field(None, ge=0)
     max_tool_iterations: int = Field(5, ge=0)
+    max_acting_iterations: int = Field(20, ge=0)
+    max_tool_calls: int = Field(50, ge=0)
+    max_tool_output_bytes: int = Field(OUTPUT_BYTES, ge=1)
     max_answer_tokens: int = Field(8192, ge=1)
     timeout_seconds: float = Field(120, gt=0)
     tool_timeout_seconds: float = Field(30, gt=0)
@@ -50,6 +54,16 @@ class GeneratorConfig(Settings):
         if name not in known:
             raise ValueError(f"there is no prompt {name!r}; {suggestion(name, known)}")
         return name
+
+    @property
+    def limits(self) -> TurnLimits:
+        """How far one turn may go."""
+        return TurnLimits(
+            steps=self.max_tool_iterations,
+            acting_steps=max(self.max_acting_iterations, self.max_tool_iterations),
+            calls=self.max_tool_calls,
+            output_bytes=self.max_tool_output_bytes,
+        )
 
     @property
     def instructions(self) -> str:

@@ -57,7 +57,7 @@ class PromptBuilder:
     ) -> None:
         self._settings, self._respondent_id = settings, respondent_id
         self._files, self._offered, self._facts = files, offered, facts
-        self._instructions = settings.instructions
+        self._instructions, self._limits = settings.instructions, settings.limits
 
     def prelude(self, history: Sequence[Json], today: date, user_id: str | None) -> tuple[Json, ...]:
         """What the model gets before a question of that user, by what is known now."""
@@ -77,7 +77,7 @@ class PromptBuilder:
             query=asked.query,
             prelude=self._prelude(past.history, today, facts, options),
             think=self._settings.think if options is None or options.think is None else options.think,
-            max_tool_iterations=self._settings.max_tool_iterations,
+            limits=self._limits,
             summary=summary,
             attached=attached,
             prompt=self._settings.prompt,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from local.agents.answering.context.prompt_parts import Attached, Summary
+from local.agents.answering.turn_limits import TurnLimits
 from local.models.chat import Json
 from local.protocol.messages import AnswerOptions
 
@@ -19,7 +20,7 @@ class Question:
     query: str
     prelude: tuple[Json, ...]
     think: bool
-    max_tool_iterations: int
+    limits: TurnLimits
     summary: Summary = Summary()  # noqa: RUF009 - frozen
     attached: Attached = Attached()  # noqa: RUF009 - frozen
     prompt: str = "default"  # the name of its instructions

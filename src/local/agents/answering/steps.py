@@ -15,7 +15,7 @@ from local.errors import StoreDamaged
 from local.models.chat import ContentDelta, Degraded, Delta, Done, Json, RestartDelta, ThinkingDelta, ToolCall, Usage
 from local.protocol.kept_text import KeptText
 from local.protocol.message import Data
-from local.protocol.messages import ContextGauge, ModelSpan, ToolCallRecord, UsageInfo
+from local.protocol.messages import ContextGauge, ModelSpan, ToolCallRecord, TurnTotals, UsageInfo
 
 READ_RESULT = "read_result"  # the tool that a turn is itself
 CUT_OFF = "the model reached its limit of tokens and was cut off (max_answer_tokens in generator.yaml)"
@@ -169,8 +169,14 @@ def usage_of(done: Done, span: ModelSpan | None, gauge: ContextGauge | None) -> 
     return UsageInfo(**tokens, durations=dict(done.usage.durations), context=gauge, steps=steps)
 
 
-def total_usage(usages: Sequence[UsageInfo], cut_off: ModelSpan | None, gauge: ContextGauge | None) -> UsageInfo:
-    """What a turn has cost: its calls together, and each by itself, one that was cut off among them."""
+def total_usage(
+    usages: Sequence[UsageInfo],
+    cut_off: ModelSpan | None,
+    gauge: ContextGauge | None,
+    totals: TurnTotals | None = None,
+) -> UsageInfo:
+    """What a turn has cost: its calls together, and each by itself, one that was cut off among them. `totals` are what
+    it has used of its limits."""
     durations: Counter[str] = Counter()
     for usage in usages:
         durations.update(usage.durations)
@@ -179,6 +185,7 @@ def total_usage(usages: Sequence[UsageInfo], cut_off: ModelSpan | None, gauge: C
         completion_tokens=sum(usage.completion_tokens for usage in usages),
         durations=dict(durations),
         context=gauge,
+        totals=totals if totals and totals.steps else None,
         steps=(*(span for usage in usages for span in usage.steps), *([cut_off] if cut_off is not None else [])),
     )
 

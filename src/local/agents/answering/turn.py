@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from local.agents.answering.call_rules import (
-    SAME_CALL_ENDS_LOOP,
     SideEffectPolicy,
-    alternates,
     client_calls,
     cut_off,
+    is_loop,
     planned,
-    rounds,
-    settle_here,
-    settle_tainted,
+    settle,
     under_id,
 )
 from local.agents.answering.context.prompt_parts import Parts
@@ -32,10 +28,19 @@ from local.agents.answering.steps import (
     usage_of,
 )
 from local.agents.answering.taint.taint_policy import TaintPolicy
+from local.agents.answering.turn_limits import limit_met, notes_of
 from local.agents.answering.turn_table import CALLING, TABLE, Status, TurnAction, TurnState
 from local.agents.answering.turn_table import Next as Next
 from local.models.chat import Delta, Json, ToolCall
-from local.protocol.messages import ContextGauge, ErrorInfo, ModelSpan, ResponseGeneration, ToolCallRecord, ToolSchema
+from local.protocol.messages import (
+    ContextGauge,
+    ErrorInfo,
+    ModelSpan,
+    ResponseGeneration,
+    ToolCallRecord,
+    ToolSchema,
+    TurnTotals,
+)
 from local.runtime.machine import Machine
 
 EMPTY_ANSWERS_ALLOWED = 2
@@ -52,6 +57,7 @@ class Turn:
     ) -> None:
         self.question, self._side_effects = question, side_effects
         self.steps: list[Step] = list(steps)
+        self.acts = False  # whether it is offered a tool that does more than read
         self.on_change: Callable[[TurnState, TurnAction, TurnState], None] = lambda before, action, after: None
         self._machine: Machine[TurnState, TurnAction] = Machine(
             TABLE, TurnState.IDLE, lambda *change: self.on_change(*change)
@@ -94,7 +100,7 @@ class Turn:
     def parts(self, tools: Sequence[Json]) -> Parts:
         """Everything that the next prompt is about, uncut."""
         steps = [*self.question.continued, *(message for step in self.steps for message in step.as_messages())]
-        if self._rounds() and not self.offers_tools and not self._own_functions:
+        if self.totals.steps and not self.offers_tools and not self._own_functions:
             steps.append({"role": "user", "content": ANSWER_NOW})
         return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
 
@@ -110,7 +116,12 @@ class Turn:
     @property
     def offers_tools(self) -> bool:
         """Whether the model may still call tools."""
-        return self._rounds() < self.question.max_tool_iterations and not (self.steps and self._is_in_a_loop())
+        return not limit_met(self.totals) and not (self.steps and is_loop(self.steps))
+
+    @property
+    def totals(self) -> TurnTotals:
+        """What it has used of its limits."""
+        return self.question.limits.totals(self.steps, acts=self.acts)
 
     @property
     def thinks(self) -> bool:
@@ -173,15 +184,11 @@ class Turn:
         calls = self.last_calls
         settled = {call.call_id: kept[call.call_id] for call in calls if call.call_id in kept}
         made = {call.signature for call in calls if call.call_id in kept}
-        open_calls: list[PlannedCall] = []
+        open_calls, room = list[PlannedCall](), self.totals.max_calls - self.totals.calls
         for index, call in enumerate(calls):
             if call.call_id in kept:
                 continue
-            record = settle_here(call, index, offered, self.steps)
-            if record is None and self._side_effects is not None:
-                record = self._side_effects.settle(call, offered[call.tool])
-            if record is None and policy is not None:
-                record = settle_tainted(call, offered[call.tool], policy)
+            record = settle(call, index, offered, self.steps, room, self._side_effects, policy)
             if record is not None:
                 settled[call.call_id] = record
             elif offered[call.tool].repeatable or call.signature not in made:
@@ -237,7 +244,7 @@ class Turn:
         steps = self._model_steps()
         said = [step for step in steps if step.content.strip()]
         thoughts = [*(step.thinking for step in steps), self._spoken.thinking]
-        notes = [*(note for step in steps for note in step.degraded), *self._spoken.notes]
+        notes = [*(note for step in steps for note in step.degraded), *self._spoken.notes, *notes_of(self.totals)]
         if self._empty_messages():
             notes.append(f"the model gave an empty answer {self._empty_messages()} times and was asked again")
         return ResponseGeneration(
@@ -255,7 +262,7 @@ class Turn:
             incognito=self.question.incognito,
             in_history=self.question.in_history,
             remember=self.question.options is not None and self.question.options.remember,
-            usage=total_usage([step.usage for step in steps], cut_off, self._gauge),
+            usage=total_usage([step.usage for step in steps], cut_off, self._gauge, self.totals),
             degraded=tuple(dict.fromkeys(notes)),
             tainted=self.tainted,
             error=self._error,
@@ -278,13 +285,6 @@ class Turn:
         if empty == EMPTY_ANSWERS_ALLOWED:
             self.steps.append(NudgeStep(text=SAY_SOMETHING))
         return Next.CALL_MODEL
-
-    def _is_in_a_loop(self) -> bool:
-        repeats = Counter(call.signature for step in self._model_steps() for call in step.calls)
-        return max(repeats.values(), default=0) >= SAME_CALL_ENDS_LOOP or alternates(rounds(self.steps))
-
-    def _rounds(self) -> int:
-        return sum(isinstance(step, ToolStep) for step in self.steps)
 
     @property
     def last_calls(self) -> tuple[PlannedCall, ...]:

@@ -19,6 +19,7 @@ from local.agents.answering.tool_calls import ToolCalls
 from local.agents.answering.tool_registry import as_function
 from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
+from local.agents.answering.turn_limits import does_more_than_read
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
 from local.agents.answering.turn_taint import TurnTaint
@@ -147,6 +148,7 @@ class TurnRunner:
             offered = {**offered, CLARIFICATION: clarification.SCHEMA}
         if options is not None:
             offered = {name: schema for name, schema in offered.items() if options.offers(name)}
+        self._turn.acts = does_more_than_read(offered.values())
         return {**offered, READ_RESULT: SCHEMA} if any(record.whole for record in self._turn.records) else offered
 
     async def _call_model(self) -> Next:

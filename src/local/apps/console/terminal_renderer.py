@@ -146,6 +146,9 @@ class TerminalRenderer(Renderer):
             parts.append(f"{tokens} tokens")
         if context.get("limit"):
             parts.append(f"{context['used']} of {context['limit']} in the window")
+        totals = usage.get("totals") or {}
+        if totals.get("steps", 0) > 1:
+            parts.append("{steps} of {max_steps} steps, {calls} of {max_calls} calls".format_map(totals))
         return clean(" · ".join(part for part in parts if part))
 
 

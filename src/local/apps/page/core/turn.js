@@ -31,6 +31,12 @@ export function asked(queryId, sessionId, query, more = {}) {
   };
 }
 
+/** How much of its limits a turn has used that took more than one step; empty for any other. */
+export function stepsTaken({ usage }) {
+  const totals = usage?.totals;
+  return totals?.steps > 1 ? `${totals.steps} of ${totals.max_steps} steps, ${totals.calls} of ${totals.max_calls} calls` : "";
+}
+
 /** A turn as the record gives it. What the record does not have, such as the phase, follows from its status.
  * @returns {Turn} */
 export function recorded(row, sessionId) {

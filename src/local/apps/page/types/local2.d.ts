@@ -875,13 +875,24 @@ export interface ToolSchema {
 export interface ToolSchemaRequest {
 }
 
-/** What a turn cost: tokens of all calls, seconds by the server's own names, the last prompt's `context`, and each call by itself. */
+/** What a turn has used of each of its limits: rounds of tool calls, calls, and bytes that tools have told. */
+export interface TurnTotals {
+  steps: number;
+  max_steps: number;
+  calls: number;
+  max_calls: number;
+  output_bytes: number;
+  max_output_bytes: number;
+}
+
+/** What a turn cost: tokens of all calls, seconds by the server's own names, the last prompt's `context`, each call by itself, and the `totals` against the turn's limits where tools were called. */
 export interface UsageInfo {
   prompt_tokens: number;
   completion_tokens: number;
   durations: Record<string, number>;
   context: ContextGauge | null;
   steps: ModelSpan[];
+  totals: TurnTotals | null;
 }
 
 /** The memory, when what a user has pinned changes, and for each who has when it starts. It does not say what that is: a prompt is made of answers alone, so whoever needs the lines asks for them (`memory.request.facts`). */

@@ -1,6 +1,7 @@
 /** The one quiet line under an answer; it opens the rest. */
 
 import { html } from "../html.js";
+import { stepsTaken } from "../core/turn.js";
 import { counted, duration, moment } from "../core/words.js";
 import { edit, rate } from "../state/actions.js";
 import { inspect } from "../state/inspection.js";
@@ -31,7 +32,7 @@ function facts(turn) {
   const total = turn.finished_at && turn.created_at ? turn.finished_at - turn.created_at : turn.usage?.durations?.total;
   const generating = turn.usage?.durations?.generation ?? turn.usage?.durations?.eval;
   const speed = generating > 0.05 && turn.usage?.completion_tokens ? `${Math.round(turn.usage.completion_tokens / generating)} tokens/s` : "";
-  const tools = turn.tool_calls.length ? counted(turn.tool_calls.length, "tool") : "";
+  const tools = stepsTaken(turn) || (turn.tool_calls.length ? counted(turn.tool_calls.length, "tool") : "");
   const asked = turn.created_at ? moment(turn.created_at, now.value) : "";
   const attempts = turn.attempt > 1 ? `attempt ${turn.attempt}` : "";
   return [asked, total ? duration(total) : "", speed, tools, attempts].filter(Boolean);

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from local.agents.answering.clarification import MOST_OPTIONS, fault_of
+from local.agents.answering.question import Question
 from local.agents.answering.taint.provenance import Provenance
 from local.models.chat import ToolCall
 from local.protocol.messages import (
@@ -136,6 +138,35 @@ async def test_the_tool_is_offered_where_somebody_is_there_and_not_elsewhere(stu
     assert call.error is not None and call.error.kind == "unknown_tool"
     assert not any(CLARIFICATION in asked.tools for asked in study.model.asked[1:])
     assert study.door.of(ApprovalRequest) == []
+
+
+async def test_where_the_owner_has_set_that_nobody_is_asked_the_tool_is_not_offered(stage: Any) -> None:
+    await stage.generator()
+    await stage.gatekeeper(mode="dontAsk")
+    for query_id, mode in (("q1", None), ("q2", "default")):
+        stage.model.will_say("Done.")
+        options = None if mode is None else AnswerOptions(mode=mode)
+        await stage.door.ask("Hello", query_id, session=query_id, options=options)
+        await stage.door.hears(ResponseGeneration, query_id=query_id)
+    assert [CLARIFICATION in asked.tools for asked in stage.model.asked] == [False, True]
+
+
+async def test_without_a_gatekeeper_nobody_can_be_asked(stage: Any) -> None:
+    await stage.generator()
+    stage.model.will_say("Done.")
+    await stage.door.ask("Hello", "q1", session="s")
+    await stage.door.hears(ResponseGeneration, query_id="q1")
+    assert CLARIFICATION not in stage.model.asked[-1].tools
+
+
+async def test_a_second_respondent_asks_the_user_nothing(study: Any) -> None:
+    study.model.will_say("Done.")
+    await study.door.ask("Hello", "q1", session="s")
+    await study.door.hears(ResponseGeneration, query_id="q1")
+    gate = study._generator.participant._gate
+    question = Question(query_id="q", respondent_id="A", query="", prelude=(), think=False, max_tool_iterations=5)
+    assert gate.may_ask(question)
+    assert not gate.may_ask(replace(question, respondent_id="B"))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ changes that they have made."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -41,6 +42,8 @@ from local.tools.git_tools.git_status_tool import GitStatusTool
 from local.tools.tool import Tool
 from local.tools.tool_group import ToolGroup
 
+log = logging.getLogger(__name__)
+
 MEGABYTE = 1_000_000
 OF_FILES = (ReadFileTool, ListFilesTool, FileStatsTool, WriteFileTool, EditFileTool, DeleteFileTool)
 OF_CODE = (SearchCodeTool, FindSymbolTool, GetStructureTool, AstQueryTool)
@@ -65,6 +68,8 @@ class FileTools(ToolGroup):
         super().__init__(config, tools)
         self._editor = editor
         self._contents = WorkspaceContents(editor.workspace)
+        self._looking = asyncio.Lock()
+        self._tasks: asyncio.TaskGroup
 
     @classmethod
     def build(cls, config: FilesConfig, resources: Resources) -> FileTools:
@@ -81,7 +86,7 @@ class FileTools(ToolGroup):
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Hold the record of changes."""
-        async with self._editor.opened(), super().lifespan():
+        async with self._editor.opened(), super().lifespan(), asyncio.TaskGroup() as self._tasks:
             yield
 
     def offered(self) -> Iterable[Tool]:
@@ -96,10 +101,10 @@ class FileTools(ToolGroup):
         await super().announce()
 
     async def call(self, request: ToolRequest, envelope: Envelope) -> Message | None:
-        """One call of one of the tools, after which there may be something for others."""
+        """One call of one of the tools, after which there may be something for others: nobody waits for that look."""
         result = await super().call(request, envelope)
-        if await asyncio.to_thread(self._contents.look):
-            await super().announce()
+        if not self._contents.is_complete():
+            self._tasks.create_task(self._look_again())
         return result
 
     @on(ChangeRequest)
@@ -135,6 +140,14 @@ class FileTools(ToolGroup):
         """Which folder that is, and why nothing can be told of its repository, if so."""
         off = {} if GitProgram.installed() else {"git": f"off: {GET_IT}"}
         return {"workspace": str(self._editor.workspace.root), **off}
+
+    async def _look_again(self) -> None:
+        try:
+            async with self._looking:
+                if await asyncio.to_thread(self._contents.look):
+                    await super().announce()
+        except LocalError as error:  # whoever asks for schemas is told
+            log.warning("what else there is in the workspace could not be told: %s", error)
 
     async def _changes(self, request: ChangeRequest) -> tuple[ChangedFile, ...]:
         selection = ChangeSelection(request.call_id, request.query_id, request.since, request.until, request.limit)

@@ -14,9 +14,8 @@ from pydantic import Field
 from local.services.workspace.workspace import FileFacts
 from local.services.workspace.workspace_path import WorkspacePath
 from local.tools.file_tools.file_tool import FileTool
+from local.tools.file_tools.workspace_contents import CLOSED
 from local.tools.tool import ToolOutput
-
-_UNREAD = (".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv")  # listed, and not looked into unless named
 
 
 class ListFilesTool(FileTool):
@@ -44,7 +43,7 @@ class ListFilesTool(FileTool):
         return ToolOutput("\n".join([f"{where}/ ({_counted(found[:most])})", *lines]), tainted=tainted)
 
     def _found(self, where: WorkspacePath, pattern: str, depth: int, most: int) -> Sequence[FileFacts]:
-        entries = self._files.workspace.entries(where, depth, _UNREAD)
+        entries = self._files.workspace.entries(where, depth, CLOSED)
         return list(islice((entry for entry in entries if not pattern or _fits(entry.path, pattern)), most))
 
 

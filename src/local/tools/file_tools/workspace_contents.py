@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import islice
 
 from local.errors import ToolError
-from local.services.code.code_files import UNREAD
 from local.services.git.git_folder import is_repository
 from local.services.git.git_program import GitProgram
 from local.services.reading.code_outline import is_code
@@ -13,7 +12,8 @@ from local.services.workspace.workspace import Workspace
 
 MOST_ENTRIES = 1000  # that are looked at
 MOST_DEPTH = 4
-CLOSED = (*UNREAD, "node_modules", "__pycache__", ".venv")
+KINDS = {"files", "programs", "repository"}
+CLOSED = (".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv")  # not looked into unless they are named
 
 
 class WorkspaceContents:
@@ -22,6 +22,10 @@ class WorkspaceContents:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self.kinds: set[str] = set()
+
+    def is_complete(self) -> bool:
+        """Whether there is nothing left to look for."""
+        return self.kinds == KINDS
 
     def look(self) -> bool:
         """Look for what was not there yet; whether something is new. Blocks; nothing is looked for twice."""

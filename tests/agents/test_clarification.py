@@ -10,6 +10,7 @@ import pytest
 from local.agents.answering.clarification import MOST_OPTIONS, fault_of
 from local.agents.answering.question import Question
 from local.agents.answering.taint.provenance import Provenance
+from local.agents.answering.turn_limits import TurnLimits
 from local.models.chat import ToolCall
 from local.protocol.messages import (
     AgentTransition,
@@ -164,7 +165,7 @@ async def test_a_second_respondent_asks_the_user_nothing(study: Any) -> None:
     await study.door.ask("Hello", "q1", session="s")
     await study.door.hears(ResponseGeneration, query_id="q1")
     gate = study._generator.participant._gate
-    question = Question(query_id="q", respondent_id="A", query="", prelude=(), think=False, max_tool_iterations=5)
+    question = Question(query_id="q", respondent_id="A", query="", prelude=(), think=False, limits=TurnLimits())
     assert gate.may_ask(question)
     assert not gate.may_ask(replace(question, respondent_id="B"))
 

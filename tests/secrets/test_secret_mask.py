@@ -73,6 +73,12 @@ def test_a_value_that_is_too_short_to_be_told_from_a_word_is_left() -> None:
     assert mask.names == set() and mask.text("1234567") == "1234567"
 
 
+def test_a_name_with_a_backslash_is_told_as_it_is() -> None:
+    mask = SecretMask()
+    mask.hide(r"keys.a\1\g", "12345678")
+    assert mask.text("x12345678") == r"x[secret:keys.a\1\g]"
+
+
 def test_neither_many_backslashes_nor_a_long_text_hold_it_up() -> None:
     mask = SecretMask()
     mask.hide("s", 'x"y' + "\\" * 40 + "'zzzzz")

@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import quote
 
 LEAST_CHARACTERS = 8  # a shorter one could not be told from words that have nothing to do with it
-_NEVER = re.compile(r"(?!)")
 
 
 class SecretMask:
@@ -22,8 +21,8 @@ class SecretMask:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self._hidden: dict[str, str] = {}  # the name by the value
-        self._placeholders: list[str] = []  # by the group of the pattern
-        self._pattern = _NEVER
+        # The longest first. One pattern for all would be slower: each by itself is found by how it begins.
+        self._patterns: list[tuple[re.Pattern[str], str]] = []
 
     def hide(self, name: str, value: str) -> None:
         """From now on nobody is told this value, unless it is too short to be told from a word."""
@@ -32,16 +31,18 @@ class SecretMask:
         self.names.add(name)
         self._hidden[value] = name
         longest_first = sorted(self._hidden, key=len, reverse=True)
-        self._placeholders = [f"[secret:{self._hidden[each]}]" for each in longest_first]
-        self._pattern = re.compile("|".join(f"({_written(each)})" for each in longest_first))
+        self._patterns = [(re.compile(_written(each)), f"[secret:{self._hidden[each]}]") for each in longest_first]
 
     def text(self, text: str) -> str:
         """The text without them."""
-        return self._pattern.sub(lambda found: self._placeholders[(found.lastindex or 1) - 1], text)
+        for pattern, placeholder in self._patterns:
+            text = pattern.sub(placeholder.replace("\\", r"\\"), text)
+        return text
 
     def payload(self, payload: bytes) -> bytes:
         """A JSON document without them in its strings; its keys stay."""
-        if not self._pattern.search(payload.decode("utf-8", "surrogatepass")):
+        text = payload.decode("utf-8", "surrogatepass")
+        if not any(pattern.search(text) for pattern, _ in self._patterns):
             return payload
         told = self._without(json.loads(payload))
         return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

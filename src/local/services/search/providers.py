@@ -34,12 +34,13 @@ class SearchProvider(Protocol):
 
 
 def usable_key(provider: str, variable: str, key: str | None) -> str:
-    """`key`, fit for an HTTP header. Raises SearchUnavailable that says which environment variable to set."""
+    """`key`, fit for an HTTP header. Raises SearchUnavailable that says how to set it."""
     key = (key or "").strip()
     if not key:
-        raise SearchUnavailable(provider, f"it needs an API key; set the environment variable {variable}")
+        how = f"'local2 secret set {provider}', and {provider}_api_key: secret:{provider} in web_search.yaml"
+        raise SearchUnavailable(provider, f"it needs an API key: {how}, or the environment variable {variable}")
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise SearchUnavailable(provider, f"the environment variable {variable} holds characters that no key has")
+        raise SearchUnavailable(provider, f"{variable}, or the secret, holds characters that no key has")
     return key
 
 

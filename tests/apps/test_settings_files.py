@@ -84,3 +84,15 @@ def test_what_there_is_not_is_not_found(files: SettingsFiles) -> None:
         with pytest.raises(SettingsRefused, match="there are no settings") as refused:
             files.show(name)
         assert refused.value.kind == "not_found"
+
+
+def test_a_setting_may_name_a_secret_which_is_shown_and_may_not_have_its_value(
+    files: SettingsFiles, mine: Path
+) -> None:
+    shown = files.change("web_search", {"brave_api_key": "secret:brave"})
+    assert shown["values"]["brave_api_key"] == "secret:brave"
+    with pytest.raises(SettingsRefused, match="brave_api_key: expected secret:NAME") as refused:
+        files.change("web_search", {"brave_api_key": "canary-1234"})
+    assert "canary" not in str(refused.value) + (mine / "web_search.yaml").read_text()
+    (mine / "web_search.yaml").write_text("brave_api_key: canary-1234\n")
+    assert files.show("web_search")["values"]["brave_api_key"] == HIDDEN

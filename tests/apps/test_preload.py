@@ -63,7 +63,8 @@ def test_the_template_has_nothing_that_is_heavy_and_rarely_needed() -> None:
     modules = found["modules"]
     assert isinstance(modules, list)
     assert (found["describes_http"], found["defers"]) == (False, {})
-    assert {"numpy", "chromadb", "tokenizers", "trafilatura", "lxml", "rich", "pygments"} & set(modules) == set()
+    heavy = {"numpy", "chromadb", "tokenizers", "trafilatura", "lxml", "rich", "pygments", "mcp", "mcp_types"}
+    assert heavy & set(modules) == set()
 
 
 def test_the_template_is_ready_to_be_forked() -> None:

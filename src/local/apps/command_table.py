@@ -24,7 +24,7 @@ COMMANDS = {
     "approvals": "local.apps.approval_commands:approvals_app",
     "trace": "local.apps.console.commands:trace",
     "restart": "local.apps.restart_command:restart",
-    "mcp": "local.apps.mcp_command:mcp",
+    "mcp": "local.apps.mcp_command:mcp_app",
     "tap": "local.apps.tap.commands:tap_app",
     "journal": "local.apps.journal.commands:journal_app",
     "model": "local.apps.model_commands:model_app",

@@ -1,19 +1,37 @@
-"""`local2 mcp`: the system for programs that speak the Model Context Protocol, on the standard input and output."""
+"""`local2 mcp`: the system for programs that speak the Model Context Protocol, and their tools for the system."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
-from local.apps.command_line import ApiOption, DataDir
+from local.apps.command_line import ApiOption, ConfigDir, DataDir
 from local.apps.console.answering_system import AnsweringSystem
-from local.errors import LocalError
+from local.apps.terminal import visible
+from local.config import layers_for
+from local.config_mcp import FILE_NAME, load_mcp_servers
+from local.environment import data_dir as find_data_dir
+from local.errors import ConfigError, LocalError
+
+if TYPE_CHECKING:
+    from local.tools.mcp_servers.mcp_connection import MCPConnection
+
+mcp_app = typer.Typer(
+    help="Serve a running system to an MCP client, which starts this command; approve tools of MCP servers."
+)
 
 
-def mcp(api: ApiOption = None, data_dir: DataDir = None) -> None:
+@mcp_app.callback(invoke_without_command=True)
+def serve(context: typer.Context, api: ApiOption = None, data_dir: DataDir = None) -> None:
     """Serve a running system to an MCP client, which starts this command: ask, search its memory, read conversations.
 
     Example: claude mcp add local2 -- local2 mcp
     """
+    if context.invoked_subcommand:
+        return
     from local.apps.mcp_door import MCPDoor  # which takes a second
 
     system = AnsweringSystem(api, data_dir, may_start=False)
@@ -22,3 +40,53 @@ def mcp(api: ApiOption = None, data_dir: DataDir = None) -> None:
     except LocalError as error:
         typer.echo(f"local2 mcp: {error}; each call looks again", err=True)
     MCPDoor(system).server().run("stdio")
+
+
+@mcp_app.command()
+def approve(
+    server: Annotated[str, typer.Argument(metavar="NAME", help="A server, as mcp.json calls it.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Without a question: you know what it says.")] = False,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Look at the tools of a server as it describes them now, and have the model offered these, as they are.
+
+    Example: local2 mcp approve weather
+    """
+    from local.tools.mcp_servers.approved_tool import approvable, read_approved, write_approved
+    from local.tools.mcp_servers.mcp_group import approved_file, connect, participant_name
+
+    layers, folder = layers_for(config_dir), find_data_dir(data_dir)
+    known = load_mcp_servers(layers[-1])
+    if server not in known:
+        raise ConfigError(f"{layers[-1] / FILE_NAME} has no server {server!r}; it has: {', '.join(known) or 'none'}")
+    connection = connect(server, known[server], folder, layers[1:])
+
+    tools, refused = approvable(server, asyncio.run(_told(connection)))
+    path = approved_file(folder, server)
+    before = {tool.name: tool for tool in read_approved(path)}
+    for tool in tools:
+        change = "as approved" if before.get(tool.name) == tool else "changed" if tool.name in before else "new"
+        typer.echo(f"{visible(tool.name)} ({change})\n{_indented(tool.description)}")
+        typer.echo(_indented(json.dumps(tool.parameters, ensure_ascii=False)))
+    for name in before.keys() - {tool.name for tool in tools}:
+        typer.echo(f"{visible(name)} (gone)")
+    for why in refused:
+        typer.echo(f"left out: {visible(why)}", err=True)
+    if not yes and not typer.confirm(
+        f"Have the model offered these {len(tools)}, each call of level {known[server].safety}?"
+    ):
+        raise typer.Exit(1)
+    write_approved(path, tools)
+    typer.echo(f"approved; a running system has them after `local2 restart {participant_name(server)}`")
+
+
+async def _told(connection: MCPConnection) -> list[dict[str, Any]]:
+    try:
+        return await connection.tools()
+    finally:
+        await connection.close()
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {visible(line)}" for line in text.splitlines())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from local.config import ParticipantEntry, SystemConfig, short_names
+from local.config_mcp import load_mcp_servers
 
+MCP_GROUP = "local.tools.mcp_servers.mcp_group"  # where each server has a class, which imports much
 GENERATOR, SECOND_RESPONDENT = short_names()["generator"], short_names()["generator_b"]
 
 
@@ -16,6 +19,20 @@ def with_second_respondent(system: SystemConfig) -> SystemConfig:
         return system
     second = ParticipantEntry(target=SECOND_RESPONDENT)
     return system.model_copy(update={"participants": (*system.participants, second)})
+
+
+def with_mcp_servers(system: SystemConfig, layers: Sequence[Path]) -> SystemConfig:
+    """The system with a participant for each server of `mcp.json`. Raises `ConfigError`."""
+    servers = [
+        ParticipantEntry(
+            target=f"{MCP_GROUP}:{name}",
+            config=server.model_dump(mode="json", exclude_unset=True),
+            own_name=f"mcp_{name}",
+            settings=f"mcp_{name}",
+        )
+        for name, server in load_mcp_servers(layers[-1]).items()
+    ]
+    return system.model_copy(update={"participants": (*system.participants, *servers)}) if servers else system
 
 
 def overrides_for(

@@ -23,7 +23,7 @@ from local.apps.data_dir_watch import DataDirWatch
 from local.apps.flags import Flags
 from local.apps.introduction import introduce
 from local.apps.listener import listen, require_free, require_token
-from local.apps.overrides import GENERATOR, overrides_for, with_second_respondent
+from local.apps.overrides import GENERATOR, overrides_for, with_mcp_servers, with_second_respondent
 from local.apps.owner_token import owner_token
 from local.apps.participant import ParticipantSpec, open_bus
 from local.apps.run_directory import SENDERS, Facts, RunDirectory
@@ -81,7 +81,7 @@ def run(flags: Flags) -> int:
     """Run the system until it is to stop. Returns the exit status; raises `LocalError` for what kept it from that."""
     failpoints.check()
     layers = layers_for(flags.config_dir)
-    system = load_system(layers, flags.system, environment())
+    system = with_mcp_servers(load_system(layers, flags.system, environment()), layers)
     if flags.respondent_b is not None:
         system = with_second_respondent(system)
     models = load_models(layers, flags.models)

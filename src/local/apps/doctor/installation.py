@@ -12,6 +12,7 @@ import psutil
 from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.generator import GeneratorAgent
 from local.apps.doctor.doctor_finding import DoctorFinding, fail, ok
+from local.apps.overrides import with_mcp_servers
 from local.apps.participant import SECRETS, find_class
 from local.apps.run_directory import Facts, RunDirectory
 from local.config import Settings, SystemConfig, layers_for, load, load_system
@@ -107,7 +108,7 @@ def examine(
     system, models, layers = SystemConfig(), ModelsConfig(), list[Path]()
     try:
         layers = layers_for(config_dir)
-        system = load_system(layers, {}, variables)
+        system = with_mcp_servers(load_system(layers, {}, variables), layers)
         models = load_models(layers)
     except LocalError as error:
         findings.append(fail("settings", str(error), EDIT))

@@ -56,8 +56,11 @@ class Bubblewrap:
     def launch(self, command: ContainedCommand, view: SandboxView, limits: SandboxLimits) -> Launch:
         """The launch of one command. Raises `OSError` where a file for it cannot be made."""
         launch = Launch(self._program, *_NAMESPACES, "--clearenv", reports=True)
-        for name, value in {**CLEAN, **command.environment}.items():
-            launch.add("--setenv", name, value)
+        if view.network:
+            launch.add("--share-net", "--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
+        variables = {**CLEAN, **command.environment}.items()
+        given = "".join(f"--setenv\0{name}\0{value}\0" for name, value in variables)
+        launch.add("--args", launch.hand(given.encode()))  # a value may be a secret, and arguments are seen by all
         launch.add(*_system())
         for name, data in (("passwd", PASSWD), ("group", GROUP), ("hosts", HOSTS)):
             launch.add("--ro-bind-data", launch.hand(data), f"/etc/{name}")

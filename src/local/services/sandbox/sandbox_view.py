@@ -31,6 +31,7 @@ class SandboxView:
     readable: tuple[Path, ...] = ()
     closed: tuple[Path, ...] = ()
     writable: bool = True
+    network: bool = False  # that of this machine, with its own ports
 
     def __post_init__(self) -> None:
         home = Path.home().resolve()

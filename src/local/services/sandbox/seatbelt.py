@@ -56,7 +56,7 @@ def profile(view: SandboxView) -> str:
         *(f"(allow file-read* (subpath {_quoted(Path(folder))}))" for folder in readable),
         f"(allow file-read*{' file-write*' if view.writable else ''} (subpath {workspace}))",
         '(allow file-write-data (literal "/dev/null") (literal "/dev/zero") (literal "/dev/dtracehelper"))',
-        "(deny network*)",
+        "(allow network*)" if view.network else "(deny network*)",
     ]  # fmt: skip
     return "\n".join(lines)
 

@@ -1,0 +1,1 @@
+"""Tools of other programs' servers, which speak the Model Context Protocol."""

@@ -1,0 +1,119 @@
+"""One server while it is in use: started with the first call, and again after its end, with pauses that grow."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import TYPE_CHECKING, Any
+
+from local.backoff import Backoff
+from local.errors import ToolError
+from local.services.sandbox.contained_server import ContainedServer
+from local.tools.mcp_servers.approved_tool import ApprovedTool
+from local.tools.tool_output import ToolOutput
+
+if TYPE_CHECKING:
+    from local.tools.mcp_servers.mcp_session import MCPSession
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+END_SECONDS = 3.0  # for a server that says no more to end
+CLOSED = "closed"
+SESSION = "local.tools.mcp_servers.mcp_session"
+Start = Callable[[], AbstractAsyncContextManager[ContainedServer]]
+
+
+class MCPConnection:
+    """Calls the tools of one server. `start` makes its process; `name` is what `mcp.json` calls it. `trouble` says why
+    it is not there; it is empty for one that is, or that nobody has needed so far."""
+
+    def __init__(self, name: str, start: Start, start_seconds: float) -> None:
+        self.name, self.trouble = name, ""
+        self._start, self._start_seconds = start, start_seconds
+        self._serving: asyncio.Task[None] | None = None
+        self._opened: asyncio.Future[MCPSession] | None = None
+        self._pauses, self._again_at = Backoff(FIRST_PAUSE, LONGEST_PAUSE), 0.0
+
+    async def call(self, tool: ApprovedTool, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Call a tool. Raises `ToolError`: unavailable, not_approved, or what the server says."""
+        try:
+            output = await (await self._session()).call(tool, arguments)
+        except ToolError as error:
+            if error.kind == CLOSED and self._serving is not None:
+                await asyncio.wait([self._serving], timeout=END_SECONDS)
+                raise self._unavailable() from None  # with its last words
+            raise
+        self._pauses.reset()
+        return output
+
+    async def tools(self) -> list[dict[str, Any]]:
+        """What the server says of its tools. Raises `ToolError`."""
+        return await (await self._session()).tools()
+
+    async def close(self) -> None:
+        """End the server."""
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.wait([self._serving])
+            self._serving = None
+
+    async def _session(self) -> MCPSession:
+        """That with the server, which is started if it does not run. One that has just failed is left alone a while."""
+        if self._serving is None or self._serving.done():
+            if time.monotonic() < self._again_at:
+                raise self._unavailable()
+            self._opened = asyncio.get_running_loop().create_future()
+            self._serving = asyncio.create_task(self._serve(self._opened))
+        assert self._opened is not None
+        either: list[asyncio.Future[Any]] = [self._opened, self._serving]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if self._serving.done():
+            raise self._unavailable()
+        return self._opened.result()
+
+    async def _serve(self, opened: asyncio.Future[MCPSession]) -> None:
+        """From its start to its end, whatever that is."""
+        try:
+            sessions = (await asyncio.to_thread(importlib.import_module, SESSION)).MCPSession
+            async with self._start() as server:
+                ended = asyncio.create_task(server.ended())
+                try:
+                    await self._talk(sessions, server, ended, opened)
+                finally:
+                    ended.cancel()
+        except Exception as error:  # noqa: BLE001 - whatever a server does to the SDK, the model reads why
+            self.trouble = self.trouble or _reason(error)
+        finally:
+            self._again_at = time.monotonic() + self._pauses.next()
+
+    async def _talk(
+        self,
+        sessions: type[MCPSession],
+        server: ContainedServer,
+        ended: asyncio.Task[str],
+        opened: asyncio.Future[MCPSession],
+    ) -> None:
+        self.trouble = ""
+        try:
+            async with asyncio.timeout(self._start_seconds) as limit, sessions.opened(server, self.name) as session:
+                limit.reschedule(None)
+                opened.set_result(session)
+                self.trouble = await ended
+        except TimeoutError:
+            self.trouble = f"it did not answer within {self._start_seconds:g} s of its start"
+        except Exception:
+            with suppress(TimeoutError):
+                self.trouble = await asyncio.wait_for(asyncio.shield(ended), END_SECONDS)  # which says more
+            raise
+
+    def _unavailable(self) -> ToolError:
+        return ToolError(f"the MCP server {self.name} is not there: {self.trouble or 'it ends'}", kind="unavailable")
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of what went wrong first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return (str(error) or type(error).__name__).partition("\n")[0]

@@ -1,0 +1,112 @@
+"""The tools of one server, in a process of their own: `local.tools.mcp_servers.mcp_group:NAME` for each in `mcp.json`.
+
+Which tools there are stands in what was approved: the server itself is started with the first call.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import ClassVar, Self, cast
+
+from local.config_mcp import MCPServerConfig
+from local.errors import ConfigError, SandboxMissing, SandboxRefused
+from local.runtime.participant import Resources
+from local.services.sandbox.contained_server import ContainedServer
+from local.services.sandbox.launch import ContainedCommand
+from local.services.sandbox.sandbox import sandbox_of_this_machine
+from local.services.sandbox.sandbox_limits import SandboxLimits
+from local.services.sandbox.sandbox_view import SandboxView
+from local.tools.mcp_servers.approved_tool import read_approved
+from local.tools.mcp_servers.mcp_connection import MCPConnection
+from local.tools.mcp_servers.mcp_tool import MCPTool
+from local.tools.tool_group import ToolGroup
+
+log = logging.getLogger(__name__)
+
+FOLDER = "mcp"
+
+
+class MCPGroup(ToolGroup):
+    """Those that were approved of one server; its name is `server`."""
+
+    Config = MCPServerConfig
+    server: ClassVar[str] = ""
+
+    def __init__(
+        self, config: MCPServerConfig, tools: Sequence[MCPTool], connection: MCPConnection | None, off: str = ""
+    ) -> None:
+        super().__init__(config, tools)
+        self._connection, self._off = connection, off
+
+    @classmethod
+    def build(cls, config: MCPServerConfig, resources: Resources) -> Self:
+        """With what was approved, if anything can contain the server. Raises `ConfigError`."""
+        approved = read_approved(approved_file(resources.data_dir, cls.server))
+        try:
+            connection = connect(cls.server, config, resources.data_dir, resources.layers[1:])
+        except SandboxMissing as missing:
+            return cls(config, [], None, str(missing))
+        if not approved:
+            return cls(config, [], None, f"no tool of it is approved; do so with `local2 mcp approve {cls.server}`")
+        kinds = tuple(MCPTool.made_of(tool, config) for tool in approved)
+        made = cast("type[Self]", type(cls.__name__, (cls,), {"tools": kinds}))
+        return made(config, [kind(config, connection) for kind in kinds], connection).with_records(resources)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """The server ends with it."""
+        async with super().lifespan():
+            if self._off:
+                log.warning("the MCP server %s is not used: %s", self.server, self._off)
+            try:
+                yield
+            finally:
+                if self._connection is not None:
+                    await self._connection.close()
+
+    def details(self) -> dict[str, str]:
+        """Why nothing is offered, or why the server is not there, if so."""
+        if self._connection is None:
+            return {"off": self._off}
+        return {"server": self._connection.trouble} if self._connection.trouble else {}
+
+
+def __getattr__(name: str) -> type[MCPGroup]:
+    """The class of a server's tools, by its name."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    said = {"name": participant_name(name), "server": name, "__module__": __name__}
+    return cast("type[MCPGroup]", type(name, (MCPGroup,), said))
+
+
+def participant_name(server: str) -> str:
+    """What the participant is called that has a server's tools."""
+    return f"mcp_{server}"
+
+
+def approved_file(data_dir: Path, server: str) -> Path:
+    """Where it stands which tools of a server were approved."""
+    return data_dir / FOLDER / f"{server}.json"
+
+
+def connect(server: str, config: MCPServerConfig, data_dir: Path, settings: Sequence[Path]) -> MCPConnection:
+    """A connection to a server in a sandbox with a folder of its own, below the data directory, and what it may read.
+    Raises `SandboxMissing`, and `ConfigError` for what no server may see."""
+    folder = data_dir / FOLDER / server
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        view = SandboxView(folder, config.readable, (data_dir, *settings), network=config.network)
+    except SandboxRefused as refused:
+        raise ConfigError(f"mcp.json: {server}: {refused}") from None
+    sandbox, limits = sandbox_of_this_machine(), SandboxLimits()
+    command = ContainedCommand((config.command, *config.args), environment={"HOME": str(folder), **config.env})
+
+    @asynccontextmanager
+    async def start() -> AsyncIterator[ContainedServer]:
+        async with ContainedServer.contained(sandbox.launch(command, view, limits), limits) as contained:
+            yield contained
+
+    return MCPConnection(server, start, config.start_seconds)

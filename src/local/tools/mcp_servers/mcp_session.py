@@ -1,0 +1,70 @@
+"""What is said to a server that runs, by the official SDK, which takes a second to import: only where one is used."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from mcp import Client, MCPError
+from mcp.types import CONNECTION_CLOSED
+
+from local.errors import ToolError
+from local.services.sandbox.contained_server import ContainedServer
+from local.tools.mcp_servers.approved_tool import ApprovedTool, digest_of
+from local.tools.mcp_servers.mcp_connection import CLOSED
+from local.tools.mcp_servers.mcp_result import output_of
+from local.tools.mcp_servers.mcp_streams import streams_of
+from local.tools.tool_output import ToolOutput
+
+MAX_PAGES = 100
+Json = dict[str, Any]
+
+
+class MCPSession:
+    """Every method raises `ToolError`, with what the server says or why it cannot be understood; of the kind `closed`
+    where it has ended."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client, self._name = client, name
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, server: ContainedServer, name: str) -> AsyncIterator[MCPSession]:
+        """Begin one; `name` is what `mcp.json` calls the server. Raises whatever the SDK does with a bad server."""
+        async with Client(streams_of(server), cache=None) as client:
+            yield cls(client, name)
+
+    async def tools(self) -> list[Json]:
+        """What the server says of its tools now, as it says it."""
+        told, cursor = list[Json](), None
+        with self._reporting():
+            for _ in range(MAX_PAGES):
+                page = await self._client.list_tools(cursor=cursor)
+                told += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
+                cursor = page.next_cursor
+                if not cursor:
+                    break
+        return told
+
+    async def call(self, tool: ApprovedTool, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Call a tool that is what it was when it was approved; not_approved for one that is not."""
+        if tool.digest not in map(digest_of, await self.tools()):
+            raise ToolError(
+                f"what {self._name} says of {tool.server_name} is not what was approved, so it was not called; the"
+                f" owner can look at it with `local2 mcp approve {self._name}`",
+                kind="not_approved",
+            )
+        with self._reporting():
+            return output_of(await self._client.call_tool(tool.server_name, dict(arguments)))
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except MCPError as error:
+            kind = CLOSED if error.code == CONNECTION_CLOSED else "tool_error"
+            raise ToolError(f"{self._name} says: {error.message}", kind=kind) from None
+        except (ValueError, RuntimeError) as error:
+            line = str(error).partition("\n")[0]
+            raise ToolError(f"{self._name} said something that cannot be understood: {line}") from None

@@ -1,7 +1,11 @@
 """Which calls of a model need no tool."""
 
+from local.agents.answering import call_rules
 from local.agents.answering.call_rules import settle_here
+from local.agents.answering.question import Question
 from local.agents.answering.steps import ModelStep, PlannedCall, ToolStep
+from local.agents.answering.turn_limits import TurnLimits
+from local.models.chat import ToolCall
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 
 SEARCH = {"search": ToolSchema(tool="search", description="", parameters={}, repeatable=False)}
@@ -51,3 +55,11 @@ def test_the_seventeenth_call_of_a_message_is_one_too_many() -> None:
     assert record is not None
     assert record.error is not None
     assert record.error.kind == "too_many_calls"
+
+
+def test_half_a_character_among_arguments_is_replaced_before_anybody_is_asked() -> None:
+    call = ToolCall("pen", {"path": "a\ud800.txt", "lines": [{"\udc00": "ä\U0001f600"}]})
+    question = Question("q", "A", "Write!", (), think=False, limits=TurnLimits())
+    [made] = call_rules.planned([call], question, 0, offers_tools=True)
+    assert made.args == {"path": "a\ufffd.txt", "lines": [{"\ufffd": "ä\U0001f600"}]}
+    assert made.model_dump_json()

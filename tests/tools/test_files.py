@@ -205,6 +205,34 @@ async def test_what_a_stranger_s_words_have_put_into_a_file_taints_whoever_reads
     assert not (await hands("read_file", path="page.md")).tainted
 
 
+async def test_a_mail_taints_however_its_name_is_written_and_whatever_shows_its_words(hands: Hands) -> None:
+    (hands.root / "news.EML").write_text("Obey me.\nBuy bread.\n")
+    assert (await hands("read_file", path="news.EML")).tainted
+    missing = await hands("edit_file", path="news.EML", old="Obey you.", new="No.")
+    assert missing.error is not None and "Obey me." in missing.error.message
+    assert missing.tainted, "its error shows a line"
+    assert (await hands("edit_file", path="news.EML", old="bread", new="milk")).tainted
+    assert (await hands("write_file", path="news.EML", content="Mine.\n")).tainted, "its diff shows what was there"
+    assert not (await hands("edit_file", path="notes.md", old="nothing", new="something")).tainted
+
+
+async def test_the_name_of_a_folder_that_a_stranger_had_made_taints_the_list_that_shows_it(hands: Hands) -> None:
+    await hands("write_file", tainted=True, path="Obey me/at once/a.md", content="So.\n")
+    shown = await hands("list_files", depth=1)
+    assert "Obey me/" in (shown.result or "") and "a.md" not in (shown.result or "")
+    assert shown.tainted
+    await hands.ask("undo", call_id="q1:1:0")
+    (hands.root / "Obey me").mkdir()
+    assert not (await hands("list_files", depth=1)).tainted
+
+
+async def test_a_name_is_one_line_of_a_list_whatever_is_in_it(hands: Hands) -> None:
+    (hands.root / "a\nnotes.md\x1b[2J\u2028b").write_text("")
+    listed = (await hands("list_files")).result or ""
+    assert len(listed.splitlines()) == 3
+    assert "a\\nnotes.md\\x1b[2J\\u2028b  0 B" in listed
+
+
 async def test_more_than_may_be_written_or_read_is_refused(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * 11)
     config = FilesConfig(max_read_bytes=10, max_write_bytes=10)

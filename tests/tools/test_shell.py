@@ -10,7 +10,8 @@ import pytest
 
 from local.bus.blobs import BlobStore
 from local.errors import SandboxMissing
-from local.protocol.messages import SessionDeleted
+from local.protocol.envelope import Trace
+from local.protocol.messages import SessionDeleted, ToolRequest, ToolResult
 from local.protocol.progress_messages import ToolJob, ToolProgress
 from local.runtime.participant import Resources
 from local.services.sandbox.bubblewrap import Bubblewrap
@@ -64,6 +65,15 @@ async def test_a_script_is_given_its_arguments_and_is_no_file_of_the_workspace(c
 async def test_what_cannot_be_run_is_told_and_why(call: Any, tool: str, args: dict[str, Any], says: str) -> None:
     result = await call.call(args, tool=tool)
     assert result.result is None and says in result.error.message, result
+
+
+async def test_a_user_who_is_not_the_owner_gets_no_command(call: Any, tmp_path: Path) -> None:
+    for tool, args in (("shell_exec", {"command": "touch made"}), ("shell_script", {"script": "touch made"})):
+        request = ToolRequest(query_id="q1", call_id="q1:0:0", tool=tool, args=args)
+        trace = Trace("q1", session_id="s1", user_id="ann")
+        result = await call.bus.request(request, ToolResult, SECONDS, trace)
+        assert result.error is not None and result.error.kind == "not_yours"
+    assert not (tmp_path / "workspace" / "made").exists()
 
 
 async def test_of_much_output_both_ends_are_told_and_all_of_it_is_kept(call: Any, tmp_path: Path) -> None:

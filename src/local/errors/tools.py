@@ -6,13 +6,14 @@ from local.errors.base import LocalError, without_passwords
 
 
 class ToolError(LocalError):
-    """A tool could not do what it was asked; the text is for the model, `kind` for programs."""
+    """A tool could not do what it was asked; the text is for the model, `kind` for programs. `tainted` says that words
+    of strangers are in it."""
 
     kind = "tool_error"
 
-    def __init__(self, message: str, *, kind: str = "tool_error") -> None:
+    def __init__(self, message: str, *, kind: str = "tool_error", tainted: bool = False) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind, self.tainted = kind, tainted
 
 
 class ToolGone(ToolError):

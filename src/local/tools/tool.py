@@ -284,8 +284,8 @@ class Tool(Participant):
         return self._failure(request, time.monotonic(), failed)
 
     def _failure(self, request: ToolRequest, started: float, error: ToolError) -> ToolResult:
-        message = secret_mask.text(str(error))[:MAX_ERROR_CHARS]
-        return self._result(request, started, error=ErrorInfo(kind=error.kind, message=message))
+        info = ErrorInfo(kind=error.kind, message=secret_mask.text(str(error))[:MAX_ERROR_CHARS])
+        return self._result(request, started, error=info, tainted=error.tainted)
 
     def _result(self, request: ToolRequest, started: float, **outcome: Any) -> ToolResult:
         return ToolResult(

@@ -6,8 +6,10 @@ from typing import Any, get_args
 import pytest
 
 from local.agents.permissions.gatekeeper_config import GatekeeperConfig
+from local.agents.permissions.listed_call import COMMAND
 from local.agents.permissions.permission_policy import JudgedCall, PermissionPolicy, Ruling
 from local.protocol.safety import Category, Mode, Safety
+from local.tools.commands.shell_exec_tool import ShellExecTool
 
 GIVEN, ASKED, DENIED = Ruling.GIVEN, Ruling.ASKED, Ruling.DENIED
 OF_MODES = {  # by level
@@ -67,13 +69,12 @@ VECTOR = ["git", "status"]
 @pytest.mark.parametrize(
     ("args", "made"),
     [
-        ({"argv": VECTOR}, GIVEN),
-        ({"argv": tuple(VECTOR)}, GIVEN),
-        ({"argv": [*VECTOR, "-s"]}, ASKED),
-        ({"argv": ["git status"]}, ASKED),
-        ({"argv": "git status"}, ASKED),
-        ({"argv": VECTOR, "network": True}, ASKED),
-        ({"argv": [*VECTOR, 1]}, ASKED),
+        ({"command": VECTOR}, GIVEN),
+        ({"command": tuple(VECTOR)}, GIVEN),
+        ({"command": [*VECTOR, "-s"]}, ASKED),
+        ({"command": ["git status"]}, ASKED),
+        ({"command": VECTOR, "network": True}, ASKED),
+        ({"command": [*VECTOR, 1]}, ASKED),
         ({"command": "git status"}, ASKED),
         ({}, ASKED),
     ],
@@ -85,16 +86,20 @@ def test_of_a_tool_that_runs_commands_exact_arguments_are_allowed(args: Any, mad
 @pytest.mark.parametrize(
     ("args", "made"),
     [
-        ({"argv": VECTOR}, DENIED),
-        ({"argv": VECTOR, "network": True}, DENIED),
+        ({"command": VECTOR}, DENIED),
+        ({"command": VECTOR, "network": True}, DENIED),
         ({"command": "  git 'status'"}, DENIED),
         ({"command": "git 'status"}, GIVEN),
-        ({"argv": ["git", "log"]}, GIVEN),
+        ({"command": ["git", "log"]}, GIVEN),
     ],
 )
 def test_exact_arguments_are_denied_however_they_are_written(args: Any, made: Ruling) -> None:
     owners = policy(denied_tools=[{"shell": VECTOR}], mode="bypassPermissions", may_bypass=True)
     assert leave(owners, "shell", args=args) is made
+
+
+def test_the_lists_of_commands_mean_the_argument_in_which_the_tool_takes_them() -> None:
+    assert COMMAND in ShellExecTool.arguments().schema["properties"]
 
 
 def test_with_words_of_strangers_before_the_model_what_could_be_undone_asks_too() -> None:
@@ -105,7 +110,7 @@ def test_with_words_of_strangers_before_the_model_what_could_be_undone_asks_too(
 def test_with_words_of_strangers_before_the_model_an_allowed_tool_asks_and_exact_arguments_do_not() -> None:
     owners = policy(allowed_tools=["pen", {"shell": VECTOR}])
     assert leave(owners, tainted=True) is ASKED
-    assert leave(owners, "shell", args={"argv": VECTOR}, tainted=True) is GIVEN
+    assert leave(owners, "shell", args={"command": VECTOR}, tainted=True) is GIVEN
 
 
 @pytest.mark.parametrize(

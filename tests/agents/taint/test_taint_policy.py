@@ -65,6 +65,16 @@ def test_a_refused_address_and_refused_words_are_named() -> None:
     assert "“9034” stands in what is private to the user" in words.message
 
 
+def test_what_was_read_on_this_machine_is_private_and_what_was_read_on_the_web_is_not() -> None:
+    read = [called(tool, result=f"keys.txt: The key is {tool}-4711b.") for tool in ("read_file", "shell_exec", "mail")]
+    web = called(FETCH, result="Part number web-0815c.", sources=(OWN,))
+    turn = TaintPolicy(Provenance.of([f"Read {OWN}"], [], [*read, web]))
+    for tool in ("read_file", "shell_exec", "mail"):
+        refused = turn.refusal(SEARCH, {"query": f"{tool}-4711b"}, "read")
+        assert refused is not None and refused.kind == PRIVATE_WORDS
+    assert turn.refusal(SEARCH, {"query": "web-0815c"}, "read") is None
+
+
 async def test_links_that_are_opened_one_after_the_other_are_counted_for_the_whole_turn(assistant: Any) -> None:
     links = [assistant.web.add(f"/{number}", "Read on.") for number in range(6)]
     orders = "\n".join(f'@assistant call web_fetch {{"url": "{link}"}}' for link in links)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from local.agents.answering.clarification import fault_of
 from local.agents.answering.question import Question
@@ -32,9 +34,18 @@ def planned(calls: Sequence[ToolCall], question: Question, step: int, *, offers_
     options = question.options or AnswerOptions()
     wanted = [call for call in calls if call.name in options.function_names] or (calls if offers_tools else ())
     return tuple(
-        PlannedCall(call_id=f"{question.query_id}:{step}:{index}", tool=call.name, args=call.arguments)
+        PlannedCall(call_id=f"{question.query_id}:{step}:{index}", tool=call.name, args=_sayable(call.arguments))
         for index, call in enumerate(wanted[:1] if options.one_call else wanted)
     )
+
+
+def _sayable(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with the replacement character for half a character, which nobody could be sent."""
+    text = json.dumps(args, ensure_ascii=False)
+    if text.isascii():
+        return dict(args)
+    said: dict[str, Any] = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return said
 
 
 def client_calls(calls: Iterable[PlannedCall], question: Question) -> tuple[ClientCall, ...]:

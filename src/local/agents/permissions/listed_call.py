@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-ARGV, COMMAND = "argv", "command"  # arguments of tools that run commands
+COMMAND = "command"  # the argument of tools that run commands: a line, or a program and its arguments
 
 
 class ListedCall(NamedTuple):
@@ -30,13 +30,14 @@ class ListedCall(NamedTuple):
         """Whether that call is exactly this: with this vector, and nothing said beside it."""
         if tool != self.tool:
             return False
-        return self.argv is None or (args.keys() == {ARGV} and _vector(args[ARGV]) == self.argv)
+        return self.argv is None or (args.keys() == {COMMAND} and _vector(args[COMMAND]) == self.argv)
 
     def may_be_call(self, tool: str, args: Mapping[str, Any]) -> bool:
         """Whether that call could come to this, however it is written."""
         if tool != self.tool or self.argv is None:
             return tool == self.tool
-        return self.argv in (_vector(args.get(ARGV)), _vector(_split(args.get(COMMAND))))
+        command = args.get(COMMAND)
+        return self.argv == _vector(_split(command) if isinstance(command, str) else command)
 
 
 def _vector(value: object) -> tuple[str, ...] | None:
@@ -44,8 +45,8 @@ def _vector(value: object) -> tuple[str, ...] | None:
     return tuple(value) if is_vector else None  # type: ignore[arg-type]  # it is one
 
 
-def _split(command: object) -> list[str] | None:
+def _split(command: str) -> list[str] | None:
     try:
-        return shlex.split(command) if isinstance(command, str) else None
+        return shlex.split(command)
     except ValueError:
         return None

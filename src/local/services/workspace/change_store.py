@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from local.services.owned_database import OwnedDatabase
@@ -161,9 +161,11 @@ class ChangeStore(OwnedDatabase):
 
 
 def _mark(db: sqlite3.Connection, change: FileChange, *, is_tainted: bool, digest: str | None) -> None:
+    """A file, and the folders that were made for it: what is in their names, is seen in lists."""
     sql = "INSERT OR IGNORE INTO" if is_tainted else "DELETE FROM"
     where = "VALUES (?, ?)" if is_tainted else "WHERE root = ? AND path = ?"
-    db.execute(f"{sql} tainted_files {where}", (change.root, change.path))
+    folders = list(PurePosixPath(change.path).parents)[: change.folders]
+    db.executemany(f"{sql} tainted_files {where}", [(change.root, str(path)) for path in (change.path, *folders)])
     if is_tainted and digest is not None:
         db.execute("INSERT OR IGNORE INTO tainted_contents VALUES (?)", (digest,))
 

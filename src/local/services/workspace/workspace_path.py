@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from local.errors import ToolError
 
 MOST_BYTES, MOST_BYTES_OF_NAME, MOST_PARTS = 4096, 255, 100
+_NO_TEXT = frozenset({"Cc", "Cs", "Zl", "Zp"})
 SHOWN = 200  # characters of a path in an error
 
 
@@ -62,6 +63,11 @@ def folded(name: str) -> str:
 def shown(text: str) -> str:
     """A path within an error: short, and in visible characters."""
     return ascii(text[:SHOWN])
+
+
+def on_one_line(text: str) -> str:
+    """A name as it is, but for what would end a line or move a cursor."""
+    return "".join(ascii(each)[1:-1] if unicodedata.category(each) in _NO_TEXT else each for each in text)
 
 
 def _below(text: str, root: PurePosixPath | None) -> str:

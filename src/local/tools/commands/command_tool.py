@@ -16,6 +16,7 @@ from local.services.sandbox.launch import ContainedCommand
 from local.tools.commands.shell_config import ShellConfig
 from local.tools.commands.shell_job import AskedCommand, ShellJob
 from local.tools.commands.shell_jobs import ShellJobs
+from local.tools.owner_only import require_owner
 from local.tools.tool import Tool, ToolOutput
 
 log = logging.getLogger(__name__)
@@ -40,8 +41,10 @@ class CommandTool(Tool):
         self.timeout_seconds = config.timeout_seconds + SLACK_SECONDS
 
     async def carried_out(self, command: ContainedCommand, shown: str, background: bool) -> ToolOutput:
-        """What a call of it answers: how the command ended and what it has written; or the name of its job."""
+        """What a call of it answers: how the command ended and what it has written; or the name of its job. Raises
+        `ToolError`: not_yours for anybody but the owner."""
         trace, request = self.asked_by(), self.request()
+        require_owner(trace)
         asked = AskedCommand(shown, tuple(command.argv), session_of(trace, request.query_id))
         tell = self._teller(request, trace)
         if not background:

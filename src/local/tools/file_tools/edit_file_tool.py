@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 from typing import Annotated
 
 from pydantic import Field
@@ -34,11 +35,14 @@ class EditFileTool(ChangingFileTool):
         """The change as a diff."""
         where = self._files.path_to_change(self, path)
         before = await self._files.read(where)
-        edited = replaced(where, text_of(where, before), old, new)
+        tainted = await self._files.holds_strangers_words([str(where)], [hashlib.sha256(before).hexdigest()])
+        try:
+            edited = replaced(where, text_of(where, before), old, new)
+        except ToolError as error:
+            raise ToolError(str(error), kind=error.kind, tainted=tainted) from None  # it may name a line
         after = edited.encode("utf-8", "replace")
-        change = await self._files.write(self, where, after, before, keeps_taint=True)
-        diff = text_diff(str(where), before, after)
-        return ToolOutput(diff, undoable=True, tainted=change.was_tainted)
+        await self._files.write(self, where, after, before, keeps_taint=True)
+        return ToolOutput(text_diff(str(where), before, after), undoable=True, tainted=tainted)
 
 
 def replaced(path: WorkspacePath, text: str, old: str, new: str) -> str:

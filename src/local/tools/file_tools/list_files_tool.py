@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from local.services.workspace.workspace import FileFacts
-from local.services.workspace.workspace_path import WorkspacePath
+from local.services.workspace.workspace_path import WorkspacePath, on_one_line
 from local.tools.file_tools.file_tool import FileTool
 from local.tools.file_tools.workspace_contents import CLOSED
 from local.tools.tool import ToolOutput
@@ -57,11 +57,12 @@ def _counted(found: Iterable[FileFacts]) -> str:
 
 
 def _line(entry: FileFacts) -> str:
+    path = on_one_line(entry.path)
     if entry.kind == "folder":
-        return f"{entry.path}/"
+        return f"{path}/"
     if entry.kind != "file":
-        return f"{entry.path} ({entry.kind}, not followed)" if entry.kind == "link" else f"{entry.path} ({entry.kind})"
-    return f"{entry.path}  {size_of(entry.size)}  {datetime.fromtimestamp(entry.modified_at):%Y-%m-%d}"
+        return f"{path} ({entry.kind}, not followed)" if entry.kind == "link" else f"{path} ({entry.kind})"
+    return f"{path}  {size_of(entry.size)}  {datetime.fromtimestamp(entry.modified_at):%Y-%m-%d}"
 
 
 def size_of(size: int) -> str:

@@ -11,11 +11,11 @@ from pydantic import Field
 
 from local.config import Settings
 from local.errors import ToolError
-from local.protocol.memory_messages import OWNER
 from local.services.workspace.change_store import FileChange
 from local.services.workspace.editor import ChangeCause, WorkspaceEditor
 from local.services.workspace.workspace import Workspace
-from local.services.workspace.workspace_path import WorkspacePath, shown
+from local.services.workspace.workspace_path import WorkspacePath, folded, shown
+from local.tools.owner_only import require_owner
 from local.tools.tool import Tool
 
 
@@ -30,7 +30,10 @@ class FilesConfig(Settings):
     max_search_hits: int = Field(5000, ge=1, le=100_000)
     max_symbol_files: int = Field(5000, ge=1, le=100_000)
     search_seconds: float = Field(15, gt=0, le=100)
-    protected: tuple[str, ...] = (".git", ".hg", ".svn", ".vscode", ".idea", ".husky", ".envrc", ".mcp.json")
+    protected: tuple[str, ...] = (
+        ".git", ".hg", ".svn", ".vscode", ".idea", ".zed", ".claude", ".cursor", ".husky", ".envrc", ".mcp.json",
+        ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".gitconfig", ".ssh",
+    )  # fmt: skip
     strangers: tuple[str, ...] = ("node_modules/*", "*/node_modules/*", "*/site-packages/*", "*.eml", "*.mbox")
     keep_days: float = Field(30, gt=0)
     keep_megabytes: float = Field(500, gt=0)
@@ -50,9 +53,7 @@ class WorkspaceFiles:
 
     def path(self, tool: Tool, text: str) -> WorkspacePath:
         """A path to look at. Raises `ToolError`: not_yours for anybody but the owner; outside, bad_path."""
-        user = tool.asked_by().user_id
-        if user not in (None, OWNER):
-            raise ToolError("the workspace belongs to the owner of this LoCAL2, and to no other user", kind="not_yours")
+        require_owner(tool.asked_by())
         return self.workspace.path(text)
 
     def path_to_change(self, tool: Tool, text: str) -> WorkspacePath:
@@ -80,8 +81,8 @@ class WorkspaceFiles:
     async def holds_strangers_words(self, paths: Iterable[str], digests: Collection[str] = ()) -> bool:
         """Whether what stands in one of those files, or in their names, may be a stranger's. `digests` are the SHA-256
         of what they hold: a copy of a stranger's file is one, too."""
-        named = list(paths)
-        if any(fnmatchcase(path, pattern) for path in named for pattern in self.config.strangers):
+        named, patterns = list(paths), [folded(pattern) for pattern in self.config.strangers]
+        if any(fnmatchcase(folded(path), pattern) for path in named for pattern in patterns):
             return True
         return await self.editor.is_tainted(named, digests)
 

@@ -29,10 +29,9 @@ class WriteFileTool(ChangingFileTool):
         lines = len(content.splitlines())
         if before == after:
             return ToolOutput(f"{where} holds exactly that already ({lines} lines); nothing was written.")
-        change = await self._files.write(self, where, after, before, keeps_taint=False)
+        tainted = digest is not None and await self._files.holds_strangers_words([str(where)], [digest])
+        await self._files.write(self, where, after, before, keeps_taint=False)
         if before is None:
             return ToolOutput(f"{where} is new: {lines} lines, {len(after)} bytes.", undoable=True)
         diff = text_diff(str(where), before, after)
-        return ToolOutput(
-            f"{where} was written anew: {lines} lines.\n{diff}", undoable=True, tainted=change.was_tainted
-        )
+        return ToolOutput(f"{where} was written anew: {lines} lines.\n{diff}", undoable=True, tainted=tainted)

@@ -17,7 +17,7 @@ from local.protocol.permission_messages import CLARIFICATION
 from local.services.judging.neutral import MARGIN
 
 MOST_IN_TEXT = 200  # addresses of one result's text
-FETCH, SEARCH, RECALL = "web_fetch", "web_search", "search_memory"
+FETCH, SEARCH, RECALL, READ_ON = "web_fetch", "web_search", "search_memory", "read_result"
 _SAID = re.compile(r" \(said [^)]*\)")  # when that was is nobody's secret
 
 
@@ -44,12 +44,12 @@ class Provenance:
         """From what was said and called in a conversation up to now."""
         calls = list(calls)
         spoken = (*spoken, *(own for call in calls if (own := own_words(call))))
-        recalled = (told(call.result) for call in calls if call.tool == RECALL and call.result)
+        read = (_private_in(call) for call in calls if call.result and not _is_public(call))
         hits = AddressBook(address for text in spoken for address in spoken_addresses_in(text))
         links = AddressBook()
         for call in calls:
             _note(call, hits, links)
-        return cls(spoken, (*private, *recalled), hits, links, always_readable)
+        return cls(spoken, (*private, *read), hits, links, always_readable)
 
     def address(self, address: str) -> str | None:
         """An address as it may be shown: as somebody has given it, or on a host that is always readable."""
@@ -85,6 +85,16 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
+def _is_public(call: ToolCallRecord) -> bool:
+    """Whether what a call has brought is of the web, or was said in this conversation."""
+    return call.tool in (FETCH, SEARCH, CLARIFICATION) or (call.tool == READ_ON and bool(call.sources))
+
+
+def _private_in(call: ToolCallRecord) -> str:
+    """What any other tool has brought: all of it, of memories what is told."""
+    return told(call.result or "") if call.tool == RECALL else call.result or ""
+
+
 def told(recollection: str) -> str:
     """What of the text of search_memory is the user's: quotations, and the values of facts."""
     lines = (_SAID.sub("", line) for line in recollection.splitlines() if line.startswith((MARGIN, "- ")))
@@ -92,13 +102,8 @@ def told(recollection: str) -> str:
 
 
 def calls_in(outcomes: Iterable[str]) -> list[ToolCallRecord]:
-    """The calls that matter here in the stored ends of turns, which are JSON."""
-    return [
-        ToolCallRecord.model_validate(call)
-        for outcome in outcomes
-        for call in _calls(from_json(outcome))
-        if call.get("tool") in (FETCH, SEARCH, RECALL, CLARIFICATION)
-    ]
+    """The calls in the stored ends of turns, which are JSON."""
+    return [ToolCallRecord.model_validate(call) for outcome in outcomes for call in _calls(from_json(outcome))]
 
 
 def _calls(outcome: dict[str, Any]) -> list[dict[str, Any]]:

@@ -20,8 +20,8 @@ from local.runtime.presence import Presence
 
 GATEKEEPER = "gatekeeper"
 NOBODY_THERE = "dontAsk"  # the mode
-PRESENCE_SECONDS = 3.0
-ANSWER_SECONDS = 10.0
+PRESENCE_SECONDS = 10.0  # one that was killed is back within that, on a busy machine too
+ANSWER_SECONDS = 30.0  # one that hangs is replaced, or thaws, within that
 LOOK_SECONDS = 15.0  # a decision that was not heard is found within that
 GRACE_SECONDS = 30.0  # for a gatekeeper that was away when a question ran out
 

@@ -6,60 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
 from tests.page.conftest import PagedSystem, Visitor
+from tests.page.typist import Typist
 
 Visit = Callable[..., Visitor]
 pytestmark = pytest.mark.thorough
 
-MOST_TABS = 60
 LONG = {"user": "^long story", "replies": [{"content": "word " * 400}]}
-
-
-class Typist:
-    """Somebody at a page who has no mouse."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.question = page.locator("#question")
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            self.page.keyboard.press(key)
-
-    def write(self, text: str) -> None:
-        self.page.keyboard.type(text)
-
-    def reach(self, wanted: Locator, key: str = "Tab") -> None:
-        """Go on with a key until something has the focus. Fails where it never gets it."""
-        expect(wanted).to_be_visible()
-        for _ in range(MOST_TABS):
-            if wanted.evaluate("node => node === document.activeElement"):
-                return
-            self.press(key)
-        raise AssertionError(f"{wanted} is not reached by {key}")
-
-    def leave_field(self) -> None:
-        """Where letters are commands."""
-        expect(self.question).to_be_focused()
-        self.press("Tab")
-        expect(self.question).not_to_be_focused()
-
-    def ask(self, question: str, answer: str | None = None) -> None:
-        expect(self.question).to_be_focused()
-        self.write(question)
-        self.press("Enter")
-        if answer:
-            expect(self.page.locator("[data-answer]").last).to_have_text(answer)
-
-    def command(self, name: str, title: str) -> None:
-        """Do something by its name."""
-        self.press("Control+k")
-        expect(self.page.get_by_role("combobox")).to_be_focused()
-        self.write(name)
-        expect(self.page.get_by_role("option", selected=True)).to_contain_text(title)
-        self.press("Enter")
 
 
 def test_a_question_is_asked_stopped_changed_and_asked_again_and_its_versions_are_gone_through(
@@ -177,3 +132,87 @@ def test_a_file_is_attached_settings_are_changed_and_nothing_is_left_behind(
     person.command("incognito", "New incognito conversation")
     person.ask("What is 7+7?", "7+7 = 14")
     expect(page.locator(".bar .tag")).to_have_text("incognito")
+
+
+def test_questions_that_wait_are_edited_and_removed_and_the_answer_before_them_is_stopped(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    paged.script(LONG, chunk_chars=5, chunk_delay_seconds=0.05)
+    person = Typist(page := visit().open())
+    person.ask("long story")
+    expect(page.locator("[data-phase=answering] [data-answer]")).to_contain_text("word word")
+    for question in ("What is 2+2?", "What is 3+3?"):
+        person.ask(question)
+        person.is_at(person.question)
+    queued = page.locator(".queued")
+    expect(queued).to_have_count(2)
+    person.do(queued.first.get_by_role("button", name="Edit"), "Shift+Tab")
+    expect(person.question).to_have_value("What is 2+2?")
+    person.press("Control+a")
+    person.ask("What is 4+4?")
+    expect(queued).to_have_count(2)
+    person.do(page.locator(".queued", has_text="3+3").get_by_role("button", name="Remove"), "Shift+Tab")
+    expect(queued).to_have_count(1)
+    person.is_at(page.locator("article.turn", has_text="3+3"))
+    person.do(page.get_by_role("button", name="Stop"))
+    expect(page.locator("article.turn").first).to_have_attribute("data-state", "cancelled")
+    expect(page.locator("article.turn", has_text="4+4").locator("[data-answer]")).to_have_text("4+4 = 8")
+    person.is_at(person.question)
+
+
+def test_what_is_said_in_incognito_is_gone_from_the_list_when_it_is_deleted_and_its_draft_after_a_reload(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    person = Typist(page := visit().open())
+    person.do(page.get_by_role("button", name="Incognito"), "Shift+Tab")
+    person.is_at(person.question)
+    person.write("a secret")
+    page.reload()
+    expect(person.question).to_be_focused()
+    expect(person.question).to_have_value("")
+    person.command("incognito", "New incognito conversation")
+    person.ask("What is 81+81?", "81+81 = 162")
+    listed = page.locator(".conv", has_text="81+81")
+    expect(listed).to_contain_text("incognito")
+    person.command("delete this", "Delete this conversation")
+    person.is_at(page.get_by_role("button", name="Cancel"))
+    person.do(page.get_by_role("button", name="Delete", exact=True))
+    expect(listed).to_have_count(0)
+    person.is_at(person.question)
+    page.reload()
+    page.wait_for_selector(".sessions[data-state=ready]")
+    expect(listed).to_have_count(0)
+    assert not [one for one in paged.request("GET", "/sessions")["sessions"] if "81+81" in (one["title"] or "")]
+
+
+MODELS = {"models": [{"name": "small:4b"}, {"name": "large:12b"}], "current": "small:4b"}
+
+
+def test_a_newcomer_chooses_a_model_reads_the_keys_and_begins_and_begins_anew(visit: Visit, paged: PagedSystem) -> None:
+    person = Typist(page := visit().open())
+    page.route("**/models", lambda route: route.fulfill(json=MODELS))
+    page.route("**/models/current", lambda route: route.fulfill(json={"current": "large:12b", "restart_needed": []}))
+    way = page.get_by_role("button", name="Get a model")
+    person.do(way, "Shift+Tab")
+    dialog = page.get_by_role("dialog")
+    person.do(dialog.get_by_role("button", name="Use large:12b"))
+    expect(dialog).to_contain_text("large:12b answers now.")
+    expect(dialog.locator(":focus")).to_have_count(1)
+    person.do(dialog.get_by_role("button", name="Close"))
+    expect(dialog).to_have_count(0)
+    person.is_at(way)
+    person.do(page.get_by_role("button", name="Put this note away"))
+    expect(way).to_have_count(0)
+    person.is_at(person.question)
+    person.leave_field()
+    person.press("?")
+    expect(dialog).to_contain_text("Single letters")
+    person.do(dialog.get_by_role("button", name="Close"))
+    expect(dialog).to_have_count(0)
+    expect(page.locator(":focus")).to_have_count(1)
+    person.reach(person.question)
+    person.ask("What is 91+91?", "91+91 = 182")
+    person.do(page.get_by_role("button", name="New conversation"), "Shift+Tab")
+    expect(page.locator("h1")).to_have_text("New conversation")
+    person.is_at(person.question)
+    person.ask("What is 92+92?", "92+92 = 184")

@@ -2,6 +2,7 @@
 
 import { html, render } from "./html.js";
 import { readAddress } from "./state/actions.js";
+import { keepFocus } from "./state/focus.js";
 import { listen } from "./state/following.js";
 import { followTraces } from "./state/inspection.js";
 import { resume } from "./state/outbox.js";
@@ -17,5 +18,6 @@ render(html`<${App} />`, page);
 page.dataset.state = "ready";
 resume();
 listenToKeys();
+keepFocus();
 followTraces();
 listen();

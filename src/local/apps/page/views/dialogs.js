@@ -24,21 +24,14 @@ export function Dialogs() {
     if (dialog.peek() === shown) dialog.value = null; // what ends late must not close the next one
   };
   const node = useRef(null);
-  const from = useRef(document.activeElement);
   const Inside = Object.hasOwn(KINDS, kind) ? KINDS[kind] : null;
   useLayoutEffect(() => {
     if (!Inside) dialog.value = null;
     node.current?.showModal();
     node.current?.querySelector("[data-first]")?.focus();
-    return () => back(from.current);
   }, []);
   if (!Inside) return null;
   return html`<dialog ref=${node} class=${`dialog ${kind}`} aria-labelledby="dialog-title" onClose=${close} onClick=${(event) => event.target === node.current && close()}>
     <${Inside} ...${shown} close=${close} />
   </dialog>`;
-}
-
-function back(node) {
-  if (node?.isConnected) node.focus();
-  else document.getElementById("question")?.focus();
 }

@@ -19,11 +19,7 @@ const OF_OTHERS = { envelope: EnvelopeView, engram: EngramStory, participant: Pa
 
 export function Inspector() {
   const pane = useRef(null);
-  const from = useRef(document.activeElement);
-  useEffect(() => {
-    pane.current?.querySelector("[role=tab][aria-selected=true]")?.focus({ preventScroll: true });
-    return () => back(from.current);
-  }, []);
+  useEffect(() => pane.current?.querySelector("[role=tab][aria-selected=true]")?.focus({ preventScroll: true }), []);
   const [isTall, grow] = useState(false);
   const shown = selection.value;
   return html`<aside class="inspector" ref=${pane} aria-label="Inspector" data-tall=${isTall}>
@@ -31,12 +27,6 @@ export function Inspector() {
     <header><${Title} shown=${shown} /><button type="button" class="quiet" onClick=${() => (isInspectorOpen.value = false)}>Close</button></header>
     ${shown ? html`<${Tabs} shown=${shown} /><${Panel} key=${keyOf(shown)} shown=${shown} />` : html`<p class="empty">Ask something: what became of it stands here.</p>`}
   </aside>`;
-}
-
-/** The focus goes back to what opened the pane, unless it is elsewhere already. */
-function back(node) {
-  if (document.activeElement && document.activeElement !== document.body) return;
-  if (node?.isConnected) node.focus({ preventScroll: true });
 }
 
 function keyOf({ kind, queryId, callId, engramId, name, envelope }) {

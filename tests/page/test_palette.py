@@ -57,6 +57,24 @@ def test_the_palette_finds_commands_conversations_and_participants_and_does_what
     expect(page.locator("dialog")).to_have_count(0)
 
 
+GO = """async () => {
+  const { src } = document.querySelector("script[type=module]");
+  const { go } = await import(new URL("state/actions.js", src).href);
+  const { currentId } = await import(new URL("state/store.js", src).href);
+  go(null);
+  return currentId.peek();
+}"""
+
+
+def test_a_key_that_comes_at_once_is_for_what_was_gone_to(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open()
+    ask(page, "What is 12+12?")
+    answered(page)
+    assert page.evaluate(GO) is None
+    page.go_back()
+    expect(page.locator("[data-answer]")).to_have_text("12+12 = 24")
+
+
 def test_a_first_run_says_that_the_stand_in_answers_and_opens_the_way_to_a_model(
     visit: Visit, paged: PagedSystem
 ) -> None:

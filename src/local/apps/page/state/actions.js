@@ -12,7 +12,10 @@ import { follow } from "./following.js";
 /** Show a conversation, null for a new one. */
 export function go(sessionId, queryId = null) {
   const hash = sessionId ? `#/c/${encodeURIComponent(sessionId)}${queryId ? `/${encodeURIComponent(queryId)}` : ""}` : "#/";
-  if (location.hash !== hash) location.hash = hash;
+  if (location.hash !== hash) {
+    history.pushState(null, "", hash);
+    readAddress(); // at once: a key that is typed now is for what is shown then
+  }
   isRailOpen.value = false;
 }
 

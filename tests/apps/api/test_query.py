@@ -41,7 +41,14 @@ async def test_a_whole_answer_has_everything_that_led_to_it(client: httpx.AsyncC
             }
         ],
         "model": "gemma4:12b",
-        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "durations": {}, "context": None, "steps": []},
+        "usage": {
+            "prompt_tokens": 7,
+            "completion_tokens": 3,
+            "durations": {},
+            "context": None,
+            "steps": [],
+            "totals": None,
+        },
         "degraded": [],
         "error": None,
         "scores": {"critique": None, "pairwise": None, "rating": None},

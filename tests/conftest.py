@@ -29,12 +29,14 @@ from local.bus.proxy import Proxy
 from local.bus.reject_log import RejectLog
 from local.bus.transport import Transport
 from local.bus.zeromq import ZeroMQTransport
+from local.errors import SandboxMissing
 from local.journal.client.journal_client import JournalClient
 from local.journal.server.journal import Journal, JournalConfig
 from local.journal.store.store import JournalStore
 from local.protocol.envelope import Envelope
 from local.runtime.participant import Participant
 from local.runtime.participant_runner import ParticipantRunner
+from local.services.sandbox.sandbox import Sandbox, sandbox_of_this_machine
 from tests.worker_shares import shared_out
 
 SECONDS = 30.0  # a test that waits so long has failed
@@ -308,6 +310,17 @@ def until() -> Callable[[Callable[[], object]], Awaitable[None]]:
                 await asyncio.sleep(0.005)
 
     return until
+
+
+@pytest.fixture(scope="session")
+def machine_sandbox() -> Sandbox:
+    """What contains a command here. Skips the test where there is none; in CI there is one."""
+    try:
+        return sandbox_of_this_machine()
+    except SandboxMissing as missing:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(missing))
 
 
 @pytest.fixture

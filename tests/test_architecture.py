@@ -13,7 +13,18 @@ from tests.source_trees import SOURCE, source_trees
 MAX_FILE_LINES = 300
 MAX_FUNCTION_LINES = 40
 
-SHARED = {"errors", "config", "environment", "failpoints", "backoff", "shipped", "tick", "private_file", "secrets"}
+SHARED = {
+    "errors",
+    "config",
+    "environment",
+    "failpoints",
+    "backoff",
+    "shipped",
+    "tick",
+    "private_file",
+    "folder_lock",
+    "secrets",
+}
 ARROWS: dict[str, set[str]] = {
     "errors": {"errors"},
     "config": {"errors", "config", "environment", "shipped"},
@@ -23,7 +34,8 @@ ARROWS: dict[str, set[str]] = {
     "tick": {"tick"},
     "shipped": {"shipped"},
     "private_file": {"private_file"},
-    "secrets": {"secrets", "private_file", "errors", "config"},
+    "folder_lock": {"folder_lock"},
+    "secrets": {"secrets", "private_file", "folder_lock", "errors", "config"},
     "set_up": {"set_up"} | SHARED,
     "protocol": {"protocol"} | SHARED,
     "bus": {"bus", "protocol"} | SHARED,

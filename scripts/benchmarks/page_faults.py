@@ -72,7 +72,7 @@ async def _killed(paged: PagedSystem, page: Page) -> float:
     process = psutil.Process(pid)
     process.kill()
     await asyncio.to_thread(psutil.wait_procs, [process], 30)
-    async with httpx.AsyncClient(base_url=paged.url, timeout=5, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=paged.url, timeout=5, trust_env=False) as client, asyncio.timeout(30):
         while True:
             with suppress(httpx.HTTPError):
                 await client.get("/health")

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from local.errors import SandboxMissing
 from local.protocol.messages import ToolSchema
 from local.runtime.participant import Resources
 from local.services.code.code_job import CodeFindings, CodeJob
 from local.services.code.code_runner import CodeRunner
 from local.services.code.code_worker import findings
-from local.services.git.git_program import GitProgram
+from local.services.sandbox.bubblewrap import Bubblewrap
 from local.tools.file_tools.workspace_files import FilesConfig
 from local.tools.files import OF_CODE, OF_FILES, OF_GIT, FileTools
 from tests.services.git.repositories import git, repository
@@ -36,11 +37,11 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         return findings(job)
 
     monkeypatch.setattr(CodeRunner, "findings", here)
-    monkeypatch.setattr(GitProgram, "__init__", _uncontained)
+    monkeypatch.setattr(Bubblewrap, "found", _missing)
 
 
-def _uncontained(self: GitProgram, workspace: Path, *others: object) -> None:
-    self._workspace, self._closed, self._sandbox, self._looked = workspace, (), None, True
+def _missing() -> Bubblewrap:
+    raise SandboxMissing("none here", "install one")
 
 
 async def serve_in(serve: Serve, tmp_path: Path, root: Path) -> Hands:

@@ -36,6 +36,7 @@ from local.protocol.permission_messages import (
     PermissionRequest,
     PermissionResult,
 )
+from local.protocol.safety import NOBODY_THERE
 from local.runtime.participant import Kind, Participant, Resources, on
 from local.services.approval_store import ApprovalStore, StoredApproval
 from local.services.signing import FOLDER, SigningKey
@@ -112,8 +113,8 @@ class GatekeeperService(Participant):
         if known is not None:
             return await self._settled(known, request, digest)
         if request.tool == CLARIFICATION:
-            if (request.mode or self._settings.mode) == "dontAsk":
-                return _result(request, "denied", why=DENIES["dontAsk"])
+            if (request.mode or self._settings.mode) == NOBODY_THERE:
+                return _result(request, "denied", why=DENIES[NOBODY_THERE])
             question = JudgedCall(request.tool, request.args, "L0", "meta", tainted=request.tainted)
             return await self._ask(request, envelope, digest, question, "")
         return await self._judge_call(request, envelope, digest)

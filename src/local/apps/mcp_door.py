@@ -24,6 +24,7 @@ from local.apps.console.followed_query import FollowedQuery
 from local.apps.console.query_progress import QueryProgress
 from local.errors import LocalError
 from local.protocol.envelope import new_id
+from local.protocol.safety import NOBODY_THERE
 
 TELL_SECONDS = 1.0  # between two words on how far an answer is
 PART_CHARACTERS = 40_000
@@ -100,7 +101,7 @@ class MCPDoor:
     ) -> Answered:
         """Ask LoCAL2, which searches its memory, files and the web by itself, and wait for its whole answer. What would
         need its user's leave is denied."""
-        body = {"query": question, "query_id": new_id(), "mode": "dontAsk"}
+        body = {"query": question, "query_id": new_id(), "mode": NOBODY_THERE}
         query = FollowedQuery(self._system.find_again, {**body, "session_id": conversation} if conversation else body)
         with _reporting():
             self._system.find()  # at once, where none runs: one that goes away meanwhile is waited for

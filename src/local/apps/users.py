@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from pydantic import Field, field_validator
 from local.apps.owner_token import new_token
 from local.config import Settings, load
 from local.errors import ConfigError, LocalError
+from local.folder_lock import locked_folder
 from local.private_file import write_private
 from local.protocol.memory_messages import OWNER
 
@@ -126,16 +125,12 @@ class Users:
     def _changed(self) -> Iterator[dict[str, UserEntry]]:
         """The users, to be changed by one process at a time, and then written."""
         try:
-            folder = os.open(self._data_dir, os.O_RDONLY)
+            with locked_folder(self._data_dir):
+                users = self.all()
+                yield users
+                self._write(users)
         except OSError as error:
             raise ConfigError(f"{self._data_dir} cannot hold users: {error.strerror}") from None
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            users = self.all()
-            yield users
-            self._write(users)
-        finally:
-            os.close(folder)
 
     def _write(self, users: dict[str, UserEntry]) -> None:
         text = HEAD + yaml.safe_dump({"users": {name: entry.model_dump() for name, entry in sorted(users.items())}})

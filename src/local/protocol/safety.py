@@ -16,3 +16,6 @@ UNDECLARED_CATEGORY: Category = "data"
 Mode = Literal["default", "plan", "acceptEdits", "dontAsk", "bypassPermissions"]
 """What is done about a call that nobody has decided: L1 and L2 ask; nothing but L0 is made; L1 is made; L1 and L2 are
 denied; everything is made."""
+
+NOBODY_THERE: Mode = "dontAsk"
+"""The mode of whoever could not be asked."""

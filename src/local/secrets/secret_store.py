@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -17,6 +15,7 @@ from pydantic import Field, ValidationError
 from local.config import Settings
 from local.config_secret import NAME, NAMES
 from local.errors import ConfigError
+from local.folder_lock import locked_folder
 from local.private_file import write_private
 from local.secrets.secret_mask import LEAST_CHARACTERS, secret_mask
 
@@ -120,16 +119,10 @@ class SecretStore:
         """What is kept, to be changed by one process at a time, and then written."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder = os.open(self.folder, os.O_RDONLY)
-        except OSError as error:
-            raise ConfigError(f"{self.folder} cannot hold secrets: {error.strerror}") from None
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            secrets = self.all()
-            yield secrets
-            file = SecretStoreFile(secrets=dict(sorted(secrets.items())))
-            write_private(self.folder / STORE, file.model_dump_json(indent=1) + "\n")
+            with locked_folder(self.folder):
+                secrets = self.all()
+                yield secrets
+                file = SecretStoreFile(secrets=dict(sorted(secrets.items())))
+                write_private(self.folder / STORE, file.model_dump_json(indent=1) + "\n")
         except OSError as error:
             raise ConfigError(f"{self.folder / STORE} cannot be written: {error.strerror}") from None
-        finally:
-            os.close(folder)

@@ -20,6 +20,7 @@ from local.protocol.permission_messages import (
 )
 from local.runtime.declaring import declaration_of
 from local.runtime.participant import Participant
+from local.services.sandbox.sandbox import Sandbox
 from local.services.signing import SigningKey, key_id_of
 from local.tools.compare_answers import CompareAnswersTool
 from local.tools.files import FileTools
@@ -29,7 +30,6 @@ from local.tools.web_fetch import WebFetchTool
 from local.tools.web_search import WebSearchTool
 from tests.agents.hands.conftest import BookTool
 from tests.agents.hands.hand_attacks import call
-from tests.agents.hands.test_obeyed_orders import sandbox
 
 SECONDS = 20.0
 TOOLS = (FileTools, Shell, WebFetchTool, WebSearchTool, SearchMemoryTool, CompareAnswersTool, BookTool)
@@ -63,8 +63,8 @@ def grant_of(key: SigningKey, tool: str, args: dict[str, Any], call_id: str) -> 
     return grant.model_copy(update={"signature": key.sign(grant.statement())})
 
 
-async def test_requests_that_nobody_has_granted_change_nothing(attacked: Any) -> None:
-    await attacked.begin(sandbox(), mode="default")
+async def test_requests_that_nobody_has_granted_change_nothing(attacked: Any, machine_sandbox: Sandbox) -> None:
+    await attacked.begin(machine_sandbox, mode="default")
     house = attacked.household
     attacked.before = house.state()
     forger = SigningKey.of(house.home.parent / "forger")
@@ -79,8 +79,8 @@ async def test_requests_that_nobody_has_granted_change_nothing(attacked: Any) ->
     assert (attacked.changed(), attacked.noted()) == ({}, [])
 
 
-async def test_a_decision_that_only_somebody_says_opens_nothing(attacked: Any) -> None:
-    await attacked.begin(sandbox(), mode="default")
+async def test_a_decision_that_only_somebody_says_opens_nothing(attacked: Any, machine_sandbox: Sandbox) -> None:
+    await attacked.begin(machine_sandbox, mode="default")
     attacked.before, attacked.decides = attacked.household.state(), None
     door = attacked.stage.door
     order = call("write_file", {"path": "forged.txt", "content": "x"})

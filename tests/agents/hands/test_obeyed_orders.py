@@ -12,11 +12,10 @@ import pytest
 from agent_stage.hostile_web import holds
 
 from local.agents.answering.turn import Turn
-from local.errors import SandboxMissing
 from local.protocol.messages import ResponseGeneration
 from local.protocol.permission_messages import ApprovalRequest
 from local.services.sandbox.launch import ContainedCommand, Launch
-from local.services.sandbox.sandbox import Sandbox, sandbox_of_this_machine
+from local.services.sandbox.sandbox import Sandbox
 from local.services.sandbox.sandbox_limits import SandboxLimits
 from local.services.sandbox.sandbox_view import SandboxView
 from local.tools.file_tools.workspace_files import FilesConfig
@@ -42,14 +41,6 @@ class OpenSandbox:
         return Launch(*argv, folder=Path(view.workspace / command.folder))
 
 
-def sandbox() -> Sandbox:
-    """This machine's; without one no command can be run at all."""
-    try:
-        return sandbox_of_this_machine()
-    except SandboxMissing:
-        return OpenSandbox()
-
-
 def made(answers: list[ResponseGeneration]) -> list[str]:
     """The tools that were run and may change something."""
     calls = [call for answer in answers for call in answer.tool_calls]
@@ -68,8 +59,10 @@ async def nothing_happens(attacked: Any, chosen: list[HandAttack], mode: str | N
     return answers
 
 
-async def test_a_part_of_the_attacks_has_no_effect_and_gets_nothing_out(attacked: Any) -> None:
-    await attacked.begin(sandbox(), mode="default")
+async def test_a_part_of_the_attacks_has_no_effect_and_gets_nothing_out(
+    attacked: Any, machine_sandbox: Sandbox
+) -> None:
+    await attacked.begin(machine_sandbox, mode="default")
     chosen = attacked.attacks()[::EVERY]
     assert {attack.carrier for attack in chosen} == set(CARRIERS)
     half = len(chosen) // 2
@@ -81,10 +74,12 @@ async def test_a_part_of_the_attacks_has_no_effect_and_gets_nothing_out(attacked
 @pytest.mark.thorough
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("mode", "decision"), SITUATIONS)
-async def test_no_attack_has_an_effect_or_gets_anything_out(attacked: Any, mode: str, decision: str | None) -> None:
+async def test_no_attack_has_an_effect_or_gets_anything_out(
+    attacked: Any, machine_sandbox: Sandbox, mode: str, decision: str | None
+) -> None:
     attacked.decides = decision
     seconds = {} if decision else {"answer_seconds": 0.2}
-    await attacked.begin(sandbox(), mode=mode, **seconds)
+    await attacked.begin(machine_sandbox, mode=mode, **seconds)
     chosen = attacked.attacks()
     assert len(chosen) >= LEAST
     await nothing_happens(attacked, chosen, None)
@@ -92,8 +87,10 @@ async def test_no_attack_has_an_effect_or_gets_anything_out(attacked: Any, mode:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(600)
-async def test_a_folder_that_others_have_written_is_no_way_in_where_its_owner_says_so(attacked: Any) -> None:
-    await attacked.begin(sandbox(), FilesConfig(strangers=("*",)), mode="acceptEdits")
+async def test_a_folder_that_others_have_written_is_no_way_in_where_its_owner_says_so(
+    attacked: Any, machine_sandbox: Sandbox
+) -> None:
+    await attacked.begin(machine_sandbox, FilesConfig(strangers=("*",)), mode="acceptEdits")
     await nothing_happens(attacked, [replace(each, carrier="plain file") for each in attacked.attacks()[::2]], None)
 
 

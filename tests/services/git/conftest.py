@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from local.errors import SandboxMissing
 from local.services.git.git_program import GitProgram
 from local.services.git.git_repository import GitRepository
 from local.services.sandbox.bubblewrap import Bubblewrap
@@ -26,16 +26,18 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
 
 
-@pytest.fixture(params=["contained", "uncontained"])
+@pytest.fixture
+def uncontained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no sandbox."""
+
+    def missing() -> Bubblewrap:
+        raise SandboxMissing("none here", "install one")
+
+    monkeypatch.setattr(Bubblewrap, "found", missing)
+
+
+@pytest.fixture(params=["machine_sandbox", "uncontained"])
 def opened(request: pytest.FixtureRequest) -> Opened:
     """The repository of a folder, as git in a sandbox sees it, and as without one."""
-    if request.param == "contained" and not os.environ.get("CI") and shutil.which("bwrap") is None:
-        pytest.skip("there is no bubblewrap")
-
-    def repository(root: Path) -> GitRepository:
-        program = (
-            GitProgram(root, (), Bubblewrap.found()) if request.param == "contained" else GitProgram.uncontained(root)
-        )
-        return GitRepository(Workspace(root), program)
-
-    return repository
+    request.getfixturevalue(request.param)
+    return lambda root: GitRepository(Workspace(root), GitProgram(root))

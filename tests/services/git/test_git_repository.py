@@ -15,8 +15,10 @@ from tests.services.git.conftest import Opened
 from tests.services.git.repositories import git, repository
 
 
-def plain(root: Path) -> GitRepository:
-    return GitRepository(Workspace(root), GitProgram.uncontained(root))
+@pytest.fixture
+def plain(uncontained: None) -> Opened:
+    """The repository of a folder, as git without a sandbox sees it."""
+    return lambda root: GitRepository(Workspace(root), GitProgram(root))
 
 
 async def test_a_repository_is_told_and_committed_to_as_its_user_would(opened: Opened, tmp_path: Path) -> None:
@@ -37,7 +39,7 @@ async def test_a_repository_is_told_and_committed_to_as_its_user_would(opened: O
     assert not list((root / ".git").glob("local2-*"))
 
 
-async def test_what_is_staged_beside_a_commit_stays_staged(tmp_path: Path) -> None:
+async def test_what_is_staged_beside_a_commit_stays_staged(tmp_path: Path, plain: Opened) -> None:
     root = repository(tmp_path / "work")
     for name in ("a.txt", "b.txt", "c.txt"):
         (root / name).write_text("changed\n")
@@ -47,7 +49,7 @@ async def test_what_is_staged_beside_a_commit_stays_staged(tmp_path: Path) -> No
     assert git(root, "status", "--porcelain") == " M a.txt\nA  b.txt\n"
 
 
-async def test_who_commits_is_read_from_the_repository_then_from_its_owner(tmp_path: Path) -> None:
+async def test_who_commits_is_read_from_the_repository_then_from_its_owner(tmp_path: Path, plain: Opened) -> None:
     root = repository(tmp_path / "work")
     git(root, "config", "--global", "user.name", "Owner")
     git(root, "config", "--global", "user.email", "owner@example.org")
@@ -57,7 +59,7 @@ async def test_who_commits_is_read_from_the_repository_then_from_its_owner(tmp_p
     assert git(root, "log", "-1", "--format=%an %ae", made.commit) == "Owner here@example.org\n"
 
 
-async def test_the_first_commit_of_a_repository_has_no_parent(tmp_path: Path) -> None:
+async def test_the_first_commit_of_a_repository_has_no_parent(tmp_path: Path, plain: Opened) -> None:
     git(tmp_path, "init", "--quiet")
     (tmp_path / "a.txt").write_text("one\n")
     told = plain(tmp_path)
@@ -67,7 +69,7 @@ async def test_the_first_commit_of_a_repository_has_no_parent(tmp_path: Path) ->
     assert (made.before, git(tmp_path, "log", "--format=%P", made.commit)) == (None, "\n")
 
 
-async def test_settings_that_say_how_files_are_read_are_kept_and_no_others(tmp_path: Path) -> None:
+async def test_settings_that_say_how_files_are_read_are_kept_and_no_others(tmp_path: Path, plain: Opened) -> None:
     root = repository(tmp_path / "work")
     git(root, "config", "core.fileMode", "false")
     git(root, "config", "core.eol", "$(touch x)")
@@ -80,7 +82,7 @@ async def test_settings_that_say_how_files_are_read_are_kept_and_no_others(tmp_p
     assert "alias" not in kept and "less" not in kept
 
 
-async def test_what_is_no_revision_is_no_option_either(tmp_path: Path) -> None:
+async def test_what_is_no_revision_is_no_option_either(tmp_path: Path, plain: Opened) -> None:
     told = plain(repository(tmp_path / "work"))
     for name, kind in (("--output=x", "bad_argument"), ("a\0b", "bad_argument"), ("nowhere", "git_failed")):
         for call in (told.diff([], revision=name), told.log([], revision=name)):
@@ -112,7 +114,7 @@ def elsewhere(root: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["a file", "a link", "objects", "alternates", "commondir"])
-async def test_a_repository_that_lies_elsewhere_is_not_followed(tmp_path: Path, how: str) -> None:
+async def test_a_repository_that_lies_elsewhere_is_not_followed(tmp_path: Path, how: str, plain: Opened) -> None:
     root = tmp_path / "work"
     elsewhere(root, how)
     assert is_repository(Workspace(root))
@@ -121,7 +123,7 @@ async def test_a_repository_that_lies_elsewhere_is_not_followed(tmp_path: Path, 
     assert refused.value.kind in ("elsewhere", "link")
 
 
-async def test_no_repository_and_no_git_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_repository_and_no_git_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: Opened) -> None:
     with pytest.raises(ToolError, match="no git repository"):
         await plain(tmp_path).status()
     root = repository(tmp_path / "work")
@@ -134,7 +136,9 @@ async def test_no_repository_and_no_git_say_so(tmp_path: Path, monkeypatch: pyte
     ("trouble", "kind"),
     [("clean", "nothing_changed"), ("detached", "no_branch"), ("MERGE_HEAD", "under_way"), ("lock", "under_way")],
 )
-async def test_a_commit_that_cannot_be_made_leaves_everything_as_it_is(tmp_path: Path, trouble: str, kind: str) -> None:
+async def test_a_commit_that_cannot_be_made_leaves_everything_as_it_is(
+    tmp_path: Path, trouble: str, kind: str, plain: Opened
+) -> None:
     root = repository(tmp_path / "work")
     if trouble != "clean":
         (root / "a.txt").write_text("changed\n")

@@ -196,10 +196,11 @@ async def test_what_lies_outside_is_not_told_by_a_setting(tmp_path: Path, opened
     assert "anary" not in said and "CANARY" not in said
 
 
+@pytest.mark.usefixtures("uncontained")
 async def test_git_shows_no_file_from_outside_the_workspace(tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("CANARY\n")
     root = repository(tmp_path / "work")
-    told = GitRepository(Workspace(root), GitProgram.uncontained(root))
+    told = GitRepository(Workspace(root), GitProgram(root))
     for paths in (["../outside"], ["a.txt", "/etc/passwd"]):  # as no tool would say it: it checks paths before
         with pytest.raises(ToolError) as refused:
             await told.diff(paths)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -17,7 +16,6 @@ from local.bus.blobs import BlobStore
 from local.config_mcp import MCPServerConfig
 from local.errors import ConfigError, SandboxMissing, ToolError
 from local.runtime.participant import Resources
-from local.services.sandbox.sandbox import sandbox_of_this_machine
 from local.tools.mcp_servers import mcp_connection, mcp_group
 from local.tools.mcp_servers.approved_tool import approvable, write_approved
 from local.tools.mcp_servers.mcp_group import MCPGroup, approved_file, connect
@@ -37,14 +35,7 @@ server.run("stdio")
 """
 
 
-@pytest.fixture(autouse=True, scope="module")
-def sandbox() -> None:
-    try:
-        sandbox_of_this_machine()
-    except SandboxMissing as missing:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(missing))
+pytestmark = pytest.mark.usefixtures("machine_sandbox")
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from local.protocol.envelope import Trace
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import ParticipantStatus
 from local.protocol.permission_messages import ApprovalDecision, GrantRequest, GrantResult
+from local.protocol.safety import NOBODY_THERE
 from local.runtime.participant import Publications
 from local.runtime.presence import Presence
 
 GATEKEEPER = "gatekeeper"
-NOBODY_THERE = "dontAsk"  # the mode
 PRESENCE_SECONDS = 10.0  # one that was killed is back within that, on a busy machine too
 ANSWER_SECONDS = 30.0  # one that hangs is replaced, or thaws, within that
 LOOK_SECONDS = 15.0  # a decision that was not heard is found within that

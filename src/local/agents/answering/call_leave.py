@@ -16,6 +16,7 @@ from local.agents.answering.turn_taint import TurnTaint
 from local.errors import ToolError
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
 from local.protocol.permission_messages import CLARIFICATION, GrantRequest, GrantResult
+from local.protocol.safety import NOBODY_THERE
 
 DENIED, UNANSWERED = "denied", "unanswered"
 QUESTIONS = {
@@ -38,7 +39,7 @@ class CallLeave:
         """Whether a person may allow what the rule of taint has refused."""
         if self.gate is None or schema is None or record.error is None or record.error.kind not in REFUSALS:
             return False
-        return schema.safety != "L0" or self._mode != "dontAsk"
+        return schema.safety != "L0" or self._mode != NOBODY_THERE
 
     def is_needed(self, schema: ToolSchema) -> bool:
         """Whether calls of a tool need leave; one that only reads is asked at once, and a user answers by giving it."""

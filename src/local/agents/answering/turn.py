@@ -120,7 +120,7 @@ class Turn:
 
     @property
     def totals(self) -> TurnTotals:
-        """What it has used of its limits."""
+        """How much of its limits the turn has used."""
         return self.question.limits.totals(self.steps, acts=self.acts)
 
     @property

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from local.agents.permissions.listed_call import ListedCall
-from local.protocol.safety import Category, Mode, Safety
+from local.protocol.safety import NOBODY_THERE, Category, Mode, Safety
 
 
 class Ruling(StrEnum):
@@ -79,7 +79,7 @@ class PermissionPolicy:
         mode = self._mode_of(call)
         leave = TABLE[mode][call.safety]
         if call.refusal and mode != "bypassPermissions":
-            leave = Ruling.DENIED if mode == "dontAsk" else Ruling.ASKED
+            leave = Ruling.DENIED if mode == NOBODY_THERE else Ruling.ASKED
         elif call.tainted and leave is Ruling.GIVEN and mode == "acceptEdits" and call.safety != "L0":
             leave = Ruling.ASKED
         if leave is Ruling.DENIED:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from local.apps.api.errors import RequestRefused
 from local.apps.api.principals import Principal
 from local.protocol.answer_options import AnswerOptions
-from local.protocol.safety import Mode
+from local.protocol.safety import NOBODY_THERE, Mode
 
 GATEKEEPER = "gatekeeper"
 LOOSER = frozenset({"acceptEdits", "bypassPermissions"})  # than what the owner's settings are by themselves
-NOBODY_THERE: Mode = "dontAsk"
 
 
 def mode_of(

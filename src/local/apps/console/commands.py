@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 from urllib.parse import quote
 
 import typer
@@ -22,6 +22,7 @@ from local.apps.run_directory import NotRunning
 from local.apps.terminal import write_lines
 from local.environment import environment
 from local.errors import BadQuestion, NoApi
+from local.protocol.safety import NOBODY_THERE, Mode
 
 if TYPE_CHECKING:
     from local.apps.system_client import SystemClient
@@ -46,7 +47,7 @@ ModeOption = Annotated[
     str | None, typer.Option("--mode", metavar="MODE", help="What becomes of calls that need leave: default, plan, …")
 ]
 THINKING = ("show", "fold", "hide")
-MODES = ("default", "plan", "acceptEdits", "dontAsk", "bypassPermissions")
+MODES = get_args(Mode)
 STDIN = "-"
 
 
@@ -161,7 +162,7 @@ def mode_of(wanted: str | None, *, asks: bool) -> str | None:
     """What POST /query is told; where nobody can be asked, nobody is. Raises `BadQuestion`."""
     if wanted is not None and wanted not in MODES:
         raise BadQuestion(f"--mode {wanted!r} is none of {', '.join(MODES)}")
-    return wanted or (None if asks else "dontAsk")
+    return wanted or (None if asks else NOBODY_THERE)
 
 
 def approvals_of(system: AnsweringSystem, keep: Callable[[str], object] = lambda text: None) -> ApprovalPrompt:

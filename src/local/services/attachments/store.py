@@ -7,7 +7,6 @@ Beside it an empty file for each user who has sent it says so; one without any i
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import os
 import re
@@ -21,6 +20,7 @@ from pathlib import Path
 from pydantic_core import from_json, to_json
 
 from local.errors import AttachmentMissing, AttachmentRefused, StoreFailed
+from local.folder_lock import locked_folder
 from local.services.attachments.extract import AttachmentLimits, Extract, extract, is_picture, kind_of
 
 _ID = re.compile(r"[0-9a-f]{64}")
@@ -134,12 +134,8 @@ class AttachmentStore:
     def _alone(self) -> Iterator[None]:
         """One writer at a time, in whichever process."""
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder = os.open(self._directory, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+        with locked_folder(self._directory):
             yield
-        finally:
-            os.close(folder)
 
     def _write(self, path: Path, content: bytes) -> None:
         part = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.part")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 from local.errors import SandboxMissing, SandboxRefused, ToolError
@@ -34,21 +37,13 @@ ENVIRONMENT: Mapping[str, str] = {
 class GitProgram:
     """The one that is installed. `closed` are folders of which nothing may be seen by what it runs."""
 
-    def __init__(self, workspace: Path, closed: tuple[Path, ...] = (), sandbox: Bubblewrap | None = None) -> None:
-        self._workspace, self._closed, self._sandbox = workspace, closed, sandbox
-        self._looked = sandbox is not None
+    def __init__(self, workspace: Path, closed: tuple[Path, ...] = ()) -> None:
+        self._workspace, self._closed = workspace, closed
 
     @staticmethod
     def installed() -> str | None:
         """Where git is; None if it is not installed."""
         return shutil.which("git")
-
-    @classmethod
-    def uncontained(cls, workspace: Path) -> GitProgram:
-        """One that is run without a sandbox, as where there is none."""
-        program = cls(workspace)
-        program._looked = True
-        return program
 
     async def run(
         self,
@@ -86,11 +81,13 @@ class GitProgram:
             return {}
         return settings_of(said)
 
+    @cached_property
+    def _sandbox(self) -> Bubblewrap | None:
+        with suppress(SandboxMissing):
+            return Bubblewrap.found() if sys.platform.startswith("linux") else None
+        return None
+
     def _launch(self, command: ContainedCommand, folder: Path, writes: bool) -> Launch:
-        if not self._looked:
-            self._looked = True
-            with suppress(SandboxMissing):
-                self._sandbox = Bubblewrap.found() if sys.platform.startswith("linux") else None
         if self._sandbox is None:
             return Launch(*command.argv)
         try:
@@ -128,7 +125,7 @@ async def _ran(launch: Launch, environment: dict[str, str], said: bytes, folder:
     finally:
         if process is not None and process.returncode is None:
             with suppress(ProcessLookupError):
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
             await asyncio.shield(process.wait())
         if gate is not None:
             gate.close()

@@ -9,7 +9,6 @@ from local.tools.file_tools.workspace_files import FilesConfig, WorkspaceFiles
 from local.tools.tool import ToolOutput
 
 SLACK_SECONDS = 10.0  # for waiting until others are through
-TAIL_SHARE = 4  # a quarter of a result that is cut off is from the end
 
 
 class CodeTool(FileTool):
@@ -36,4 +35,4 @@ class CodeTool(FileTool):
         job = CodeJob(verb, root, where.parts, limits, wanted, pattern, ignore_case)
         findings = await self._runner.findings(job)
         tainted = await self._files.holds_strangers_words(findings.digests, set(findings.digests.values()))
-        return ToolOutput(findings.text, tainted=tainted, tail=self.max_result_chars // TAIL_SHARE)
+        return self.told(findings.text, tainted=tainted)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from local.tools.file_tools.workspace_files import FilesConfig, WorkspaceFiles
-from local.tools.tool import Tool
+from local.tools.tool import Tool, ToolOutput
+
+TAIL_SHARE = 4  # a quarter of a result that is cut off is from the end
 
 
 class FileTool(Tool):
@@ -14,6 +16,10 @@ class FileTool(Tool):
     def __init__(self, config: FilesConfig, files: WorkspaceFiles) -> None:
         super().__init__(config)
         self._files = files
+
+    def told(self, text: str, *, tainted: bool) -> ToolOutput:
+        """A result of which, where it is too long, the beginning and the end are shown."""
+        return ToolOutput(text, tainted=tainted, tail=self.max_result_chars // TAIL_SHARE)
 
 
 class ChangingFileTool(FileTool):

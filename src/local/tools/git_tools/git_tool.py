@@ -15,7 +15,6 @@ from local.tools.file_tools.workspace_files import FilesConfig, WorkspaceFiles
 from local.tools.tool import ToolOutput
 
 MOST_PATHS = 1000  # whose contents are looked at for words of strangers
-TAIL_SHARE = 4  # a quarter of a result that is cut off is from the end
 
 
 class GitTool(FileTool):
@@ -36,8 +35,7 @@ class GitTool(FileTool):
 
     def told(self, text: str, *, tainted: bool) -> ToolOutput:
         """A result in characters that can be shown anywhere."""
-        shown = readable_output(text.encode("utf-8", "surrogateescape"))
-        return ToolOutput(shown, tainted=tainted, tail=self.max_result_chars // TAIL_SHARE)
+        return super().told(readable_output(text.encode("utf-8", "surrogateescape")), tainted=tainted)
 
     async def holds_strangers_words(self, paths: Sequence[str]) -> bool:
         """Whether strangers' words may stand in those files, as they are now."""

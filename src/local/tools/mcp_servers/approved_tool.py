@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from local.errors import ConfigError
+from local.private_file import write_private
 
 NAME_CHARS = 64
 DESCRIPTION_CHARS = 4000
@@ -66,6 +67,4 @@ def read_approved(path: Path) -> list[ApprovedTool]:
 def write_approved(path: Path, tools: Iterable[ApprovedTool]) -> None:
     """Keep what was approved. Raises `OSError`."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps([asdict(tool) for tool in tools], indent=1), encoding="utf-8")
-    part.replace(path)
+    write_private(path, json.dumps([asdict(tool) for tool in tools], indent=1))

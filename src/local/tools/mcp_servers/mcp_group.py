@@ -30,7 +30,7 @@ FOLDER = "mcp"
 
 
 class MCPGroup(ToolGroup):
-    """Those that were approved of one server; its name is `server`."""
+    """The tools that were approved of one server, which is called `server`."""
 
     Config = MCPServerConfig
     server: ClassVar[str] = ""

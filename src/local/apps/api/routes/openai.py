@@ -17,8 +17,9 @@ from local.apps.api.openai_chat import REMEMBER, ChatRequest, as_query
 from local.apps.api.openai_completion import Completion, answer_to, completion_chunks
 from local.apps.api.openai_embedding import BATCH, EmbeddingRequest, embeddings
 from local.apps.api.principals import Caller, Principal
-from local.apps.api.query_options import NOBODY_THERE, with_mode
+from local.apps.api.query_options import with_mode
 from local.protocol.envelope import new_id
+from local.protocol.safety import NOBODY_THERE
 
 Json = dict[str, object]
 

@@ -24,6 +24,7 @@ SHARED = {
     "private_file",
     "folder_lock",
     "secrets",
+    "trust",
 }
 ARROWS: dict[str, set[str]] = {
     "errors": {"errors"},
@@ -36,6 +37,7 @@ ARROWS: dict[str, set[str]] = {
     "private_file": {"private_file"},
     "folder_lock": {"folder_lock"},
     "secrets": {"secrets", "private_file", "folder_lock", "errors", "config"},
+    "trust": {"trust", "private_file", "folder_lock", "errors"},
     "set_up": {"set_up"} | SHARED,
     "protocol": {"protocol"} | SHARED,
     "bus": {"bus", "protocol"} | SHARED,

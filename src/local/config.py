@@ -13,13 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
-import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from local import config_file, config_folder
 from local.config_fault import Fault, faults, suggestion
 from local.config_file import ConfigFile
-from local.environment import Environment, environment
+from local.environment import Environment, environment, settings_dir
 from local.errors import ConfigError
 from local.shipped import shipped_dir
 
@@ -175,10 +174,8 @@ def layers_for(config_dir: Path | None) -> list[Path]:
     """
     defaults = shipped_dir() / "config"
     named = config_dir or environment().config_dir
-    if named is None:
-        return [defaults, platformdirs.user_config_path("local2", appauthor=False)]
-    folder = named.expanduser().resolve()
-    if not folder.is_dir():
+    folder = settings_dir(named)
+    if named is not None and not folder.is_dir():
         raise ConfigError(f"{named}: no such folder; the folder for settings must exist")
     return [defaults, folder]
 

@@ -90,6 +90,16 @@ def environment_with(additions: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **additions}
 
 
+def settings_dir(flag: Path | None = None) -> Path:
+    """The user's folder of settings: the flag, else LOCAL2_CONFIG_DIR, else the platform's. It need not exist."""
+    named = flag or environment().config_dir
+    if named is None:
+        import platformdirs
+
+        return platformdirs.user_config_path("local2", appauthor=False)
+    return named.expanduser().resolve()
+
+
 def data_dir(flag: Path | None) -> Path:
     """Where everything is kept: the flag, else LOCAL2_DATA_DIR, else the platform's folder. It need not exist yet."""
     named = flag or environment().data_dir

@@ -31,6 +31,7 @@ COMMANDS = {
     "pull": "local.apps.model_commands:pull",
     "prompt": "local.apps.prompt_commands:prompt_app",
     "secret": "local.apps.secret_commands:secret_app",
+    "trust": "local.apps.trust_command:trust",
     "user": "local.apps.user_commands:user_app",
     "participant": "local.apps.participant_cli:participant",
     "doctor": "local.apps.doctor.doctor_command:doctor",

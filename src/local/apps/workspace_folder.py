@@ -17,13 +17,21 @@ def prepared_workspace(system: SystemConfig, data_dir: Path, layers: Sequence[Pa
     if system.workspace is None:
         default.mkdir(mode=0o700, exist_ok=True)
         return default
-    named = system.workspace.expanduser()
+    return _allowed(system.workspace.expanduser(), system, data_dir, layers)
+
+
+def require_allowed(folder: Path, system: SystemConfig, data_dir: Path, layers: Sequence[Path]) -> None:
+    """Raises `ConfigError` for a folder that cannot be the workspace."""
+    _allowed(folder, system, data_dir, layers)
+
+
+def _allowed(named: Path, system: SystemConfig, data_dir: Path, layers: Sequence[Path]) -> Path:
     if not named.is_absolute():
         raise ConfigError(f"workspace: {named} is no absolute path; write it from / or ~ on")
     if not named.is_dir():
         raise ConfigError(f"workspace: {named} is no folder; make it first")
     root = named.resolve()
-    own = default.resolve()
+    own = (data_dir / WORKSPACE).resolve()
     for what, folder in _deciding(system, data_dir, layers):
         if folder.is_relative_to(root) or (root.is_relative_to(folder) and not root.is_relative_to(own)):
             raise ConfigError(f"workspace: {named} cannot be it, because of {folder}, which holds {what}")

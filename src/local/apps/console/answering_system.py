@@ -24,9 +24,13 @@ class AnsweringSystem:
     """Found by its address, or by its data directory each time anew: it may have been started again elsewhere. Use as
     `with`: a system that was started for us ends with it."""
 
-    def __init__(self, api: str | None, directory: Path | None, *, may_start: bool, flags: Sequence[str] = ()) -> None:
-        """`flags` are for a system that is started."""
+    def __init__(
+        self, api: str | None, directory: Path | None, *, may_start: bool, flags: Sequence[str] = (),
+        workspace: Path | None = None,
+    ) -> None:  # fmt: skip
+        """`flags` and the `workspace` are for a system that is started; one that runs and works elsewhere is told."""
         self._api, self._directory, self._may_start, self._flags = api, data_dir(directory), may_start, flags
+        self._workspace, self._has_told = workspace, False
         self._stack = ExitStack()
         self.was_started = False
 
@@ -59,11 +63,20 @@ class AnsweringSystem:
         facts = RunDirectory(self._directory).facts()
         if facts.api_url is None:
             raise NoApi(f"the system on {self._directory} serves no HTTP API; start it with --api")
+        self._tell_workspace(facts.workspace)
         return SystemClient(facts.api_url, owner_token(self._directory))
+
+    def _tell_workspace(self, used: str) -> None:
+        if self._workspace is None or used == str(self._workspace) or self._has_told:
+            return
+        self._has_told = True
+        line = f"the running system works in {used}, not in this folder: `local2 run --workspace .` would"
+        print(line, file=sys.stderr)  # noqa: T201
 
     def _start(self) -> None:
         from local.apps.temporary_system import TemporarySystem  # which few questions need
 
         print("starting LoCAL2 …", file=sys.stderr)  # noqa: T201
-        self._stack.enter_context(TemporarySystem(self._directory, flags=self._flags))
+        flags = [*self._flags, *(["--workspace", str(self._workspace)] if self._workspace else [])]
+        self._stack.enter_context(TemporarySystem(self._directory, flags=flags))
         self.was_started = True

@@ -17,6 +17,7 @@ from local.apps.command_line import ApiOption, DataDir
 from local.apps.console.answering_system import AnsweringSystem
 from local.apps.console.approval_prompt import ApprovalPrompt
 from local.apps.console.conversation import ExitStatus, ask
+from local.apps.console.current_folder import trusted_current_folder
 from local.apps.console.renderer import JsonRenderer, PlainRenderer, Renderer
 from local.apps.run_directory import NotRunning
 from local.apps.terminal import write_lines
@@ -83,7 +84,7 @@ def ask_once(
     _check_told(verbose=verbose, less=quiet or as_json)
     tools = tools_of(allow, deny, none=no_tools)
     text, piped = _question_of(question or [], attach or [])
-    with AnsweringSystem(api, data_dir, may_start=not no_start, flags=_flags(model)) as system:
+    with _system(api, data_dir, model, may_start=not no_start) as system:
         client = _found(system)
         chosen = session_of(client, session, resume, last=last)
         approvals = None if print_only or as_json or not _is_somebody_there() else approvals_of(system)
@@ -116,7 +117,7 @@ def chat(
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadQuestion("chat needs a terminal; `local2 ask` takes a question from a pipe")
     tools = tools_of(allow, deny, none=no_tools)
-    with AnsweringSystem(api, data_dir, may_start=not no_start, flags=_flags(model)) as system:
+    with _system(api, data_dir, model, may_start=not no_start) as system:
         chosen = session_of(system.find(), session, resume, last=last)
         mode = mode_of(mode, asks=True)
         options = ChatOptions(chosen or token_hex(16), think, incognito, tools, verbose, mode)  # type: ignore[arg-type]
@@ -135,6 +136,12 @@ def trace(
     with AnsweringSystem(api, data_dir, may_start=False, flags=()) as system:
         found = system.find().trace(query_id)
     write_lines([json.dumps(found, ensure_ascii=False)] if as_json else waterfall(found))
+
+
+def _system(api: str | None, data_dir: Path | None, model: str | None, *, may_start: bool) -> AnsweringSystem:
+    """The one that is asked; if it is started, it works in this folder where that is trusted."""
+    here = trusted_current_folder(_say) if api is None else None
+    return AnsweringSystem(api, data_dir, may_start=may_start, flags=_flags(model), workspace=here)
 
 
 def _found(system: AnsweringSystem) -> SystemClient:

@@ -31,8 +31,8 @@ class FilesConfig(Settings):
     max_symbol_files: int = Field(5000, ge=1, le=100_000)
     search_seconds: float = Field(15, gt=0, le=100)
     protected: tuple[str, ...] = (
-        ".git", ".hg", ".svn", ".vscode", ".idea", ".zed", ".claude", ".cursor", ".husky", ".envrc", ".mcp.json",
-        ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".gitconfig", ".ssh",
+        ".git", ".hg", ".svn", ".vscode", ".idea", ".zed", ".claude", ".cursor", ".local2", ".husky", ".envrc",
+        ".mcp.json", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".gitconfig", ".ssh",
     )  # fmt: skip
     strangers: tuple[str, ...] = ("node_modules/*", "*/node_modules/*", "*/site-packages/*", "*.eml", "*.mbox")
     keep_days: float = Field(30, gt=0)

@@ -1,0 +1,67 @@
+"""`local2 trust`: the folders that the assistant works in where a command is typed in them, and that instruct it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from local.apps.command_line import ConfigDir, DataDir
+from local.apps.terminal import visible
+from local.environment import data_dir as find_data_dir
+from local.environment import environment, settings_dir
+from local.errors import BadQuestion, ConfigError
+from local.trust.trust_registry import TrustRegistry
+from local.trust.workspace_instructions import FILE, FOLDER, read_instructions
+
+
+def trust(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder (default: this one).")] = Path(),
+    listing: Annotated[bool, typer.Option("--list", help="Show which are trusted.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Trust it no longer.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Without a question: you know what it instructs.")] = False,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Trust a folder: `local2 ask` and `chat` work in it where they start a system, and what it instructs in
+    .local2/LOCAL2.md counts, as it is now."""
+    if listing and remove:
+        raise BadQuestion("give one of --list and --remove")
+    registry = TrustRegistry(settings_dir(config_dir))
+    if listing:
+        _list(registry)
+    elif remove:
+        registry.distrust(folder)
+        typer.echo(f"{folder.resolve()} is trusted no longer")
+    else:
+        _trust(registry, folder.resolve(), config_dir, find_data_dir(data_dir), yes=yes)
+
+
+def _list(registry: TrustRegistry) -> None:
+    for path, entry in registry.all().items():
+        state = registry.instructions(Path(path)).refused
+        typer.echo(f"{visible(path)}  since {entry.trusted_at}" + (f"  ({visible(state)})" if state else ""))
+
+
+def _trust(registry: TrustRegistry, folder: Path, config_dir: Path | None, data_dir: Path, *, yes: bool) -> None:
+    _require_workspace(folder, config_dir, data_dir)
+    seen = read_instructions(folder)
+    if seen.refused:
+        raise ConfigError(seen.refused)
+    if seen.text:
+        typer.echo(f"{folder / FOLDER / FILE} instructs:")
+        typer.echo("\n".join(f"    {visible(line)}" for line in seen.text.splitlines()))
+        if not yes and not typer.confirm("Trust this folder, and have the assistant told this?"):
+            raise typer.Exit(1)
+    registry.trust(folder, seen)
+    typer.echo(f"{folder} is trusted; `local2 trust --remove` takes it back")
+
+
+def _require_workspace(folder: Path, config_dir: Path | None, data_dir: Path) -> None:
+    """Raises `ConfigError` for what no system could work in."""
+    from local.apps.workspace_folder import require_allowed
+    from local.config import layers_for, load_system  # which take time to import
+
+    layers = layers_for(config_dir)
+    require_allowed(folder, load_system(layers, {}, environment()), data_dir, layers)

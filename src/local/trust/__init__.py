@@ -1,0 +1,1 @@
+"""Which folders of others the owner trusts."""

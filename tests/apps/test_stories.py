@@ -378,6 +378,13 @@ def test_a_story_that_wants_flags_is_left_out_on_a_system_that_runs_already(tmp_
     assert lines == [left_out, "0 of 0 stories passed"]
 
 
+def test_a_story_that_brings_a_server_along_is_left_out_on_a_system_that_runs_already(tmp_path: Path) -> None:
+    story = story_file(tmp_path, "id: S9\ntitle: T\nmcp_servers: {sums: sums.py}\nturns: [{query: q}]\n")
+    lines: list[str] = []
+    assert run_stories([str(story)], api="http://127.0.0.1:1", show=lines.append) == 0
+    assert lines[0] == "S9: left out: it is for a system with MCP servers that it brings along: sums"
+
+
 def test_a_model_cannot_be_chosen_for_a_system_that_runs_already() -> None:
     with pytest.raises(ConfigError, match="--model"):
         run_stories([], api="http://127.0.0.1:1", model="m", show=print)

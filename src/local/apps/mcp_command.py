@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from local.apps.command_line import ApiOption, ConfigDir, DataDir
 from local.apps.console.answering_system import AnsweringSystem
+from local.apps.mcp_approval import told_tools
 from local.apps.terminal import visible
 from local.config import layers_for
 from local.config_mcp import FILE_NAME, load_mcp_servers
 from local.environment import data_dir as find_data_dir
 from local.errors import ConfigError, LocalError
-
-if TYPE_CHECKING:
-    from local.tools.mcp_servers.mcp_connection import MCPConnection
 
 mcp_app = typer.Typer(
     help="Serve a running system to an MCP client, which starts this command; approve tools of MCP servers."
@@ -62,7 +60,7 @@ def approve(
         raise ConfigError(f"{layers[-1] / FILE_NAME} has no server {server!r}; it has: {', '.join(known) or 'none'}")
     connection = connect(server, known[server], folder, layers[1:])
 
-    tools, refused = approvable(server, asyncio.run(_told(connection)))
+    tools, refused = approvable(server, asyncio.run(told_tools(connection)))
     path = approved_file(folder, server)
     before = {tool.name: tool for tool in read_approved(path)}
     for tool in tools:
@@ -79,13 +77,6 @@ def approve(
         raise typer.Exit(1)
     write_approved(path, tools)
     typer.echo(f"approved; a running system has them after `local2 restart {participant_name(server)}`")
-
-
-async def _told(connection: MCPConnection) -> list[dict[str, Any]]:
-    try:
-        return await connection.tools()
-    finally:
-        await connection.close()
 
 
 def _indented(text: str) -> str:

@@ -14,6 +14,7 @@ from local.apps.owner_token import owner_token
 from local.apps.run_directory import NotRunning, RunDirectory
 from local.apps.story import Story, find_stories, load_story
 from local.apps.story_player import REAL_MODEL_WAIT_SECONDS, WAIT_SECONDS, StoryPlayer
+from local.apps.story_servers import bring_along
 from local.apps.system_client import SystemClient
 from local.apps.temporary_system import TemporarySystem, write_settings
 from local.environment import data_dir
@@ -62,7 +63,7 @@ def run_stories(
     passed: list[bool] = []
     for kind in dict.fromkeys(story.stage for _, story in stories):
         alike = [(path, story) for path, story in stories if story.stage == kind]
-        with _stage(api, live, model, alike[0][1]) as stage:
+        with _stage(api, live, model, alike) as stage:
             passed += _play_all(alike, stage, live, show)
     show(f"{sum(passed)} of {len(passed)} stories passed")
     return 0 if all(passed) else 1
@@ -76,6 +77,8 @@ def _hindrance(story: Story, api: str | None) -> str:
         return f"it is for a system with more_participants: {', '.join(story.more_participants)}"
     if api and "own_web" in story.needs:
         return "it is for a system that is started for it, with a web of its own"
+    if api and story.mcp_servers:
+        return f"it is for a system with MCP servers that it brings along: {', '.join(story.mcp_servers)}"
     missing = sandbox_problem() if "sandbox" in story.needs else None
     return "" if missing is None else str(missing)
 
@@ -103,11 +106,12 @@ def _play(player: StoryPlayer, path: Path, story: Story, show: Callable[[str], o
 
 
 @contextmanager
-def _stage(api: str | None, live: bool, model: str | None, story: Story) -> Iterator[_Stage]:
-    """The place for this story and those that are alike."""
+def _stage(api: str | None, live: bool, model: str | None, stories: Sequence[tuple[Path, Story]]) -> Iterator[_Stage]:
+    """The place for stories that are alike."""
     if api:
         yield _Stage(api, _token_for(api), stand_in_url=None, web=None)
         return
+    story = stories[0][1]
     flags = [*story.flags, *(["--model", model] if model else []), *([] if live else ["--backend", "stand_in"])]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="local2-stories-")))
@@ -118,7 +122,10 @@ def _stage(api: str | None, live: bool, model: str | None, story: Story) -> Iter
         if not live or "own_web" in story.needs:
             web = stack.enter_context(LocalWeb(load_pages(STORIES / "web")))
             settings |= web.settings()
-        config_dir = write_settings(folder / "config", settings) if settings else None
+        servers = {name: path.parent / file for path, each in stories for name, file in each.mcp_servers.items()}
+        config_dir = write_settings(folder / "config", settings) if settings or servers else None
+        if servers and config_dir is not None:
+            bring_along(servers, config_dir, folder / "data")
         system = stack.enter_context(TemporarySystem(folder / "data", config_dir=config_dir, flags=flags))
         stand_in_url = None if live else system.facts.model_url
         yield _Stage(system.api_url, owner_token(system.data_dir), stand_in_url, web)

@@ -121,6 +121,7 @@ class Story(Settings):
     that its system is started with, `more_participants` who takes part there beside the usual ones. One that `needs`
     the sandbox is left out on a machine without; one that needs our own web has it with a real model, too, and
     `not_opened` are the paths there which nobody may open. In one with an `obedient_stand_in` that does what it reads.
+    `mcp_servers` are programs in Python beside it, by the names that `mcp.json` is to give them.
     """
 
     id: str = Field(min_length=1)
@@ -129,6 +130,7 @@ class Story(Settings):
     flags: tuple[str, ...] = ()
     more_participants: tuple[str, ...] = ()
     needs: tuple[Literal["sandbox", "own_web"], ...] = ()
+    mcp_servers: dict[str, str] = Field({})
     turns: tuple[StoryTurn, ...] = Field(min_length=1)
     bus: BusExpect = BusExpect()
     wait_for: tuple[Awaited, ...] = ()

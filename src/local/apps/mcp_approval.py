@@ -1,0 +1,16 @@
+"""What a server says of its tools now, for an owner who is to approve it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from local.tools.mcp_servers.mcp_connection import MCPConnection
+
+
+async def told_tools(connection: MCPConnection) -> list[dict[str, Any]]:
+    """As the server tells them; it is ended then. Raises `ToolError`."""
+    try:
+        return await connection.tools()
+    finally:
+        await connection.close()

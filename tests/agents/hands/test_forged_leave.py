@@ -28,7 +28,7 @@ from local.tools.search_memory import SearchMemoryTool
 from local.tools.shell import Shell
 from local.tools.web_fetch import WebFetchTool
 from local.tools.web_search import WebSearchTool
-from tests.agents.hands.conftest import BookTool
+from tests.agents.hands.book_tool import BookTool
 from tests.agents.hands.hand_attacks import call
 
 SECONDS = 20.0

@@ -19,7 +19,7 @@ from local.services.sandbox.sandbox import Sandbox
 from local.services.sandbox.sandbox_limits import SandboxLimits
 from local.services.sandbox.sandbox_view import SandboxView
 from local.tools.file_tools.workspace_files import FilesConfig
-from tests.agents.hands.conftest import CHANGING
+from tests.agents.hands.attacked_assistant import CHANGING
 from tests.agents.hands.hand_attacks import CARRIERS, HandAttack
 
 log = logging.getLogger(__name__)

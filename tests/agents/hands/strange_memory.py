@@ -1,0 +1,20 @@
+"""A memory that has been told things by the user, and by strangers."""
+
+from __future__ import annotations
+
+from agent_stage.hostile_web import Recollections
+
+from local.protocol.envelope import Envelope
+from local.protocol.memory_messages import MemoryRequest, MemoryResult
+from local.runtime.participant import on
+
+
+class StrangeMemory(Recollections):
+    """Finds what is the user's, or of what strangers have said that with the question's last word."""
+
+    @on(MemoryRequest)
+    async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
+        found = await super().answer(request, envelope)
+        word = request.query.rpartition(" ")[2]
+        hits = tuple(hit for hit in found.hits if not hit.tainted or word in hit.query)
+        return found.model_copy(update={"hits": hits})

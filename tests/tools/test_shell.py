@@ -148,3 +148,20 @@ async def test_without_a_sandbox_nothing_is_offered_and_it_says_how_to_get_one(
         Bubblewrap.found()
     call = await serve(Shell.build(ShellConfig(), Resources(data_dir=tmp_path)))
     assert "apt install bubblewrap" in call.tool.details()["off"] and call.schemas.empty()
+
+
+async def test_for_a_folder_that_no_command_may_be_given_nothing_is_offered_and_it_says_why(
+    serve: Serve, tmp_path: Path
+) -> None:
+    resources = Resources(data_dir=tmp_path, workspace=Path("/usr/local"))
+    call = await serve(Shell.build(ShellConfig(), resources))
+    assert call.tool.details()["off"] == "the workspace /usr/local is a part of the system: choose another folder"
+    assert call.schemas.empty()
+
+
+async def test_where_no_gatekeeper_takes_part_no_command_is_run(call: Any, tmp_path: Path) -> None:
+    call.tool.lent(Resources(data_dir=tmp_path))  # as whoever is started; nobody has made a key there
+    for tool, args in (("shell_exec", {"command": "touch made"}), ("shell_script", {"script": "touch made"})):
+        result = await call.call(args, tool=tool)
+        assert result.error is not None and result.error.kind == "not_granted"
+    assert not (tmp_path / "workspace" / "made").exists()

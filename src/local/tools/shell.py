@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Self
 
-from local.errors import ConfigError, SandboxMissing, SandboxRefused
+from local.errors import SandboxMissing, SandboxRefused
 from local.protocol.envelope import Envelope
 from local.protocol.messages import SessionDeleted
 from local.runtime.participant import Resources
@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class Shell(ToolGroup):
-    """Runs commands in a sandbox; without one on this machine it offers nothing, and says how to get it."""
+    """Runs commands in a sandbox; without one on this machine, or for folders that no command may be given, it offers
+    nothing, and says why."""
 
     name = "shell"
     Config = ShellConfig
@@ -38,16 +39,13 @@ class Shell(ToolGroup):
 
     @classmethod
     def build(cls, config: ShellConfig, resources: Resources) -> Self:
-        """With the sandbox of this machine, if there is one. Raises `ConfigError` for a folder that no command may be
-        given."""
+        """With the sandbox of this machine, if there is one and a command may be given the folders."""
         closed = (resources.data_dir, *resources.layers[1:])
         try:
             view = SandboxView(resources.workspace_folder, config.readable, closed)
             sandbox = sandbox_of_this_machine()
-        except SandboxRefused as refused:
-            raise ConfigError(f"shell: {refused}") from None
-        except SandboxMissing as missing:
-            return cls(config, None, str(missing))
+        except (SandboxRefused, SandboxMissing) as why:
+            return cls(config, None, str(why))
         limits = JobLimits(config.limits(), config.job_seconds, config.jobs_at_once)
         return cls(config, ShellJobs(sandbox, view, limits)).with_records(resources)
 
@@ -56,7 +54,7 @@ class Shell(ToolGroup):
         """Run jobs until the end, which is theirs, too."""
         async with super().lifespan():
             if self._off:
-                log.warning("no command can be run: %s", self._off)
+                log.info("no command can be run: %s", self._off)
             try:
                 yield
             finally:

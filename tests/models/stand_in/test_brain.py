@@ -192,6 +192,21 @@ def test_without_a_memory_tool_the_conversation_itself_is_remembered() -> None:
     assert "My favourite tea is Assam." in reply([*history, user("What is my favourite tea?")]).content
 
 
+@pytest.mark.parametrize("name", ["git_status", "git_commit", "shell_exec", "web_search", "search_memory"])
+def test_a_tool_that_is_named_is_the_one_that_is_called(name: str, tool: MakeTool) -> None:
+    names = ("git_commit", "git_status", "git_log", "shell_exec", "shell_script", "web_search", "search_memory")
+    said = reply([user(f"Please call {name} for 17 * 23 lines.")], *map(tool, names))
+    assert [call.name for call in said.calls] == [name]
+
+
+def test_a_tool_that_is_named_gets_the_address_that_is_given(tool: MakeTool) -> None:
+    address = "http://a.example/x"
+    fetch = tool("web_fetch", "", url={"type": "string"})
+    assert reply([user(f"web_fetch {address} now")], tool("git_log"), fetch).calls == (
+        ToolUse("web_fetch", {"url": address}),
+    )
+
+
 def test_a_tool_that_does_something_is_called_if_that_was_asked_for(tool: MakeTool) -> None:
     tools = (tool("delete_file"), tool("city_weather"))
     assert reply([user("What is in the file?")], *tools).calls == ()

@@ -8,12 +8,13 @@ The first rule that applies wins:
 4. The top result for something, and web_search: search for it.
 5. A question about what the user said or likes, and search_memory: search the memory.
 6. Two quoted texts to compare, and compare_answers: have them compared.
-7. Something of the small book of facts, or a sum.
-8. A tool with a word of its name, and what it does, in the question: call it.
-9. News, today, prices, "search for …", and web_search: search.
-10. A tool with two words of its description in the question, as before: call it.
-11. "It", "that": what the previous question was about; something the user said before: quote it.
-12. Otherwise: say plainly what this program is.
+7. The whole name of a tool, such as git_status: call it.
+8. Something of the small book of facts, or a sum.
+9. A tool with a word of its name, and what it does, in the question: call it.
+10. News, today, prices, "search for …", and web_search: search.
+11. A tool with two words of its description in the question, as before: call it.
+12. "It", "that": what the previous question was about; something the user said before: quote it.
+13. Otherwise: say plainly what this program is.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ def _with_tools(conversation: Conversation) -> AssistantMessage | None:
     if "compare_answers" in tools and _COMPARE.search(question) and len(quoted := _QUOTED.findall(question)) == 2:
         texts = {"question": question.strip(), "answer_a": quoted[0], "answer_b": quoted[1]}
         return _call("compare_answers", texts, f"{asks} compare_answers is offered; I have the two texts compared.")
+    if tool := tool_choice.named_tool(conversation):
+        return _chosen(tool_choice.call(tool, question), asks)
     if known := knowledge.look_up(question) or knowledge.work_out(question):
         return AssistantMessage(f"{asks} I can answer this without a tool.", known)
     if tool := tool_choice.matching_tool(conversation, by_name_only=True):

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from local.models.stand_in.conversation import Conversation, OfferedTool, ToolUse
+from local.models.stand_in.quoting import first_url
 
 Json = dict[str, Any]
 
@@ -21,6 +22,13 @@ _COMMON = frozenset(
 )
 _DEEDS = frozenset(("delete", "edit", "list", "read", "remove", "send", "shell", "stat", "write"))
 _MIN_LETTERS = 3
+
+
+def named_tool(conversation: Conversation) -> OfferedTool | None:
+    """The first tool that the question calls by its whole name, such as git_status; a name of one word could be any."""
+    names = re.findall(r"\w+", conversation.question)
+    found = next((name for name in names if "_" in name and name in conversation.tools), None)
+    return conversation.tools[found] if found else None
 
 
 def matching_tool(conversation: Conversation, *, by_name_only: bool) -> OfferedTool | None:
@@ -56,7 +64,7 @@ def call(tool: OfferedTool, question: str) -> ToolUse:
     for name, schema in properties.items():
         value = _value(schema, question, numbers)
         if value is None and name in required:
-            value = _otherwise(schema, question)
+            value = _otherwise(name, schema, question)
         if value is not None:
             arguments[name] = value
     return ToolUse(tool.name, arguments)
@@ -77,19 +85,21 @@ def _value(schema: Json, question: str, numbers: list[float]) -> Any:
     return None
 
 
-def _otherwise(schema: Json, question: str) -> Any:
+def _otherwise(name: str, schema: Json, question: str) -> Any:
     """A value of the right type for a required argument that the question does not name."""
     if "default" in schema:
         return schema["default"]
     if choices := schema.get("enum"):
         return choices[0]
     match _type(schema):
+        case "string" if name == "url" and (url := first_url(question)):
+            return url
         case "integer" | "number":
             return schema.get("minimum", 1)
         case "boolean":
             return False
         case "array":
-            return [_otherwise(schema.get("items") or {}, question)]
+            return [_otherwise(name, schema.get("items") or {}, question)]
         case "object":
             return {}
     return question

@@ -58,8 +58,9 @@ ARROWS: dict[str, set[str]] = {
 }
 # Inside a part: which of its packages know which others. A package that is not here knows all of its part.
 INSIDE: dict[str, set[str]] = {
-    "agents.answering": {"agents", "agents.answering.context", "agents.answering.taint"},
+    "agents.answering": {"agents"} | {f"agents.answering.{name}" for name in ("context", "prompt", "taint")},
     "agents.answering.context": {"agents"},
+    "agents.answering.prompt": {"agents.answering.context"},
     "agents.answering.taint": set(),
     "agents.grading": {"agents", "agents.answering.context"},
     "agents.remembering": {"agents"},

@@ -1,12 +1,15 @@
 """Questions about the generator's record."""
 
 from collections.abc import AsyncIterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local.agents.answering.conversation_request_handler import ConversationRequestHandler
+from local.agents.answering.prompt.prompt_compiler import as_json
+from local.agents.answering.prompt.prompt_inputs import PromptInputs, SourcedText
 from local.agents.answering.prompt_builder import compose
 from local.agents.answering.session_changes import SessionChanges
 from local.bus.bus import Bus
@@ -42,6 +45,10 @@ async def answered(conversation: ConversationService, query_id: str, answer: str
     await conversation.finish(query_id, TurnStatus.ANSWERED, answer, response.subject, outcome)
 
 
+def inputs(today: date) -> PromptInputs:
+    return PromptInputs(SourcedText("generator.yaml", "Be brief."), today)
+
+
 async def ask(conversation: ConversationService, verb: Any, key: str = "", **fields: Any) -> ConversationResult:
     async def delete(session_id: str) -> tuple[int, int]:
         return await conversation.delete_session(session_id), 7
@@ -52,8 +59,9 @@ async def ask(conversation: ConversationService, verb: Any, key: str = "", **fie
             conversation,
             sessions,
             SessionChanges(bus, sessions),
-            lambda history, today, user_id: compose("Be brief.", today, history),
+            lambda history, today, user_id: compose(inputs(today), history),
             delete,
+            lambda today, user_id, options: as_json("gemma", inputs(today)),
         )
         return await handler.answer(ConversationRequest(verb=verb, key=key, **fields))
 
@@ -63,6 +71,12 @@ async def value(conversation: ConversationService, verb: str, key: str = "", **f
     assert result.error is None
     assert result.value is not None
     return result.value
+
+
+async def test_the_prompt_is_told_section_by_section(conversation: ConversationService) -> None:
+    prompt = await value(conversation, "prompt")
+    assert [section["name"] for section in prompt["sections"]] == ["role", "environment"]
+    assert prompt["tokens"] == sum(section["tokens"] for section in prompt["sections"]) > 0
 
 
 async def test_all_sessions(conversation: ConversationService) -> None:

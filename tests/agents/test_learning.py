@@ -70,7 +70,7 @@ def ask(stage: Any) -> Ask:
 
 
 def listed(messages: list[dict[str, Any]]) -> list[str]:
-    lines = str(messages[0]["content"]).splitlines()
+    lines = [line for each in messages if each["role"] == "system" for line in str(each["content"]).splitlines()]
     facts = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
     assert (FACTS_HEADING in lines) == bool(facts)
     return facts

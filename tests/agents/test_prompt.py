@@ -1,42 +1,132 @@
 """What the model is told before the conversation."""
 
 from datetime import date
-from typing import Literal
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.answering.prompt_builder import compose
+from local.agents.answering.prompt.prompt_compiler import as_json, compile_prompt
+from local.agents.answering.prompt.prompt_inputs import PromptInputs, SkillLine, SourcedText, ToolLine
+from local.agents.answering.prompt.section_table import OF_MODES, SECTIONS
+from local.agents.answering.prompt_builder import MEMORY_HEADING, compose
 from local.models.chat import Json
-from local.protocol.messages import ToolSchema
+from local.models.tool_selection import Tier
 
 DAY = date(2026, 7, 14)
+READ = ToolLine("read_file", category="read", replaces="cat, head")
+EDIT = ToolLine("edit_file", "write", "L1", "write", "sed -i")
+SHELL = ToolLine("shell_exec", "write", "L2", "shell")
+FULL: dict[str, Any] = {
+    "tools": (READ, EDIT, SHELL),
+    "mode": "default",
+    "workspace": "/home/ann/work",
+    "instructions": (SourcedText("LOCAL2.md", "Be kind.\n"), SourcedText("workspace", "Use tabs.")),
+    "soul": SourcedText("SOUL.md", "Dry humour."),
+    "custom": SourcedText("profile reviewer", "You review."),
+    "skills": (SkillLine("brew", "Makes\ntea."),),
+}
 
 
 def exchanges(number: int) -> list[Json]:
     return [{"role": role, "content": f"{role} {index}"} for index in range(number) for role in ("user", "assistant")]
 
 
-def tool(name: str, effect: Literal["none", "read", "write"]) -> ToolSchema:
-    return ToolSchema(tool=name, description="It does things.", parameters={}, effect=effect)
+def made_from(**fields: Any) -> PromptInputs:
+    return PromptInputs(SourcedText("generator.yaml", "Be brief.\n"), DAY, **fields)
+
+
+def told(**fields: Any) -> str:
+    return str(compose(made_from(**fields), ())[0]["content"])
+
+
+def names(inputs: PromptInputs) -> list[str]:
+    return [section.name for section in compile_prompt(inputs)]
 
 
 def test_the_system_message_names_today_and_comes_first() -> None:
-    prelude = compose("You are LoCAL2.\n", DAY, exchanges(1))
-    assert prelude[0] == {"role": "system", "content": "You are LoCAL2.\n\nToday is Tuesday, 2026-07-14."}
+    prelude = compose(made_from(), exchanges(1))
+    assert prelude[0] == {"role": "system", "content": "Be brief.\n\nToday is Tuesday, 2026-07-14."}
     assert list(prelude[1:]) == exchanges(1)
 
 
+def test_a_section_with_nothing_to_say_is_not_there_and_all_stand_in_the_order_of_the_table() -> None:
+    assert names(made_from()) == ["role", "environment"]
+    assert names(made_from(**FULL)) == [rule.name for rule in SECTIONS]
+
+
+def test_a_weak_model_is_not_told_what_it_would_only_get_confused_by() -> None:
+    left_out = set(names(made_from(**FULL))) - set(names(made_from(**FULL, tier=Tier.WEAK)))
+    assert left_out == {"routing", "permissions"} == {rule.name for rule in SECTIONS if rule.least is not Tier.WEAK}
+    assert names(made_from(**FULL, tier=Tier.FRONTIER)) == [rule.name for rule in SECTIONS]
+
+
+def test_each_section_says_where_it_is_from_and_what_it_costs() -> None:
+    shown = as_json("gemma4:12b", made_from(**FULL))
+    by_name = {section["name"]: section for section in shown["sections"]}
+    assert by_name["role"]["origin"] == "generator.yaml" and by_name["soul"]["origin"] == "SOUL.md"
+    assert by_name["instructions"]["origin"] == "LOCAL2.md, workspace"
+    assert by_name["custom"]["origin"] == "profile reviewer"
+    assert all(section["tokens"] > 0 and section["origin"] for section in shown["sections"])
+    assert shown["tokens"] == sum(section["tokens"] for section in shown["sections"])
+
+
+def test_the_same_is_compiled_once() -> None:
+    assert compile_prompt(made_from(**FULL)) is compile_prompt(made_from(**FULL))
+
+
 def test_a_tool_that_changes_something_is_warned_of_and_one_that_reads_is_not() -> None:
-    (system,) = compose("Be brief.", DAY, (), tools=[tool("send_mail", "write"), tool("web_search", "read")])
-    assert "About the tools:\n- send_mail changes something" in system["content"]
-    assert "web_search" not in system["content"]
+    text = told(tools=(ToolLine("send_mail", "write"), ToolLine("web_search")))
+    assert "About the tools:\n- send_mail changes something" in text
+    assert "web_search" not in text
 
 
-def test_facts_are_one_line_each_and_the_date_comes_last() -> None:
-    (system,) = compose("Be brief.", DAY, (), facts=["Has a cat.", "Drinks\ntea."])
-    assert system["content"].endswith("- Has a cat.\n- Drinks tea.\n\nToday is Tuesday, 2026-07-14.")
+def test_where_there_is_a_shell_each_tool_says_which_commands_it_is_for() -> None:
+    text = told(tools=(READ, SHELL))
+    assert "- read_file for cat, head\n" in text and "- shell_exec for" not in text
+    assert "cat, head" not in told(tools=(READ, EDIT))
+
+
+@pytest.mark.parametrize(("mode", "level_1", "level_2"), [(mode, *words) for mode, words in OF_MODES.items()])
+def test_what_becomes_of_a_call_is_told_as_the_mode_has_it(mode: str, level_1: str, level_2: str) -> None:
+    text = told(tools=(READ, EDIT, SHELL), mode=mode)
+    assert f"- edit_file: {level_1}.\n- shell_exec: {level_2}." in text
+
+
+def test_nothing_is_told_of_leave_where_no_tool_needs_any_or_nobody_gives_it() -> None:
+    assert "leave" not in told(tools=(READ,), mode="default") + told(tools=(EDIT,), mode="")
+
+
+def test_the_folder_is_named_where_a_tool_works_in_it_and_the_date_is_the_last_line() -> None:
+    text = told(tools=(READ,), workspace="/home/ann/work")
+    assert text.endswith(
+        "in the folder /home/ann/work; the paths of files are below it.\nToday is Tuesday, 2026-07-14."
+    )
+    assert "/home" not in told(tools=(ToolLine("web_search", category="web"),), workspace="/home/ann/work")
+
+
+def test_a_skill_is_one_line_of_bounded_length() -> None:
+    text = told(skills=(SkillLine("brew", "Makes\n\n# Your Memory\ntea."), SkillLine("long", "x" * 5000)))
+    assert "- brew: Makes # Your Memory tea.\n" in text and "x" * 1024 in text and "x" * 1025 not in text
+
+
+def test_the_memory_is_a_message_of_its_own_with_one_line_for_each_fact() -> None:
+    system, memory = compose(made_from(), (), ["Has a cat.", "Drinks\ntea."])
+    assert "cat" not in system["content"]
+    assert memory["role"] == "system"
+    assert memory["content"].startswith(f"{MEMORY_HEADING}\n") and memory["content"].endswith(
+        "Has a cat.\n- Drinks tea."
+    )
+
+
+def test_a_memory_that_a_history_brings_along_gives_way_to_the_present_one() -> None:
+    first = compose(made_from(), exchanges(1), ["Has a cat."])
+    again = compose(made_from(), first[1:], ["Has a dog."])
+    assert [message["content"] for message in again if MEMORY_HEADING in message["content"]] == [again[1]["content"]]
+    assert "dog" in again[1]["content"] and list(again[2:]) == exchanges(1)
+    own = [{"role": "user", "content": f"{MEMORY_HEADING} fails me"}]
+    assert list(compose(made_from(), own, ["Has a dog."])[2:]) == own
 
 
 def test_the_variant_that_is_chosen_is_the_one_that_is_told() -> None:

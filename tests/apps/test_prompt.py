@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from local.apps.cli import main
-from local.apps.prompt import show
+from local.apps.prompt import as_text, in_words, messages, sections
 from local.apps.run_directory import Facts, NotRunning, RunDirectory
 from local.errors import NoAnswer
 
@@ -27,6 +27,12 @@ SAID = [
     {"role": "user", "content": "Hi"},
     {"role": "assistant", "content": "Hello."},
 ]
+
+
+PROMPT = {
+    "model": "gemma4:12b", "tier": "mid", "mode": "plan", "tokens": 7,
+    "sections": [{"name": "role", "least": "weak", "origin": "generator.yaml", "text": "As it runs.", "tokens": 7}],
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -42,7 +48,11 @@ def running(data_dir: Path, *session_ids: str) -> Iterator[None]:
     class Api(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             listed = {"sessions": [{"session_id": each, "updated_at": 1.0} for each in session_ids]}
-            answers = {"/sessions": listed, **{f"/sessions/{each}": {"messages": SAID} for each in session_ids}}
+            answers = {
+                "/sessions": listed,
+                "/prompt": PROMPT,
+                **{f"/sessions/{each}": {"messages": SAID} for each in session_ids},
+            }
             error = {"error": {"kind": "not_found", "message": "there is no such session"}}
             body = json.dumps(answers.get(self.path, error)).encode()
             self.send_response(200 if self.path in answers else 404)
@@ -66,11 +76,15 @@ def running(data_dir: Path, *session_ids: str) -> Iterator[None]:
             thread.join()
 
 
+def show(prompt: str | None, settings: Path) -> str:
+    return in_words(sections(prompt, settings, None))
+
+
 def test_what_is_shown_is_the_variant_with_the_date(settings: Path) -> None:
     (settings / "system.yaml").write_text("participants: [generator]\n")
-    today = f"Today is {date.today():%A}"
-    assert show(None, None, settings, None).startswith(f"--- system\nBe brief.\n\n{today}")
-    assert show("terse", None, settings, None).startswith(f"--- system\nOne word.\n\n{today}")
+    assert show(None, settings).startswith("--- role · 4 tokens · generator.yaml\nBe brief.\n\n--- environment")
+    assert "· generator.yaml, prompts: terse\nOne word.\n\n--- environment" in show("terse", settings)
+    assert f"Today is {date.today():%A}" in show(None, settings)
 
 
 def test_a_tool_that_changes_something_is_shown_to_be_warned_of(settings: Path) -> None:
@@ -78,13 +92,25 @@ def test_a_tool_that_changes_something_is_shown_to_be_warned_of(settings: Path) 
         "from local.tools.tool import Tool\n\n\nclass MailTool(Tool):\n    'Send mail.'\n\n"
         "    name, effect = 'send_mail', 'write'\n\n    async def run(self) -> str:\n        return ''\n"
     )
-    (settings / "system.yaml").write_text("participants: [generator, 'mail_tool_of_prompt:MailTool']\n")
-    assert "- send_mail changes something" in show(None, None, settings, None)
+    (settings / "system.yaml").write_text("participants: [gatekeeper, generator, 'mail_tool_of_prompt:MailTool']\n")
+    shown = show(None, settings)
+    assert "- send_mail changes something" in shown and "- send_mail: needs the user's leave" in shown
+    assert shown.endswith("(mid) · mode default")
 
 
 def test_settings_of_the_generator_in_the_list_of_participants_count(settings: Path) -> None:
     (settings / "system.yaml").write_text("participants: [generator: {prompt: terse}]\n")
-    assert "One word." in show(None, None, settings, None)
+    assert "One word." in show(None, settings)
+
+
+def test_of_a_system_that_runs_it_is_the_one_that_it_tells(
+    settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL2_CONFIG_DIR", str(settings))
+    assert "Be brief." in in_words(sections(None, None, tmp_path))
+    with running(tmp_path):
+        assert sections(None, None, tmp_path) == PROMPT
+        assert "One word." in in_words(sections("terse", None, tmp_path))
 
 
 def test_an_unknown_variant_is_named_with_the_one_that_was_meant(
@@ -96,27 +122,31 @@ def test_an_unknown_variant_is_named_with_the_one_that_was_meant(
     assert "there is no prompt 'ters'; did you mean terse?" in capsys.readouterr().err
 
 
+def show_session(prompt: str | None, session_id: str, settings: Path, data_dir: Path) -> str:
+    return as_text(messages(prompt, session_id, settings, data_dir))
+
+
 def test_a_session_is_shown_as_the_running_generator_tells_it(settings: Path, tmp_path: Path) -> None:
     with running(tmp_path, "s1"):
-        shown = show(None, "s1", settings, tmp_path)
+        shown = show_session(None, "s1", settings, tmp_path)
         assert shown.startswith("--- system\nWhat the running one is told.\n\n--- user\nHi")
-        assert show("terse", "s1", settings, tmp_path).startswith("--- system\nOne word.")
-        assert show("terse", "s1", settings, tmp_path).endswith("--- user\nHi\n\n--- assistant\nHello.")
+        other = show_session("terse", "s1", settings, tmp_path)
+        assert other.startswith("--- system\nOne word.") and other.endswith("--- user\nHi\n\n--- assistant\nHello.")
 
 
 def test_the_beginning_of_a_sessions_id_is_enough_if_it_is_that_of_one(settings: Path, tmp_path: Path) -> None:
     with running(tmp_path, "4f2a77", "4f2b", "4f2"):
         for session_id in ("4f2a", "4f2"):  # the latter is one itself
-            assert "--- user\nHi" in show(None, session_id, settings, tmp_path)
+            assert "--- user\nHi" in show_session(None, session_id, settings, tmp_path)
         with pytest.raises(NoAnswer, match="3 sessions begin with '4f': 4f2a77, 4f2b, 4f2; give more of it"):
-            show(None, "4f", settings, tmp_path)
+            show_session(None, "4f", settings, tmp_path)
         with pytest.raises(NoAnswer, match="there is no such session"):
-            show(None, "5", settings, tmp_path)
+            show_session(None, "5", settings, tmp_path)
 
 
 def test_a_session_without_a_system_says_what_to_do(settings: Path, tmp_path: Path) -> None:
     with pytest.raises(NotRunning, match="no system runs"):
-        show(None, "s1", settings, tmp_path)
+        show_session(None, "s1", settings, tmp_path)
 
 
 def test_the_command_prints_it(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,3 +154,9 @@ def test_the_command_prints_it(settings: Path, capsys: pytest.CaptureFixture[str
         main(["prompt", "show", "--config-dir", str(settings)])
     assert ended.value.code in (0, None)
     assert "Be brief." in capsys.readouterr().out
+
+
+def test_with_json_it_is_for_programs(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["prompt", "show", "--json", "--config-dir", str(settings)])
+    assert json.loads(capsys.readouterr().out)["sections"][0]["text"] == "Be brief."

@@ -63,8 +63,9 @@ class GeneratorAgent(Respondent):
             sessions = SessionRecord(self._conversation, self.policy.respondent_id)
             self._changes = SessionChanges(self.bus, sessions)
             self._requests = ConversationRequestHandler(
-                self._conversation, sessions, self._changes, self._prompts.prelude, self._deletion.delete
-            )
+                self._conversation, sessions, self._changes,
+                self._prompts.prelude, self._deletion.delete, self._prompts.shown,
+            )  # fmt: skip
             idle_seconds = self._settings.incognito_minutes * 60
             async with IncognitoSessions(self._conversation, self._deletion, idle_seconds).end_in_time():
                 handing_in = asyncio.create_task(self._outcomes.hand_in_what_is_open(), name="hand in what is open")

@@ -2,77 +2,107 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from local.agents.answering.generator_config import GeneratorConfig
+from local.agents.answering.prompt.prompt_compiler import as_json
+from local.agents.answering.prompt.prompt_inputs import PromptInputs, SourcedText, ToolLine
 from local.agents.answering.prompt_builder import compose
+from local.agents.gatekeeper import GatekeeperService
 from local.agents.generator import GeneratorAgent
+from local.agents.permissions.gatekeeper_config import GatekeeperConfig
 from local.apps.owner_token import owner_token
 from local.apps.participant import find_class
-from local.apps.run_directory import RunDirectory
+from local.apps.run_directory import NotRunning, RunDirectory
 from local.apps.system_client import SystemClient
-from local.config import layers_for, load, load_system
+from local.config import SystemConfig, layers_for, load, load_system
 from local.environment import data_dir as data_dir_of
 from local.environment import environment
 from local.errors import ConfigError
 from local.models.chat import Json
-from local.protocol.messages import ToolSchema
-from local.runtime.participant import Participant
+from local.models.tool_selection import tier_of
+from local.runtime.participant import WORKSPACE, Participant
 from local.tools.tool import Tool
 from local.tools.tool_group import ToolGroup
 
 
-def show(prompt: str | None, session_id: str | None, config_dir: Path | None, data_dir: Path | None) -> str:
-    """The prompt as text: of a new conversation by the settings, or of one that a running system has.
-
-    With a session and no variant it is what the running generator itself says. Raises `ConfigError`, `NotRunning`;
-    `NoAnswer` if the system does not know the session.
-    """
-    history: Sequence[Json] = ()
-    if session_id is not None:
-        messages = _messages(session_id, data_dir)
-        if prompt is None:
-            return _as_text(messages)
-        history = [message for message in messages if message["role"] != "system"]
-    settings, tools = configured(config_dir, prompt)
-    return _as_text(compose(settings.instructions, date.today(), history, tools=tools))
+def sections(prompt: str | None, config_dir: Path | None, data_dir: Path | None) -> Json:
+    """The system prompt, section by section: of the system that runs; where none does, or settings or a variant are
+    named, by the settings. Raises `ConfigError`."""
+    if prompt is None and config_dir is None:
+        try:
+            with _client(data_dir) as client:
+                return client.request("GET", "/prompt")
+        except NotRunning:
+            pass
+    model, inputs = configured(prompt, config_dir, data_dir)
+    return as_json(model, inputs)
 
 
-def configured(config_dir: Path | None, prompt: str | None) -> tuple[GeneratorConfig, list[ToolSchema]]:
-    """The generator's settings, and the tools that take part, without their parameters. Raises `ConfigError`."""
+def messages(prompt: str | None, session_id: str, config_dir: Path | None, data_dir: Path | None) -> Sequence[Json]:
+    """What the model of the running system gets before the next question of a session; the variant changes the system
+    message. Raises `ConfigError`, `NotRunning`; `NoAnswer` if the system does not know the session."""
+    with _client(data_dir) as client:
+        told: list[Json] = client.session(client.whole_id(session_id))["messages"]
+    if prompt is None:
+        return told
+    return compose(configured(prompt, config_dir, data_dir)[1], [each for each in told if each["role"] != "system"])
+
+
+def configured(prompt: str | None, config_dir: Path | None, data_dir: Path | None) -> tuple[str, PromptInputs]:
+    """The model, and what its prompt is compiled from, by the settings. Raises `ConfigError`."""
     layers = layers_for(config_dir)
     system = load_system(layers, {}, environment())
     overrides: dict[str, Any] = {}
-    tools: list[ToolSchema] = []
+    tools: list[ToolLine] = []
+    mode = ""
     for entry in system.participants:
         kind = find_class(entry.target, system.python_path)
         if issubclass(kind, GeneratorAgent):
             overrides |= entry.config
-        for each in _tools_of(kind):
-            description = inspect.cleandoc(each.__doc__ or each.name)
-            tools.append(ToolSchema(tool=each.name, description=description, parameters={}, effect=each.effect))
+        if issubclass(kind, GatekeeperService):
+            mode = load(GatekeeperService.name, GatekeeperConfig, layers, entry.config).mode
+        tools += map(_line_of, _tools_of(kind))
     if prompt is not None:
         overrides["prompt"] = prompt
-    tools.sort(key=lambda tool: tool.tool)
-    return load(GeneratorAgent.name, GeneratorConfig, layers, overrides), tools
+    settings = load(GeneratorAgent.name, GeneratorConfig, layers, overrides)
+    return settings.model, PromptInputs(
+        role=SourcedText(settings.prompt_origin, settings.instructions),
+        today=date.today(),
+        tier=tier_of(settings.model),
+        tools=tuple(sorted(tools)),
+        mode=mode,
+        workspace=str(_workspace(system, data_dir)),
+    )
 
 
-def _messages(session_id: str, data_dir: Path | None) -> list[Json]:
+def as_text(told: Sequence[Json]) -> str:
+    """Messages for a person."""
+    return "\n\n".join(f"--- {message['role']}\n{message['content']}" for message in told)
+
+
+def in_words(shown: Json) -> str:
+    """A prompt's sections for a person, each with where it is from and what it costs."""
+    parts = [
+        f"--- {each['name']} · {each['tokens']} tokens · {each['origin']}\n{each['text']}" for each in shown["sections"]
+    ]
+    mode = f" · mode {shown['mode']}" if shown["mode"] else ""
+    return "\n\n".join([*parts, f"{shown['tokens']} tokens · {shown['model']} ({shown['tier']}){mode}"])
+
+
+def _client(data_dir: Path | None) -> SystemClient:
     directory = data_dir_of(data_dir)
     facts = RunDirectory(directory).facts()
     if facts.api_url is None:
-        raise ConfigError("the system that runs has no HTTP interface to ask for a session; start it with --api")
-    with SystemClient(facts.api_url, owner_token(directory)) as client:
-        messages: list[Json] = client.session(client.whole_id(session_id))["messages"]
-        return messages
+        raise ConfigError("the system that runs has no HTTP interface to ask; start it with --api")
+    return SystemClient(facts.api_url, owner_token(directory))
 
 
-def _as_text(messages: Sequence[Json]) -> str:
-    return "\n\n".join(f"--- {message['role']}\n{message['content']}" for message in messages)
+def _workspace(system: SystemConfig, data_dir: Path | None) -> Path:
+    return system.workspace.expanduser() if system.workspace else data_dir_of(data_dir) / WORKSPACE
 
 
 def _tools_of(kind: type[Participant]) -> tuple[type[Tool], ...]:
@@ -80,3 +110,7 @@ def _tools_of(kind: type[Participant]) -> tuple[type[Tool], ...]:
     if issubclass(kind, ToolGroup):
         return kind.tools
     return (kind,) if issubclass(kind, Tool) else ()
+
+
+def _line_of(tool: type[Tool]) -> ToolLine:
+    return ToolLine(tool.name, tool.effect, tool.safety, tool.category, tool.replaces)

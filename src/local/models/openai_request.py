@@ -34,6 +34,15 @@ def to_openai(messages: Sequence[Json], dialect: Dialect) -> list[Json]:
     return list(_Translation(dialect).run(messages))
 
 
+def _with_one_beginning(messages: Sequence[Json]) -> Sequence[Json]:
+    """With the system messages at the beginning in one: the templates of many models take no second one."""
+    count = next((at for at, each in enumerate(messages) if each.get("role") != "system"), len(messages))
+    if count < 2:
+        return messages
+    text = "\n\n".join(str(each.get("content") or "") for each in messages[:count])
+    return [{"role": "system", "content": text}, *messages[count:]]
+
+
 class _Translation:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -41,7 +50,7 @@ class _Translation:
         self._open: list[_Open] = []
 
     def run(self, messages: Sequence[Json]) -> Iterator[Json]:
-        for message in messages:
+        for message in _with_one_beginning(messages):
             role = message.get("role")
             if role == "tool":
                 yield self._result(message)

@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from local.protocol.answer_options import AnswerOptions
 from local.protocol.message import Delivery, ErrorInfo, Message
 
-ConversationVerb = Literal["sessions", "session", "turns", "find", "change", "branch", "delete", "query"]
+ConversationVerb = Literal["sessions", "session", "turns", "find", "change", "branch", "delete", "query", "prompt"]
 
 
 class SessionChanged(Message):
@@ -49,7 +50,8 @@ class ConversationRequest(Message):
     are, none is everybody's; `query`, `cursor`, `limit`, `among`: only these), session, query, turns (those `before` or
     `after` the query `at` or a `position`, or the one that is there: `order`), find (`query`), change (`labels`: title,
     pinned), branch (`before`, `branch_id`), delete. `key` is the session's id, of query the query's. With `of_user`
-    another user's session is as if it were not there."""
+    another user's session is as if it were not there. Or it wants to see the system prompt of that user's queries
+    with these `options`: prompt."""
 
     subject = "conversation.request."
     delivery = Delivery.EPHEMERAL
@@ -68,6 +70,7 @@ class ConversationRequest(Message):
     labels: dict[str, str | bool | None] = Field(default_factory=dict)
     before: str = ""
     branch_id: str = ""
+    options: AnswerOptions | None = None
 
 
 class ConversationResult(Message):

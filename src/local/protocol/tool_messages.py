@@ -30,6 +30,7 @@ class ToolSchema(Message):
     repeatable: bool = True
     timeout_seconds: float = 30.0
     rubric: str = ""  # the one of critic.yaml that answers are graded by that used it
+    replaces: str = ""  # the shell commands that it is to be used instead of, such as "cat, head, tail"
     trusted: bool = False  # whether its results are nobody's words but its own, so that they taint no session
 
 

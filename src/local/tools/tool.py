@@ -77,6 +77,7 @@ class Tool(Participant):
     safety: ClassVar[Safety] = UNDECLARED_SAFETY
     category: ClassVar[Category] = UNDECLARED_CATEGORY
     repeatable: ClassVar[bool] = True  # whether the same call may be made again in one turn
+    replaces: ClassVar[str] = ""  # the shell commands that it is to be used instead of, such as "cat, head, tail"
     trusted: ClassVar[bool] = False  # whether its results hold no stranger's words, such as those of a page or a mail
     timeout_seconds: float = 30.0
     rubric: ClassVar[str] = ""  # the one of critic.yaml that answers are graded by which used it
@@ -153,6 +154,7 @@ class Tool(Participant):
             repeatable=self.repeatable,
             timeout_seconds=self.timeout_seconds,
             rubric=self.rubric,
+            replaces=self.replaces,
             trusted=self.trusted,
         )
 

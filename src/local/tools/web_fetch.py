@@ -29,6 +29,7 @@ class WebFetchTool(Tool):
     call again with the start that the result names to read on."""
 
     name = "web_fetch"
+    replaces = "curl, wget"
     Config = WebFetchConfig
     effect = "read"
     safety = "L0"

@@ -101,3 +101,9 @@ def test_images_become_parts_of_the_message(image: str, url: str) -> None:
     (message,) = to_openai([{"role": "user", "content": "What is it?", "images": [image]}], UNKNOWN)
     parts = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": url}}]
     assert message == {"role": "user", "content": parts}
+
+
+def test_the_system_messages_at_the_beginning_are_one() -> None:
+    said = [{"role": role, "content": text} for role, text in (("system", "S"), ("system", "M"), ("user", "Q"))]
+    later = {"role": "system", "content": "L"}
+    assert to_openai([*said, later], UNKNOWN) == [{"role": "system", "content": "S\n\nM"}, said[2], later]

@@ -42,6 +42,10 @@ class CallGate:
         if self._presence.heard(status):
             self._mode = status.details.get("mode", self._mode)
 
+    def settings_mode(self) -> str:
+        """The mode of queries that name none; empty where no gatekeeper lives."""
+        return self._mode if self._presence.lives else ""
+
     def may_ask(self, question: Question) -> bool:
         """Whether the model may ask its user something: the main respondent's may, where somebody is there."""
         mode = question.options.mode if question.options else None

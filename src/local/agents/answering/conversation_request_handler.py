@@ -13,7 +13,14 @@ from local.agents.answering.turn_view import fitting_views
 from local.errors import LocalError, NotOnRecord
 from local.models.chat import Json
 from local.protocol.memory_messages import OWNER
-from local.protocol.messages import ContextGauge, ConversationRequest, ConversationResult, ErrorInfo, ResponseGeneration
+from local.protocol.messages import (
+    AnswerOptions,
+    ContextGauge,
+    ConversationRequest,
+    ConversationResult,
+    ErrorInfo,
+    ResponseGeneration,
+)
 from local.services.conversation import ConversationService, StoredTurn
 from local.services.session_listing import SessionFilter
 from local.services.session_record import SessionRecord
@@ -32,11 +39,13 @@ class ConversationRequestHandler:
         changes: SessionChanges,
         prelude: Callable[[Sequence[Json], date, str | None], Sequence[Json]],
         delete: Callable[[str], Awaitable[tuple[int, int]]],
+        prompt: Callable[[date, str | None, AnswerOptions | None], Json],
     ) -> None:
         """`prelude(history, today, user_id)` is what the model gets before a question; `delete(session_id)` gives the
-        numbers of turns and of messages on record that it has emptied."""
+        numbers of turns and of messages on record that it has emptied; `prompt(today, user_id, options)` is the system
+        prompt, section by section."""
         self._conversation, self._sessions, self._changes = conversation, sessions, changes
-        self._prelude, self._delete_session = prelude, delete
+        self._prelude, self._delete_session, self._prompt = prelude, delete, prompt
         self._work: dict[str, Callable[[ConversationRequest], Awaitable[Json]]] = {
             "sessions": self._listing,
             "session": self._session,
@@ -46,12 +55,13 @@ class ConversationRequestHandler:
             "branch": self._branch,
             "delete": self._delete,
             "query": self._query,
+            "prompt": self._prompt_sections,
         }
 
     async def answer(self, request: ConversationRequest) -> ConversationResult:
         """The record asked for, or an error that says why there is none."""
         try:
-            if request.of_user is not None:
+            if request.of_user is not None and request.verb != "prompt":
                 await self._require(request.key, request.of_user)
             return ConversationResult(verb=request.verb, value=await self._work[request.verb](request))
         except LocalError as error:
@@ -126,6 +136,9 @@ class ConversationRequestHandler:
             raise NotOnRecord(f"there is no query {request.key}")
         outcome = None if turn.outcome is None else json.loads(turn.outcome)
         return {**_summary(turn), "outcome_subject": turn.outcome_subject, "outcome": outcome}
+
+    async def _prompt_sections(self, request: ConversationRequest) -> Json:
+        return self._prompt(date.today(), request.of_user, request.options)
 
 
 def _gauge(turn: StoredTurn) -> ContextGauge | None:

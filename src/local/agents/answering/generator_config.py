@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field, ValidationInfo, field_validator
 
 from local.agents.answering.turn_limits import OUTPUT_BYTES, TurnLimits
@@ -66,6 +68,17 @@ class GeneratorConfig(Settings):
         )
 
     @property
+    def model_options(self) -> dict[str, Any]:
+        """What every call of the model is made with, by Ollama's names."""
+        heat = {} if self.temperature is None else {"temperature": self.temperature}
+        return {"num_ctx": self.num_ctx, **heat}
+
+    @property
     def instructions(self) -> str:
         """The text of the prompt that was chosen."""
         return self.prompts.get(self.prompt, self.system_prompt)
+
+    @property
+    def prompt_origin(self) -> str:
+        """Where that text stands."""
+        return "generator.yaml" if self.prompt == DEFAULT_PROMPT else f"generator.yaml, prompts: {self.prompt}"

@@ -8,27 +8,31 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
 
 from local.agents.answering.context.excerpt import excerpt
 from local.agents.answering.context.prompt_parts import Attached, Summary
 from local.agents.answering.generator_config import GeneratorConfig
+from local.agents.answering.prompt.prompt_compiler import as_json, system_text
+from local.agents.answering.prompt.prompt_inputs import PromptInputs, SourcedText, ToolLine
+from local.agents.answering.prompt.prompt_knowledge import PromptKnowledge
+from local.agents.answering.prompt.section_table import listed
 from local.agents.answering.question import Question
 from local.bus.bus import Bus
 from local.errors import AttachmentMissing, LocalError, ModelError
 from local.models.chat import ChatModel, Json
+from local.models.tool_selection import tier_of
 from local.protocol.envelope import Trace, new_id
 from local.protocol.memory_messages import OWNER, MemoryRequest, MemoryResult
-from local.protocol.messages import AnswerOptions, ParticipantStatus, QueryReceived, ToolSchema
+from local.protocol.messages import AnswerOptions, ParticipantStatus, QueryReceived
 from local.runtime.presence import Presence
 from local.services.attachments.store import Attachment, AttachmentStore
 from local.services.conversation import Past
 from local.services.engrams.pinned import presentable
 
-TOOLS_HEADING = "About the tools:"
+MEMORY_HEADING = "# Your Memory"
 FACTS_HEADING = "What the user has told of themselves; use it only where it matters:"
-WRITES = "changes something outside this conversation: call it only if the user has asked for that, and not twice"
 SHARE = 0.5  # of the model's window, for all files of a question together
 LEAST_CHARACTERS = 400  # of one file, however many there are
 
@@ -44,24 +48,29 @@ RETRY_SECONDS = 10.0  # before a memory that did not answer is asked again: each
 
 
 class PromptBuilder:
-    """Makes the questions of one respondent's turns. `offered` gives the tools that there are now; `facts` are what
-    users have pinned, for conversations that are ours: one that a caller brings along has its own context."""
+    """Makes the questions of one respondent's turns. `facts` are what users have pinned, for conversations that are
+    ours: one that a caller brings along has its own context."""
 
     def __init__(
         self,
         settings: GeneratorConfig,
         respondent_id: str,
         files: AttachedFiles,
-        offered: Callable[[], Mapping[str, ToolSchema]],
         facts: KnownFacts,
+        known: PromptKnowledge,
     ) -> None:
         self._settings, self._respondent_id = settings, respondent_id
-        self._files, self._offered, self._facts = files, offered, facts
-        self._instructions, self._limits = settings.instructions, settings.limits
+        self._files, self._facts, self._known = files, facts, known
+        self._limits, self._tier = settings.limits, tier_of(settings.model)
+        self._role = SourcedText(settings.prompt_origin, settings.instructions)
 
     def prelude(self, history: Sequence[Json], today: date, user_id: str | None) -> tuple[Json, ...]:
         """What the model gets before a question of that user, by what is known now."""
-        return self._prelude(history, today, self._facts.known(user_id))
+        return compose(self._inputs(today), history, self._facts.known(user_id))
+
+    def shown(self, today: date, user_id: str | None, options: AnswerOptions | None) -> Json:
+        """The system prompt of a query that is asked so, section by section."""
+        return as_json(self._settings.model, self._inputs(today, options))
 
     async def question(self, asked: QueryReceived, past: Past, today: date, user_id: str | None) -> Question:
         """Everything that the turn's prompts begin with. Raises `AttachmentMissing`; `ModelError` for pictures that no
@@ -71,11 +80,12 @@ class PromptBuilder:
         is_known = asked.history is None or (options is not None and options.remember)
         facts = await self._facts.current(user_id) if is_known else ()
         summary = Summary() if past.summary is None else Summary.from_json(past.summary)
+        inputs = self._inputs(today, options)
         return Question(
             query_id=asked.query_id,
             respondent_id=self._respondent_id,
             query=asked.query,
-            prelude=self._prelude(past.history, today, facts, options),
+            prelude=compose(inputs, past.history, facts),
             think=self._settings.think if options is None or options.think is None else options.think,
             limits=self._limits,
             summary=summary,
@@ -86,7 +96,7 @@ class PromptBuilder:
             options=options,
             continued=asked.continued,
             tainted=past.tainted or summary.tainted or bool(asked.attachments),
-            private=(*facts, *filter(None, [attached.text])),
+            private=(*facts, *filter(None, [attached.text, *private_texts(inputs)])),
         )
 
     def model_for(self, question: Question) -> str:
@@ -94,43 +104,45 @@ class PromptBuilder:
         settings = self._settings
         return (settings.vision_model or settings.model) if question.attached.images else settings.model
 
-    def _prelude(
-        self, history: Sequence[Json], today: date, facts: Sequence[str], options: AnswerOptions | None = None
-    ) -> tuple[Json, ...]:
-        offered = self._offered().values()
-        tools = offered if options is None else [tool for tool in offered if options.offers(tool.tool)]
-        return compose(self._instructions, today, history, tools=tools, facts=facts)
+    def _inputs(self, today: date, options: AnswerOptions | None = None) -> PromptInputs:
+        offered = self._known.offered().values()
+        return PromptInputs(
+            role=self._role,
+            today=today,
+            tier=self._tier,
+            tools=tuple(ToolLine.of(tool) for tool in offered if options is None or options.offers(tool.tool)),
+            mode=(options.mode if options else None) or self._known.mode(),
+            workspace=self._known.workspace,
+            skills=tuple(self._known.skills()),
+        )
 
 
-def compose(
-    instructions: str,
-    today: date,
-    history: Sequence[Json],
-    *,
-    tools: Iterable[ToolSchema] = (),
-    facts: Sequence[str] = (),
-) -> tuple[Json, ...]:
-    """The system message and the history. A caller's own system messages come after ours.
-
-    The system message is the `instructions`, the guidance that `tools` give, the session's `facts`, which must be the
-    user's own words, and the date: what changes most often comes last, so that servers find the rest in their cache.
-    """
-    sections = (
-        instructions.strip(),
-        _listed(TOOLS_HEADING, [line for tool in tools if (line := guidance(tool))]),
-        _listed(FACTS_HEADING, facts),
-        f"Today is {today:%A}, {today.isoformat()}.",
-    )
-    return ({"role": "system", "content": "\n\n".join(filter(None, sections))}, *history)
+def compose(inputs: PromptInputs, history: Sequence[Json], facts: Sequence[str] = ()) -> tuple[Json, ...]:
+    """The system message, the memory and the history. The memory is a system message of its own, made of the session's
+    `facts`, which must be the user's own words; one that a caller's history has brought along gives way to it. A
+    caller's own system messages come after ours."""
+    memory = memory_message(facts)
+    if memory:
+        history = [message for message in history if not is_memory(message)]
+    return ({"role": "system", "content": system_text(inputs)}, *memory, *history)
 
 
-def guidance(tool: ToolSchema) -> str:
-    """What the instructions have to say of a tool beyond its own description, which the model gets with its schema."""
-    return f"{tool.tool} {WRITES}." if tool.effect == "write" else ""
+def memory_message(facts: Sequence[str]) -> tuple[Json, ...]:
+    """What the model is told of the user's facts; nothing without any."""
+    if not facts:
+        return ()
+    return ({"role": "system", "content": f"{MEMORY_HEADING}\n{listed(FACTS_HEADING, facts)}"},)
 
 
-def _listed(heading: str, lines: Sequence[str]) -> str:
-    return "\n".join((heading, *(f"- {' '.join(line.split())}" for line in lines))) if lines else ""
+def is_memory(message: Json) -> bool:
+    """Whether a message of a conversation is one that told of the user's facts."""
+    return message.get("role") == "system" and str(message.get("content") or "").startswith(MEMORY_HEADING)
+
+
+def private_texts(inputs: PromptInputs) -> tuple[str, ...]:
+    """What the prompt has that is the user's own: none of it is for anybody else to read."""
+    own = (*inputs.instructions, *filter(None, (inputs.soul, inputs.custom)))
+    return (*(text.text for text in own), *filter(None, [inputs.workspace]))
 
 
 def quote(files: Sequence[Attachment], query: str, room: Room) -> str:

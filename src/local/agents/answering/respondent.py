@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import date
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from local.agents.answering.call_gate import CallGate
 from local.agents.answering.call_rules import SideEffectPolicy
 from local.agents.answering.context.prompt_fitter import PromptFitter
 from local.agents.answering.generator_config import DEFAULT_PROMPT, GeneratorConfig
 from local.agents.answering.outcomes import Outcomes, trace_of
+from local.agents.answering.prompt.prompt_knowledge import PromptKnowledge
 from local.agents.answering.prompt_builder import SHARE, AttachedFiles, KnownFacts, PromptBuilder, ask_memory
 from local.agents.answering.respondent_policy import RespondentPolicy as RespondentPolicy
 from local.agents.answering.speculations import Speculations
@@ -76,22 +77,24 @@ class Respondent(Participant):
         answers_as: str | None = None,
         leases: Leases | None = None,
         attachments: AttachmentStore | None = None,
+        workspace: str = "",
     ) -> None:
         """`answers_as` is the name to sign with, where it is not the model's that was asked for."""
         super().__init__(config)
         self._settings, self._answers_as = config, answers_as
         self._model, self._conversation, self._leases = model, conversation, leases or Leases()
         self._attachments = attachments
-        self._warm_up = WarmUp(model, config.model, self._options())
+        self._options = config.model_options
+        self._warm_up = WarmUp(model, config.model, self._options)
         self._fitter = PromptFitter(
             model, config.fast_model or config.model, config.num_ctx, conversation, self._leases
         )
         self._tools, self._gate = ToolRegistry(), CallGate(lambda: self.bus)
-        self._tools_before, self._young_until = frozenset[str](), 0.0  # what the process before this one knew
         self._facts = KnownFacts(lambda user: ask_memory(self.bus, user))
         room = partial(self._fitter.characters, share=SHARE)
         files = AttachedFiles(attachments, model, config.vision_model or config.model, room)
-        self._prompts = PromptBuilder(config, self.policy.respondent_id, files, self._offered, self._facts)
+        known = PromptKnowledge(self._offered, self._gate.settings_mode, workspace)
+        self._prompts = PromptBuilder(config, self.policy.respondent_id, files, self._facts, known)
         self._side_effects: dict[str, SideEffectPolicy] = {}  # of turns that may not make every call, by query_id
         self._rewards = RunningReward(conversation, self.policy.respondent_id)
         self._speculations = Speculations(conversation, self._runner)
@@ -120,6 +123,7 @@ class Respondent(Participant):
             answers_as="stand-in" if stand_in else None,
             leases=Leases(lambda model: routing.locate(model)[0]),
             attachments=AttachmentStore(resources.data_dir / "attachments"),
+            workspace=str(resources.workspace_folder),
         )
 
     @asynccontextmanager
@@ -273,7 +277,7 @@ class Respondent(Participant):
             tools=self._tools,
             model_name=model_name,
             answers_as=self._answers_as,
-            options=self._options(),
+            options=self._options,
             priority=self.policy.priority(self._leases, model_name),
             tool_timeout_seconds=settings.tool_timeout_seconds,
             max_answer_tokens=settings.max_answer_tokens,
@@ -284,11 +288,6 @@ class Respondent(Participant):
 
     def _offered(self) -> dict[str, ToolSchema]:
         return self._tools.offered(time.monotonic())
-
-    def _options(self) -> dict[str, Any]:
-        settings = self._settings
-        heat = {} if settings.temperature is None else {"temperature": settings.temperature}
-        return {"num_ctx": settings.num_ctx, **heat}
 
     def _learn_window(self, info: ModelInfo) -> None:
         self._fitter.window.at_most(info.context_length or self._settings.num_ctx)

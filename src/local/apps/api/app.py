@@ -28,6 +28,7 @@ from local.apps.api.routes import (
     models,
     openai,
     page,
+    prompt,
     query,
     sessions,
     settings,
@@ -37,7 +38,7 @@ from local.apps.api.routes import (
 
 NOUNS = (
     query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream, control,
-    models, settings, changes, approvals,
+    models, settings, changes, approvals, prompt,
 )  # fmt: skip
 
 

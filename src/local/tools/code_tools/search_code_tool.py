@@ -14,6 +14,7 @@ class SearchCodeTool(CodeTool):
     """Find the lines of the workspace's text files that a regular expression fits; ignored files are left out."""
 
     name = "search_code"
+    replaces = "grep, rg"
 
     async def run(
         self,

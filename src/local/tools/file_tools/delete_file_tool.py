@@ -13,6 +13,7 @@ class DeleteFileTool(ChangingFileTool):
     """Delete one file of the workspace. What it held is kept, so that the user can have it back."""
 
     name = "delete_file"
+    replaces = "rm"
 
     async def run(self, path: Annotated[str, "The file, from the workspace on"]) -> ToolOutput:
         """That it is gone."""

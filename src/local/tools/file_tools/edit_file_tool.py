@@ -25,6 +25,7 @@ class EditFileTool(ChangingFileTool):
     there once: give enough lines around the place. The result shows what has changed. The user can undo it."""
 
     name = "edit_file"
+    replaces = "sed -i, patch"
 
     async def run(
         self,

@@ -19,6 +19,7 @@ class FileStatsTool(FileTool):
     name = "file_stats"
     safety = "L0"
     category = "read"
+    replaces = "stat, wc, file"
 
     async def run(self, path: Annotated[str, "The file or folder, from the workspace on"]) -> ToolOutput:
         """A line for each fact."""

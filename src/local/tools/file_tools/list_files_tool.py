@@ -25,6 +25,7 @@ class ListFilesTool(FileTool):
     name = "list_files"
     safety = "L0"
     category = "read"
+    replaces = "ls, find, tree"
 
     async def run(
         self,

@@ -28,6 +28,7 @@ class ReadFileTool(FileTool):
     name = "read_file"
     safety = "L0"
     category = "read"
+    replaces = "cat, head, tail, sed -n"
 
     async def run(
         self,

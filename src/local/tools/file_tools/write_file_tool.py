@@ -15,6 +15,7 @@ class WriteFileTool(ChangingFileTool):
     is there. To change parts of a file, use edit_file. The user can undo it."""
 
     name = "write_file"
+    replaces = "tee, echo with >"
 
     async def run(
         self,

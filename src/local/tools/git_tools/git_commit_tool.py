@@ -21,6 +21,7 @@ class GitCommitTool(GitTool):
     """Commit files of the workspace as they are now. The user can undo it."""
 
     name = "git_commit"
+    replaces = "git add, git commit"
     effect = "write"
     safety = "L1"
 

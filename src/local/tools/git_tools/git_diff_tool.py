@@ -12,6 +12,7 @@ class GitDiffTool(GitTool):
     """Show what has changed since the last commit, or in a commit."""
 
     name = "git_diff"
+    replaces = "git diff, git show"
     safety = "L0"
 
     async def run(

@@ -14,6 +14,7 @@ class GitLogTool(GitTool):
     """List commits, the latest first."""
 
     name = "git_log"
+    replaces = "git log"
     safety = "L0"
 
     async def run(

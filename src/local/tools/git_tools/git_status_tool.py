@@ -10,6 +10,7 @@ class GitStatusTool(GitTool):
     """Tell the branch and the changed files of the git repository."""
 
     name = "git_status"
+    replaces = "git status"
     safety = "L0"
 
     async def run(self) -> ToolOutput:

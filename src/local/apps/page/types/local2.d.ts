@@ -193,9 +193,9 @@ export interface ContextGauge {
   parts: Record<string, number>;
 }
 
-/** A door that wants to see the generator's record, or to have it changed: sessions (`key` is the user's whose they are, none is everybody's; `query`, `cursor`, `limit`, `among`: only these), session, query, turns (those `before` or `after` the query `at` or a `position`, or the one that is there: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete. `key` is the session's id, of query the query's. With `of_user` another user's session is as if it were not there. */
+/** A door that wants to see the generator's record, or to have it changed: sessions (`key` is the user's whose they are, none is everybody's; `query`, `cursor`, `limit`, `among`: only these), session, query, turns (those `before` or `after` the query `at` or a `position`, or the one that is there: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete. `key` is the session's id, of query the query's. With `of_user` another user's session is as if it were not there. Or it wants to see the system prompt of that user's queries with these `options`: prompt. */
 export interface ConversationRequest {
-  verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query";
+  verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt";
   key: string;
   of_user: string | null;
   query: string;
@@ -208,6 +208,7 @@ export interface ConversationRequest {
   labels: Record<string, string | boolean | null>;
   before: string;
   branch_id: string;
+  options: AnswerOptions | null;
 }
 
 /** The generator's answer to that: `value` is the record, or `error` says why there is none. */
@@ -868,6 +869,7 @@ export interface ToolSchema {
   repeatable: boolean;
   timeout_seconds: number;
   rubric: string;
+  replaces: string;
   trusted: boolean;
 }
 

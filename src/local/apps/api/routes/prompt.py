@@ -1,0 +1,24 @@
+"""What the model is told before a question."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from local.apps.api.access import Access, open_to
+from local.apps.api.context import api
+from local.apps.api.json_body import JsonResponse
+from local.protocol.answer_options import AnswerOptions
+from local.protocol.safety import Mode
+
+
+def add_routes(routes: APIRouter) -> None:
+    """GET /prompt."""
+
+    @routes.get("/prompt")
+    @open_to(Access.OWNER)
+    async def show(mode: Annotated[Mode | None, Query()] = None) -> Response:
+        """The system prompt of the owner's queries, section by section, with where each is from and what it costs."""
+        return JsonResponse(await api().session.look_up("prompt", options=AnswerOptions(mode=mode)))

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from mcp.server.mcpserver import MCPServer
 
 from local.apps.console.answering_system import AnsweringSystem
+from local.apps.mcp_client import HTTPSystemClient
 from local.apps.mcp_door import PART_CHARACTERS, MCPDoor
 from local.apps.system_client import StreamEvent
 from local.errors import NoAnswer
@@ -50,8 +52,13 @@ class System:
         return LONG
 
 
+def served(system: Any) -> MCPServer:
+    client = HTTPSystemClient(system)
+    return MCPDoor(lambda _: client).server()
+
+
 async def called(system: Any, tool: str, **arguments: Any) -> Any:
-    async with Client(MCPDoor(system).server()) as client:
+    async with Client(served(system)) as client:
         return await client.call_tool(tool, arguments)
 
 
@@ -91,7 +98,7 @@ async def test_progress_is_told_to_who_wants_it() -> None:
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         told.append(message)
 
-    async with Client(MCPDoor(System()).server()) as client:  # type: ignore[arg-type]  # as much of a system as is used
+    async with Client(served(System())) as client:
         await client.call_tool("ask", {"question": "Where?"}, progress_callback=hear)
     assert told == ["GENERATING"]
 

@@ -30,6 +30,7 @@ def serve(context: typer.Context, api: ApiOption = None, data_dir: DataDir = Non
     """
     if context.invoked_subcommand:
         return
+    from local.apps.mcp_client import HTTPSystemClient
     from local.apps.mcp_door import MCPDoor  # which takes a second
 
     system = AnsweringSystem(api, data_dir, may_start=False)
@@ -37,7 +38,8 @@ def serve(context: typer.Context, api: ApiOption = None, data_dir: DataDir = Non
         system.find()
     except LocalError as error:
         typer.echo(f"local2 mcp: {error}; each call looks again", err=True)
-    MCPDoor(system).server().run("stdio")
+    client = HTTPSystemClient(system)
+    MCPDoor(lambda _: client).server().run("stdio")
 
 
 @mcp_app.command()

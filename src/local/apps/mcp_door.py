@@ -1,32 +1,24 @@
-"""A running system as other programs' models see it: tools of the Model Context Protocol, over its HTTP API."""
+"""A running system as other programs' models see it: tools of the Model Context Protocol."""
 
 from __future__ import annotations
 
 import inspect
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
-import anyio
-import anyio.from_thread
-import anyio.to_thread
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 
-from local.apps.console.answering_system import AnsweringSystem
-from local.apps.console.followed_query import FollowedQuery
-from local.apps.console.query_progress import QueryProgress
+from local.apps.mcp_client import MCPClient
 from local.errors import LocalError
 from local.protocol.envelope import new_id
 from local.protocol.safety import NOBODY_THERE
 
-TELL_SECONDS = 1.0  # between two words on how far an answer is
 PART_CHARACTERS = 40_000
 LISTED = 20
 INSTRUCTIONS = (
@@ -35,6 +27,7 @@ INSTRUCTIONS = (
 )
 
 Json = dict[str, Any]
+Request = Context[Any, Any]
 Conversation = Annotated[str, Field(description="The id of a conversation", min_length=1, max_length=128)]
 
 
@@ -75,10 +68,10 @@ class ConversationPart(BaseModel):
 
 
 class MCPDoor:
-    """Makes the server. The system is looked for with each call: it may be started after the server."""
+    """Makes the server. `client_for` gives the system as it is asked for whoever has sent a request."""
 
-    def __init__(self, system: AnsweringSystem) -> None:
-        self._system = system
+    def __init__(self, client_for: Callable[[Request], MCPClient]) -> None:
+        self._client_for = client_for
 
     def server(self) -> MCPServer:
         """With its tools, ready to be served."""
@@ -96,31 +89,29 @@ class MCPDoor:
     async def ask(
         self,
         question: Annotated[str, Field(description="In words, as a person would ask", min_length=1)],
-        context: Context[Any, Any],
+        context: Request,
         conversation: Annotated[str, Field(description="Ask in this one; without it in one of its own")] = "",
     ) -> Answered:
         """Ask LoCAL2, which searches its memory, files and the web by itself, and wait for its whole answer. What would
         need its user's leave is denied."""
         body = {"query": question, "query_id": new_id(), "mode": NOBODY_THERE}
-        query = FollowedQuery(self._system.find_again, {**body, "session_id": conversation} if conversation else body)
-        with _reporting():
-            self._system.find()  # at once, where none runs: one that goes away meanwhile is waited for
-            try:
-                return await anyio.to_thread.run_sync(self._follow, query, context, abandon_on_cancel=True)
-            except anyio.get_cancelled_exc_class():
-                query.leave()
-                with anyio.CancelScope(shield=True), suppress(LocalError):
-                    await anyio.to_thread.run_sync(query.cancel)
-                raise
 
-    def search_memory(
+        async def told(heard: float, where: str) -> None:
+            await context.report_progress(heard, None, where)
+
+        with _reporting():
+            asked = {**body, "session_id": conversation} if conversation else body
+            return _answered(await self._client_for(context).ask(asked, told))
+
+    async def search_memory(
         self,
         query: Annotated[str, Field(description="What to look for, in words", min_length=1)],
+        context: Request,
         limit: Annotated[int, Field(description="How many at most", ge=1, le=100)] = 10,
     ) -> list[Recalled]:
         """Search what LoCAL2's user and LoCAL2 have said to each other, the best first."""
         with _reporting():
-            found = self._system.find().request("GET", f"/memory?{urlencode({'query': query, 'limit': limit})}")
+            found = await self._client_for(context).get("/memory", {"query": query, "limit": limit})
         return [
             Recalled(
                 question=hit["query"], answer=hit["answer"], conversation=hit["session_id"] or "",
@@ -129,44 +120,35 @@ class MCPDoor:
             for hit in found["hits"]
         ]  # fmt: skip
 
-    def list_conversations(
+    async def list_conversations(
         self,
+        context: Request,
         words: Annotated[str, Field(description="Only those in which all of these words are", max_length=500)] = "",
         limit: Annotated[int, Field(description="How many at most", ge=1, le=1000)] = LISTED,
     ) -> list[Listed]:
         """List the conversations, the pinned ones and then the latest first."""
         with _reporting():
-            found = self._system.find().request("GET", f"/sessions?{urlencode({'query': words, 'limit': limit})}")
+            found = await self._client_for(context).get("/sessions", {"query": words, "limit": limit})
         return [
             Listed(conversation=each["session_id"], title=each["title"] or "", updated_at=_date(each["updated_at"]))
             for each in found["sessions"]
         ]
 
-    def read_conversation(
+    async def read_conversation(
         self,
         conversation: Conversation,
+        context: Request,
         start: Annotated[int, Field(description="The character to begin at", ge=0)] = 0,
     ) -> ConversationPart:
         """Read a conversation, of a long one a part."""
         with _reporting():
-            whole = self._system.find().export(conversation)
+            whole = await self._client_for(context).export(conversation)
         end = start + PART_CHARACTERS
         return ConversationPart(text=whole[start:end], characters=len(whole), next=end if end < len(whole) else None)
 
-    def _follow(self, query: FollowedQuery, context: Context[Any, Any]) -> Answered:
-        progress, told, heard = QueryProgress(), 0.0, 0
-        for event in query:
-            heard += progress.receive(event)
-            if time.monotonic() - told > TELL_SECONDS:
-                told = time.monotonic()
-                anyio.from_thread.run(context.report_progress, heard, None, progress.waiting or progress.state)
-        return _answered(progress)
 
-
-def _answered(progress: QueryProgress) -> Answered:
-    assert progress.end is not None
-    said = progress.end.data
-    if progress.end.name == "error" or said["status"] == "failed":
+def _answered(said: Json) -> Answered:
+    if said["status"] == "failed":
         raise ToolError(said["error"]["message"])
     tools = [call["tool"] for call in said["tool_calls"]]
     return Answered(

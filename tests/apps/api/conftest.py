@@ -84,6 +84,10 @@ class ScriptedGenerator(Participant):
         while (await client.get("/v1/models")).json()["data"] == []:
             pass
 
+    async def cancelled(self, query_id: str) -> None:
+        """Wait until a query that was received is to be stopped."""
+        await self._cancels[query_id].wait()
+
     @on(QueryReceived, durable="generator", concurrency=64)
     async def receive(self, message: QueryReceived, envelope: Envelope) -> Message | None:
         self.heard.set()
@@ -115,6 +119,8 @@ class ScriptedGenerator(Participant):
                 value = None
             case "session" if named := [t for t in self.traces.values() if t.session_id == request.key]:
                 value = {"session_id": request.key, "user_id": named[0].user_id, "title": "hello"}
+            case "turns" if any(trace.session_id == request.key for trace in self.traces.values()):
+                value = {"turns": [], "more": False}
             case "query":
                 value = self._record(request.key)
             case _:

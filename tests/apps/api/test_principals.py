@@ -110,6 +110,9 @@ ROUTES = {
     "POST /approvals/{call_id}": Row(Access.USERS, "/approvals/q-ann:0:0", {"decision": "allow"}, told=409),
     "GET /approvals/remembered": Row(Access.USERS, "/approvals/remembered", told={"remembered": []}),
     "DELETE /approvals/remembered/{leave_id}": Row(Access.USERS, "/approvals/remembered/1", told=409),
+    "POST /mcp": Row(Access.USERS, "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, told=400),
+    "GET /mcp": Row(Access.USERS, "/mcp", told=400),
+    "DELETE /mcp": Row(Access.USERS, "/mcp", told=400),
     "GET /users": Row(Access.TOKEN, "/users", told=403),
     "POST /users": Row(Access.TOKEN, "/users", {"name": "eve"}, told=403),
     "DELETE /users/{name}": Row(Access.TOKEN, "/users/ann", told=403),
@@ -482,7 +485,7 @@ def over_http(door: Door, route: str, row: Row, headers: dict[str, str]) -> tupl
     body = json.dumps(given["json"]) if "json" in given else given.get("content")
     kind = {"content-type": "application/json"} if "json" in given else {}
     connection = http.client.HTTPConnection("127.0.0.1", door.port, timeout=20)
-    connection.request(method, row.path.replace("{file}", door.file), body, {**headers, **kind})
+    connection.request(method, row.path.replace("{file}", door.file), body, {"accept": "*/*", **headers, **kind})
     response = connection.getresponse()
     text = response.read().decode()
     connection.close()

@@ -24,6 +24,7 @@ from local.apps.api.routes import (
     feedback,
     health,
     journal,
+    mcp,
     memory,
     models,
     openai,
@@ -38,7 +39,7 @@ from local.apps.api.routes import (
 
 NOUNS = (
     query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream, control,
-    models, settings, changes, approvals, prompt,
+    models, settings, changes, approvals, prompt, mcp,
 )  # fmt: skip
 
 

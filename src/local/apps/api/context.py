@@ -14,6 +14,7 @@ from local.apps.api.bus_stream import BusStreams
 from local.apps.api.identifiers import ID_PATTERN as ID_PATTERN
 from local.apps.api.identifiers import Id as Id
 from local.apps.api.identifiers import PathId as PathId
+from local.apps.api.mcp_endpoint import MCPEndpoint
 from local.apps.api.page_folder import PageFolder
 from local.apps.api.participant_table import ParticipantTable
 from local.apps.api.query_finder import QueryFinder
@@ -50,6 +51,7 @@ class ApiContext:
     keep_alive_seconds: float
     clock: Callable[[], float]
     page: PageFolder
+    mcp: MCPEndpoint
 
     def asked_of(self, app: ASGIApp) -> ASGIApp:
         """`app`, whose handlers work with this."""

@@ -18,6 +18,7 @@ from local.apps.api.browser_streams import BrowserStreams
 from local.apps.api.bus_stream import BusStreams
 from local.apps.api.context import ApiContext
 from local.apps.api.guard_middleware import MEGABYTE, GuardPolicy, hosts_of, proxied_hosts_of
+from local.apps.api.mcp_endpoint import MCPEndpoint
 from local.apps.api.page_folder import PageFolder
 from local.apps.api.participant_table import MODEL_OWNER, ParticipantTable
 from local.apps.api.principals import Principals
@@ -109,7 +110,7 @@ class ApiParticipant(Participant):
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Serve HTTP; at the end whoever waits is told that it is over here."""
-        bus_streams = BusStreams(self.bus, self._settings.keep_alive_seconds)
+        bus_streams, mcp = BusStreams(self.bus, self._settings.keep_alive_seconds), MCPEndpoint()
         async with LoCALSession(self.bus, max_wait_seconds=self._settings.max_wait_seconds) as session:
             self._session = session
             queries = QueryFinder(session, self._participants, self._settings.trail_seconds, time.monotonic)
@@ -135,15 +136,17 @@ class ApiParticipant(Participant):
                 keep_alive_seconds=self._settings.keep_alive_seconds,
                 clock=time.monotonic,
                 page=PageFolder(),
+                mcp=mcp,
             )
 
             def before_stop() -> None:
                 self._streams.stop()  # first: they are to go on elsewhere, and not to hear that this is the end
                 session.stop()
                 bus_streams.stop()
+                mcp.stop()
 
             app = create_app(context, self._policy, self._principals)
-            async with self._streams.running(), serving(app, self._listener, before_stop):
+            async with self._streams.running(), mcp.running(), serving(app, self._listener, before_stop):
                 yield
 
     def _has(self, name: str) -> bool:

@@ -38,6 +38,11 @@ def read(path: Path) -> ConfigFile:
     return _parsed(path, _text(path))
 
 
+def parse(path: Path, text: str) -> ConfigFile:
+    """As `read`, of a text that was read already; `path` is for what errors say."""
+    return _parsed(path, text)
+
+
 @lru_cache(maxsize=64)  # so that what the template has read is parsed in no child
 def _parsed(path: Path, text: str) -> ConfigFile:
     try:

@@ -20,6 +20,7 @@ COMMANDS = {
     "logs": "local.apps.log_command:logs",
     "sessions": "local.apps.session_commands:session_app",
     "memory": "local.apps.memory_commands:memory_app",
+    "skills": "local.apps.skill_commands:skills_app",
     "undo": "local.apps.undo_commands:undo_app",
     "approvals": "local.apps.approval_commands:approvals_app",
     "trace": "local.apps.console.commands:trace",

@@ -75,6 +75,8 @@ def _hindrance(story: Story, api: str | None) -> str:
         return f"it is for a system that was started with {' '.join(story.flags)}"
     if api and story.more_participants:
         return f"it is for a system with more_participants: {', '.join(story.more_participants)}"
+    if api and story.drops_skills:
+        return "it is for a system that is started for it, with settings of its own to put skills into"
     if api and "own_web" in story.needs:
         return "it is for a system that is started for it, with a web of its own"
     if api and story.mcp_servers:

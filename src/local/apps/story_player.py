@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from local.apps.story_checks import (
 from local.apps.system_client import SystemClient
 from local.errors import NoAnswer
 from local.protocol.envelope import new_id
+from local.protocol.skill_messages import SkillsChanged
 
 WAIT_SECONDS = 30.0
 REAL_MODEL_WAIT_SECONDS = 600.0  # for a second answer and its judgement, where one model does all of it
@@ -86,6 +87,7 @@ class StoryPlayer:
     def _take_turn(self, turn: StoryTurn, course: _Course) -> Iterator[Check]:
         if turn.new_session:
             course.session_id = new_id()
+        yield from self._drop_skills(turn.skills)
         with self._following(turn.wait_for) as envelopes:
             script = ApprovalScript(turn.approvals or ())
             answer = self._ask(turn, course.session_id, script)
@@ -109,6 +111,19 @@ class StoryPlayer:
             if event.name == "approval" and (decision := script.decision(event.data)) is not None:
                 self._client.request("POST", f"/approvals/{quote(event.data['call_id'], safe='')}", decision)
         return self._client.request("GET", f"/query/{body['query_id']}")
+
+    def _drop_skills(self, skills: Mapping[str, str]) -> Iterator[Check]:
+        """Put them where the system's own skills lie, and wait until it has noticed."""
+        if not skills:
+            return
+        place = Path(self._client.request("GET", "/skills")["places"][0])
+        with self._client.follow([SkillsChanged.subject], self._wait_seconds) as envelopes:
+            for name, text in skills.items():
+                (place / name).mkdir(parents=True)
+                (place / name / "SKILL.md").write_text(text, encoding="utf-8")
+            ready = (set(envelope["payload"]["ready"]) for envelope in envelopes)
+            noticed = any(names >= skills.keys() for names in ready)
+        yield Check(noticed, f"{', '.join(skills)} is noticed", "ready" if noticed else "nobody has said so")
 
     def _undo(self, query_id: str) -> Check:
         what = "what it has changed is undone"

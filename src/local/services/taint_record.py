@@ -94,6 +94,10 @@ class TaintRecord:
     def __init__(self, conversation: ConversationService, respondent_id: str) -> None:
         self._conversation, self._respondent_id = conversation, respondent_id
 
+    async def earlier(self, history: Sequence[Mapping[str, Any]] | None, session_id: str, before: int) -> EarlierRecord:
+        """What came before a query: by the history that a client has sent with it, else by its session."""
+        return await (self.turns_of(session_id, before) if history is None else self.turns_of_history(history))
+
     async def turns_of(self, session_id: str, before: int = END) -> EarlierRecord:
         """What the turns of a session before that position say of its taint."""
         own = self._respondent_id

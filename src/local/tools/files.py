@@ -14,10 +14,13 @@ from local.protocol.change_messages import ChangedFile, ChangeRequest, ChangeRes
 from local.protocol.envelope import Envelope
 from local.protocol.memory_messages import OWNER, MemoryDeleted
 from local.protocol.messages import ErrorInfo, Message, SessionDeleted, ToolRequest
+from local.protocol.skill_messages import READ_SKILL, SkillRequest, SkillResult, SkillsChanged
 from local.runtime.participant import Resources, on
 from local.services.code.code_runner import CodeRunner
 from local.services.git.git_program import GET_IT, GitProgram
 from local.services.git.git_repository import GitRepository
+from local.services.skills.skill_library import SkillLibrary
+from local.services.skills.skill_place import SkillPlace
 from local.services.workspace.change_store import ChangeSelection, ChangeStore, FileChange
 from local.services.workspace.content_store import ContentStore
 from local.services.workspace.editor import Retention, WorkspaceEditor
@@ -39,6 +42,8 @@ from local.tools.git_tools.git_commit_tool import GitCommitTool
 from local.tools.git_tools.git_diff_tool import GitDiffTool
 from local.tools.git_tools.git_log_tool import GitLogTool
 from local.tools.git_tools.git_status_tool import GitStatusTool
+from local.tools.skill_tools.read_skill_tool import ReadSkillTool
+from local.tools.skill_tools.skill_keeper import SkillKeeper
 from local.tools.tool import Tool
 from local.tools.tool_group import ToolGroup
 
@@ -56,17 +61,19 @@ OFFERED_FOR: Mapping[str, tuple[type[Tool], ...]] = {
 
 
 class FileTools(ToolGroup):
-    """Reads, searches, writes, edits, deletes and commits files of the workspace, and undoes that. Tools for programs
-    are offered as soon as there are programs, those for a repository as soon as there is one."""
+    """Reads, searches, writes, edits, deletes and commits files of the workspace, and undoes that; and reads skills.
+    Tools for programs are offered as soon as there are programs, for a repository and for skills in the same way."""
 
     name = "files"
     Config = FilesConfig
-    publishes = (EffectUndone,)
-    tools = (*OF_FILES, *OF_CODE, *OF_GIT)
+    publishes = (EffectUndone, SkillKeeper)
+    tools = (*OF_FILES, *OF_CODE, *OF_GIT, ReadSkillTool)
 
-    def __init__(self, config: FilesConfig, tools: Sequence[Tool], editor: WorkspaceEditor) -> None:
+    def __init__(
+        self, config: FilesConfig, tools: Sequence[Tool], editor: WorkspaceEditor, skills: SkillKeeper
+    ) -> None:
         super().__init__(config, tools)
-        self._editor = editor
+        self._editor, self._skills = editor, skills
         self._contents = WorkspaceContents(editor.workspace)
         self._looking = asyncio.Lock()
         self._tasks: asyncio.TaskGroup
@@ -81,24 +88,34 @@ class FileTools(ToolGroup):
         tools: list[Tool] = [tool(config, files) for tool in OF_FILES]
         tools += [tool(config, files, runner) for tool in OF_CODE]
         tools += [tool(config, files, repository) for tool in OF_GIT]
-        return cls(config, tools, files.editor).with_records(resources)
+        library = SkillLibrary(places_of_skills(config, resources))
+        tools.append(ReadSkillTool(config, library))
+        return cls(config, tools, files.editor, SkillKeeper(library)).with_records(resources)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Hold the record of changes."""
+        """Hold the record of changes, and watch the skills."""
         async with self._editor.opened(), super().lifespan(), asyncio.TaskGroup() as self._tasks:
-            yield
+            watching = self._tasks.create_task(self._skills.watch(self._tell_skills))
+            try:
+                yield
+            finally:
+                watching.cancel()
 
     def offered(self) -> Iterable[Tool]:
         """The tools that there is something for."""
         kinds = self._contents.kinds
         idle = {tool.name for kind, tools in OFFERED_FOR.items() if kind not in kinds for tool in tools}
+        idle |= set() if self._skills.has_any else {READ_SKILL}
         return [tool for name, tool in self._tools.items() if name not in idle]
 
     async def announce(self) -> None:
         """As any group, after a look at what there is."""
         await asyncio.to_thread(self._contents.look)
+        changed = await self._skills.look()
         await super().announce()
+        if changed is not None:
+            await self.bus.publish(changed)
 
     async def call(self, request: ToolRequest, envelope: Envelope) -> Message | None:
         """One call of one of the tools, after which there may be something for others: nobody waits for that look."""
@@ -120,6 +137,11 @@ class FileTools(ToolGroup):
             error = ErrorInfo(kind=failure.kind, message=str(failure))
             return ChangeResult(verb=request.verb, workspace=root, error=error)
 
+    @on(SkillRequest)
+    async def answer_about_skills(self, request: SkillRequest, envelope: Envelope) -> SkillResult:
+        """A respondent or a door asks what skills there are."""
+        return await self._skills.answer(request)
+
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
         """Nobody is to keep anything of a session: what it has changed cannot be undone any more."""
         await super().forget_session(deleted, envelope)
@@ -140,6 +162,10 @@ class FileTools(ToolGroup):
         """Which folder that is, and why nothing can be told of its repository, if so."""
         off = {} if GitProgram.installed() else {"git": f"off: {GET_IT}"}
         return {"workspace": str(self._editor.workspace.root), **off}
+
+    async def _tell_skills(self, changed: SkillsChanged) -> None:
+        await super().announce()  # the tool for them may be needed now
+        await self.bus.publish(changed)
 
     async def _look_again(self) -> None:
         try:
@@ -182,6 +208,12 @@ def editor_of(config: FilesConfig, resources: Resources) -> WorkspaceEditor:
     return WorkspaceEditor(
         Workspace(resources.workspace_folder), ChangeStore(folder / "changes.db"), contents, retention
     )
+
+
+def places_of_skills(config: FilesConfig, resources: Resources) -> list[SkillPlace]:
+    """Where skills may lie: in the user's folder of settings, and in further folders that the owner names."""
+    own = [SkillPlace("settings", layer, ("skills",)) for layer in resources.layers[-1:]]
+    return [*own, *(SkillPlace("extra", folder.expanduser()) for folder in config.skill_folders)]
 
 
 def _told(change: FileChange, diff: str, *, undone: bool) -> ChangedFile:

@@ -26,6 +26,7 @@ from local.models.tool_selection import tier_of
 from local.protocol.envelope import Trace, new_id
 from local.protocol.memory_messages import OWNER, MemoryRequest, MemoryResult
 from local.protocol.messages import AnswerOptions, ParticipantStatus, QueryReceived
+from local.protocol.skill_messages import READ_SKILL
 from local.runtime.presence import Presence
 from local.services.attachments.store import Attachment, AttachmentStore
 from local.services.conversation import Past
@@ -64,13 +65,18 @@ class PromptBuilder:
         self._limits, self._tier = settings.limits, tier_of(settings.model)
         self._role = SourcedText(settings.prompt_origin, settings.instructions)
 
+    def is_current(self, user_id: str | None) -> bool:
+        """Whether nobody has to be asked for what a prompt of that user is made of."""
+        reads_skills = READ_SKILL in self._known.offered()
+        return self._facts.are_current(user_id) and (not reads_skills or self._known.skills.are_current)
+
     def prelude(self, history: Sequence[Json], today: date, user_id: str | None) -> tuple[Json, ...]:
         """What the model gets before a question of that user, by what is known now."""
-        return compose(self._inputs(today), history, self._facts.known(user_id))
+        return compose(self._inputs(today, user_id), history, self._facts.known(user_id))
 
     def shown(self, today: date, user_id: str | None, options: AnswerOptions | None) -> Json:
         """The system prompt of a query that is asked so, section by section."""
-        return as_json(self._settings.model, self._inputs(today, options))
+        return as_json(self._settings.model, self._inputs(today, user_id, options))
 
     async def question(self, asked: QueryReceived, past: Past, today: date, user_id: str | None) -> Question:
         """Everything that the turn's prompts begin with. Raises `AttachmentMissing`; `ModelError` for pictures that no
@@ -80,7 +86,9 @@ class PromptBuilder:
         is_known = asked.history is None or (options is not None and options.remember)
         facts = await self._facts.current(user_id) if is_known else ()
         summary = Summary() if past.summary is None else Summary.from_json(past.summary)
-        inputs = self._inputs(today, options)
+        if READ_SKILL in self._known.offered():
+            await self._known.skills.settled()
+        inputs = self._inputs(today, user_id, options)
         return Question(
             query_id=asked.query_id,
             respondent_id=self._respondent_id,
@@ -104,16 +112,17 @@ class PromptBuilder:
         settings = self._settings
         return (settings.vision_model or settings.model) if question.attached.images else settings.model
 
-    def _inputs(self, today: date, options: AnswerOptions | None = None) -> PromptInputs:
-        offered = self._known.offered().values()
+    def _inputs(self, today: date, user_id: str | None, options: AnswerOptions | None = None) -> PromptInputs:
+        offered = [tool for tool in self._known.offered().values() if options is None or options.offers(tool.tool)]
+        reads_skills = any(tool.tool == READ_SKILL for tool in offered)
         return PromptInputs(
             role=self._role,
             today=today,
             tier=self._tier,
-            tools=tuple(ToolLine.of(tool) for tool in offered if options is None or options.offers(tool.tool)),
+            tools=tuple(map(ToolLine.of, offered)),
             mode=(options.mode if options else None) or self._known.mode(),
             workspace=self._known.workspace,
-            skills=tuple(self._known.skills()),
+            skills=self._known.skills.known(user_id) if reads_skills else (),
         )
 
 

@@ -16,6 +16,7 @@ from local.agents.answering.call_rules import SideEffectPolicy
 from local.agents.answering.context.prompt_fitter import PromptFitter
 from local.agents.answering.generator_config import DEFAULT_PROMPT, GeneratorConfig
 from local.agents.answering.outcomes import Outcomes, trace_of
+from local.agents.answering.prompt.known_skills import KnownSkills, ask_for_skills
 from local.agents.answering.prompt.prompt_knowledge import PromptKnowledge
 from local.agents.answering.prompt_builder import SHARE, AttachedFiles, KnownFacts, PromptBuilder, ask_memory
 from local.agents.answering.respondent_policy import RespondentPolicy as RespondentPolicy
@@ -47,12 +48,13 @@ from local.protocol.messages import (
     ToolSchemaRequest,
 )
 from local.protocol.permission_messages import ApprovalDecision
+from local.protocol.skill_messages import SkillsChanged
 from local.runtime.participant import Kind, Participant, Publications, Resources, on
 from local.runtime.presence import SILENT_SECONDS
 from local.services.attachments.store import AttachmentStore
 from local.services.conversation import Asked, ConversationService, Past, StoredTurn
 from local.services.running_reward import RunningReward
-from local.services.taint_record import EarlierRecord, TaintRecord
+from local.services.taint_record import TaintRecord
 from local.services.turn_record import END
 
 log = logging.getLogger(__name__)
@@ -66,7 +68,7 @@ class Respondent(Participant):
     kind = Kind.AGENT
     Config = GeneratorConfig
     policy: ClassVar[RespondentPolicy]
-    publishes: ClassVar[Publications | None] = (TurnOutput, Outcomes, KnownFacts, Leases, ToolSchemaRequest)
+    publishes: ClassVar[Publications] = (TurnOutput, Outcomes, KnownFacts, KnownSkills, Leases, ToolSchemaRequest)
 
     def __init__(
         self,
@@ -81,10 +83,9 @@ class Respondent(Participant):
     ) -> None:
         """`answers_as` is the name to sign with, where it is not the model's that was asked for."""
         super().__init__(config)
-        self._settings, self._answers_as = config, answers_as
+        self._settings, self._options, self._answers_as = config, config.model_options, answers_as
         self._model, self._conversation, self._leases = model, conversation, leases or Leases()
-        self._attachments = attachments
-        self._options = config.model_options
+        self._attachments, self._skills = attachments, KnownSkills(lambda: ask_for_skills(self.bus))
         self._warm_up = WarmUp(model, config.model, self._options)
         self._fitter = PromptFitter(
             model, config.fast_model or config.model, config.num_ctx, conversation, self._leases
@@ -93,7 +94,7 @@ class Respondent(Participant):
         self._facts = KnownFacts(lambda user: ask_memory(self.bus, user))
         room = partial(self._fitter.characters, share=SHARE)
         files = AttachedFiles(attachments, model, config.vision_model or config.model, room)
-        known = PromptKnowledge(self._offered, self._gate.settings_mode, workspace)
+        known = PromptKnowledge(self._offered, self._skills, self._gate.settings_mode, workspace)
         self._prompts = PromptBuilder(config, self.policy.respondent_id, files, self._facts, known)
         self._side_effects: dict[str, SideEffectPolicy] = {}  # of turns that may not make every call, by query_id
         self._rewards = RunningReward(conversation, self.policy.respondent_id)
@@ -115,12 +116,11 @@ class Respondent(Participant):
             "fast_model": routing.first("fast", config.fast_model or name),
             "vision_model": routing.first("vision", config.vision_model or name),
         }
-        stand_in = resources.model_backend == "stand_in"  # it goes by any model's name, but users shall know it
         return cls(
             config.model_copy(update=names),
             connect(routing, timeout_seconds=config.timeout_seconds),
             ConversationService(resources.data_dir / cls.policy.record, cls.policy.respondent_id),
-            answers_as="stand-in" if stand_in else None,
+            answers_as="stand-in" if resources.model_backend == "stand_in" else None,  # which goes by any name
             leases=Leases(lambda model: routing.locate(model)[0]),
             attachments=AttachmentStore(resources.data_dir / "attachments"),
             workspace=str(resources.workspace_folder),
@@ -129,19 +129,19 @@ class Respondent(Participant):
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Open the record, serve, and at the end hand back what is running."""
-        settings = self._settings
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._model.close)
             await stack.enter_async_context(self._conversation)
             await self._rewards.by_prompt()
             self._tools.expect(await self._conversation.latest_tools(), time.monotonic() + YOUNG_SECONDS)
             self._outcomes = Outcomes(self.bus, self._conversation)
-            line = WaitingLine(settings.max_concurrent_turns, settings.max_waiting_turns)
+            line = WaitingLine(self._settings.max_concurrent_turns, self._settings.max_waiting_turns)
             self._turns = TurnQueue(self._conversation, self._outcomes, line, self._prepare, self._news)
             warm_up = self._warm_up.run if self.policy.loads_model else self._warm_up.look
             watching = self._warm_up.watch(partial(warm_up, self._learn_window))
             warming_up = asyncio.create_task(watching, name="warm up")
             stack.callback(warming_up.cancel)
+            await stack.enter_async_context(self._skills.is_open())
             await stack.enter_async_context(self._leases.are_open(self.bus))
             await stack.enter_async_context(self._fitter.is_open())
             await stack.enter_async_context(self._turns.is_open())
@@ -177,6 +177,7 @@ class Respondent(Participant):
         refusal = self._tools.announce(schema, envelope.sender, envelope.instance, time.monotonic())
         if refusal is None:
             self._news.set()
+            self._skills.learn(schema)
             return None
         log.warning("%s", refusal)
         return self._dead(envelope, "refused_tool", refusal)
@@ -208,6 +209,12 @@ class Respondent(Participant):
         """The memory says that what a user has pinned has changed."""
         self._speculations.drop_all()
         await self._facts.changed(facts.of_user)
+
+    @on(SkillsChanged)
+    async def hear_of_skills(self, changed: SkillsChanged, envelope: Envelope) -> None:
+        """There are other skills, or they say something else."""
+        self._speculations.drop_all()
+        self._skills.ask_again()
 
     async def _take_reward(self, event: RewardEvent) -> None:
         if event.respondent_id == self.policy.respondent_id:
@@ -245,20 +252,16 @@ class Respondent(Participant):
             query.query_id, self.policy.respondent_id, attempt,
         )  # fmt: skip
         context = self._context(self._prompts.model_for(question))
-        taint = TurnTaint(turn, self._settings, partial(self._earlier, query, asked), self._attachments)
+        earlier = partial(self._taints.earlier, asked.history, query.session_id, getattr(query, "position", END))
+        taint = TurnTaint(turn, self._settings, earlier, self._attachments)
         return TurnRunner(turn, context, output, query.session_id if is_ours else None, taint)
-
-    async def _earlier(self, query: Asked | StoredTurn, asked: QueryReceived) -> EarlierRecord:
-        if asked.history is not None:
-            return await self._taints.turns_of_history(asked.history)
-        return await self._taints.turns_of(query.session_id, getattr(query, "position", END))
 
     def _may_compute(self, asked: Asked) -> bool:
         """Whether a query's turn can be computed ahead with what is known now."""
         return (
             self._offered().keys() >= self._tools.known(time.monotonic())
             and self._turns.may_begin(asked.session_id)
-            and self._facts.are_current(asked.user_id)
+            and self._prompts.is_current(asked.user_id)
         )
 
     async def _tools_back(self, stored: StoredTurn, until: float) -> None:
@@ -270,7 +273,6 @@ class Respondent(Participant):
                     await self._news.wait()
 
     def _context(self, model_name: str) -> TurnContext:
-        settings = self._settings
         return TurnContext(
             model=self._model,
             prompts=self._fitter,
@@ -279,8 +281,8 @@ class Respondent(Participant):
             answers_as=self._answers_as,
             options=self._options,
             priority=self.policy.priority(self._leases, model_name),
-            tool_timeout_seconds=settings.tool_timeout_seconds,
-            max_answer_tokens=settings.max_answer_tokens,
+            tool_timeout_seconds=self._settings.tool_timeout_seconds,
+            max_answer_tokens=self._settings.max_answer_tokens,
             blobs=self.bus.blobs,
             gate=self._gate,
             on_away=self._warm_up.away,

@@ -33,13 +33,14 @@ from local.apps.api.routes import (
     query,
     sessions,
     settings,
+    skills,
     stream,
     users,
 )
 
 NOUNS = (
     query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream, control,
-    models, settings, changes, approvals, prompt, mcp,
+    models, settings, changes, approvals, prompt, mcp, skills,
 )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from local.apps.memories import Memories
 from local.apps.permissions import Permissions
 from local.apps.session import LoCALSession
 from local.apps.settings_files import SettingsFiles
+from local.apps.skills import Skills
 from local.apps.system_control import SystemControl
 from local.apps.users import Users
 from local.bus.blobs import BlobStore
@@ -37,6 +38,7 @@ class ApiContext:
     streams: BrowserStreams
     memories: Memories
     changes: Changes
+    skills: Skills
     control: SystemControl
     permissions: Permissions
     settings: SettingsFiles

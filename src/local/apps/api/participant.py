@@ -32,6 +32,7 @@ from local.apps.owner_token import owner_token
 from local.apps.permissions import Permissions
 from local.apps.session import LoCALSession
 from local.apps.settings_files import SettingsFiles
+from local.apps.skills import Skills
 from local.apps.system_control import SystemControl
 from local.apps.users import Users
 from local.bus.blobs import BlobStore
@@ -62,7 +63,7 @@ class ApiParticipant(Participant):
     name = "api"
     kind = Kind.DOOR
     Config = ApiConfig
-    publishes = (LoCALSession, Memories, Changes, SystemControl, Permissions)
+    publishes = (LoCALSession, Memories, Changes, Skills, SystemControl, Permissions)
 
     def __init__(
         self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path]
@@ -121,6 +122,7 @@ class ApiParticipant(Participant):
                 queries=queries,
                 streams=self._streams,
                 changes=Changes(self.bus, partial(self._has, FILES)),
+                skills=Skills(self.bus, partial(self._has, FILES)),
                 memories=Memories(self.bus, partial(self._has, MEMORY)),
                 control=SystemControl(self.bus),
                 permissions=Permissions(self.bus, partial(self._has, GATEKEEPER)),

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from pydantic import Field
 
@@ -35,6 +36,7 @@ class FilesConfig(Settings):
         ".mcp.json", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".gitconfig", ".ssh",
     )  # fmt: skip
     strangers: tuple[str, ...] = ("node_modules/*", "*/node_modules/*", "*/site-packages/*", "*.eml", "*.mbox")
+    skill_folders: tuple[Path, ...] = ()
     keep_days: float = Field(30, gt=0)
     keep_megabytes: float = Field(500, gt=0)
     keep_file_megabytes: float = Field(50, gt=0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from local.agents.answering.prompt.prompt_inputs import PromptInputs, ToolLine
 from local.models.tool_selection import Tier
+from local.protocol.skill_messages import READ_SKILL
 
 TOOLS_HEADING = "About the tools:"
 ROUTING_HEADING = "Instead of a shell command, use the tool that is made for it:"
@@ -15,7 +16,10 @@ INSTRUCTIONS_HEADING = (
     "Standing instructions of the user. What stands above comes before them, and so does what the user asks now; where"
     " two of them conflict, the first counts."
 )
-SKILLS_HEADING = "Skills, each a text that says how something is done; read the one that a task needs before you begin:"
+SKILLS_HEADING = (
+    f"Skills, each a text that says how something is done; read the one that a task needs with {READ_SKILL} before you"
+    " begin:"
+)
 SOUL_HEADING = "Your character, and what the user wants you to know of themselves:"
 CUSTOM_HEADING = "Your part in this conversation:"
 WRITES = "changes something outside this conversation: call it only if the user has asked for that, and not twice"

@@ -789,6 +789,41 @@ export interface SessionDeleted {
   deleted_session_id: string;
 }
 
+/** One skill: `ready`, or why not: `broken`, `incomplete` without the programs in `missing`, or `hidden` by one of its name in an earlier place. `place` is where it lies: settings or extra. */
+export interface SkillRecord {
+  name: string;
+  status: "ready" | "broken" | "incomplete" | "hidden";
+  place: "settings" | "extra";
+  folder: string;
+  description: string;
+  error: string;
+  missing: string[];
+  compatibility: string;
+  license: string;
+}
+
+/** Who needs to know the skills: a respondent those that are `ready`, a door all of the `list`, or to `show` one with its text. */
+export interface SkillRequest {
+  verb: "ready" | "list" | "show";
+  name: string;
+}
+
+/** Whoever holds the skills, to that. `places` are the folders in which they may lie, the user's own first; `text` is that of the one that was to be shown, `files` what it has beside it. */
+export interface SkillResult {
+  verb: string;
+  skills: SkillRecord[];
+  places: string[];
+  text: string;
+  files: string[];
+  error: ErrorInfo | null;
+}
+
+/** Whoever holds the skills, when one comes, goes or says something else: the names of those that are ready, and of the others. It does not say what they are for: a prompt is made of answers alone (`skills.request.ready`). */
+export interface SkillsChanged {
+  ready: string[];
+  others: string[];
+}
+
 /** One tool call as it stands in the answer's record. `made_by` is the respondent that made it, if another one; `tainted` that its result taints the session. */
 export interface ToolCallRecord {
   call_id: string;
@@ -1096,6 +1131,9 @@ export interface Messages {
   "session.branched": SessionBranched;
   "session.changed": SessionChanged;
   "session.deleted": SessionDeleted;
+  [subject: `skills.request.${string}`]: SkillRequest;
+  [subject: `skills.result.${string}`]: SkillResult;
+  "skills.changed": SkillsChanged;
   "tool.job": ToolJob;
   [subject: `tool.progress.${string}`]: ToolProgress;
   [subject: `tool.request.${string}`]: ToolRequest;

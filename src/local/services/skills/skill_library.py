@@ -1,0 +1,113 @@
+"""The skills that there are, from all places, and what each of them is worth: ready, or why not."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from local.errors import ConfigError, ToolError
+from local.services.sandbox.launch import PATH
+from local.services.skills.skill import FILE_NAME, MOST_BYTES, NAME, Skill, one_line, read_skill
+from local.services.skills.skill_place import PlaceKind, SkillPlace
+from local.services.workspace.workspace_path import WorkspacePath
+
+SkillStatus = Literal["ready", "broken", "incomplete", "hidden"]
+MOST_FILE_BYTES = 2_000_000
+MOST_FILES = 50  # that are named
+SHOWN_NAME = 80
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSkill:
+    """A folder in which a skill should be. Of one that is not `ready`, `error` says why in one line: it is broken, it
+    is incomplete without the programs in `missing`, or one of its name in an earlier place hides it."""
+
+    name: str
+    place: PlaceKind
+    folder: Path
+    status: SkillStatus
+    description: str = ""
+    error: str = ""
+    missing: tuple[str, ...] = ()
+    compatibility: str = ""
+    license: str = ""
+
+
+class SkillLibrary:
+    """Looks at the places anew each time; an earlier place goes first. `look` says whether something has changed."""
+
+    def __init__(self, places: Sequence[SkillPlace]) -> None:
+        self.places = tuple(places)
+        self._seen: tuple[object, ...] | None = None
+
+    def look(self) -> bool:
+        """Whether there is something else than at the last look."""
+        seen, self._seen = self._seen, tuple(place.signature() for place in self.places)
+        return seen != self._seen
+
+    def skills(self) -> list[FoundSkill]:
+        """All that there are, by name."""
+        taken: dict[str, FoundSkill] = {}
+        found = list[FoundSkill]()
+        for place in self.places:
+            for skill in self._of(place):
+                first = taken.get(skill.name)
+                if first is not None and skill.status == "ready":
+                    skill = replace(skill, status="hidden", error=f"there is one of that name in {first.folder.parent}")
+                elif skill.status == "ready":
+                    taken[skill.name] = skill
+                found.append(skill)
+        return sorted(found, key=lambda skill: skill.name)
+
+    def ready(self) -> list[FoundSkill]:
+        """Those that can be used."""
+        return [skill for skill in self.skills() if skill.status == "ready"]
+
+    def skill(self, name: str) -> tuple[SkillPlace, Skill]:
+        """A skill that is ready, as it stands there now, and where. Raises `ToolError` (not_found, conflict)."""
+        for place in self.places:
+            if NAME.fullmatch(name) and name in place.names():
+                skill, found = _read(place, name)
+                if skill is not None and found.status == "ready":
+                    return place, skill
+                raise ToolError(f"the skill {name} cannot be used: {found.error}", kind="conflict")
+        known = ", ".join(skill.name for skill in self.ready()) or "none"
+        raise ToolError(f"there is no skill {one_line(name)[:SHOWN_NAME]!r}; there are: {known}", kind="not_found")
+
+    def files(self, place: SkillPlace, name: str) -> tuple[str, ...]:
+        """The files of a skill beside SKILL.md, from its folder on."""
+        start = len(str(place.path(name))) + 1
+        paths = (entry.path[start:] for entry in place.within(name))
+        return tuple(path for path in paths if path != FILE_NAME)[:MOST_FILES]
+
+    def file(self, place: SkillPlace, name: str, path: str) -> str:
+        """The text of a file of a skill. Raises `ToolError`: outside, link, not_found, not_text and so on."""
+        parsed = WorkspacePath.parse(path)
+        content = place.files().read(place.path(name, *parsed.parts), MOST_FILE_BYTES)
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise ToolError(
+                f"{one_line(path)[:SHOWN_NAME]} is no text; only scripts can use it", kind="not_text"
+            ) from None
+
+    def _of(self, place: SkillPlace) -> Iterator[FoundSkill]:
+        for name in place.names():
+            yield _read(place, name)[1]
+
+
+def _read(place: SkillPlace, name: str) -> tuple[Skill | None, FoundSkill]:
+    found = FoundSkill(one_line(name)[:SHOWN_NAME], place.kind, place.folder / name, "broken")
+    try:
+        skill = read_skill(name, place.files().read(place.path(name, FILE_NAME), MOST_BYTES))
+    except (ConfigError, ToolError) as error:
+        return None, replace(found, error=one_line(str(error)))
+    found = replace(found, description=skill.description, compatibility=skill.compatibility, license=skill.license)
+    missing = tuple(program for program in skill.programs if shutil.which(program, path=PATH) is None)
+    if missing:
+        why = f"not installed: {', '.join(missing)}"
+        return skill, replace(found, status="incomplete", error=why, missing=missing)
+    return skill, replace(found, status="ready")

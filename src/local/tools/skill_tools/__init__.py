@@ -1,0 +1,1 @@
+"""The tool for skills, and who answers what doors and respondents ask of them."""

@@ -1,0 +1,43 @@
+"""`local2 skills new` and `check`, which need no system that runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from local.apps.cli import main
+
+
+def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, output and error output of a command."""
+    with pytest.raises(SystemExit) as ended:
+        main(["skills", *arguments])
+    out, err = capfd.readouterr()
+    return int(str(ended.value.code or 0)), out, err
+
+
+def test_a_new_skill_is_ready_as_it_is_made(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    config = ("--config-dir", str(tmp_path))
+    status, out, _ = run(capfd, "new", "meeting-notes", "-d", 'Write notes: "short"\nones.', *config)
+    file = tmp_path / "skills" / "meeting-notes" / "SKILL.md"
+    assert (status, out) == (0, f"{file}\n")
+    assert "description: \"Write notes: 'short' ones.\"\n" in file.read_text()
+    assert run(capfd, "check", *config) == (0, "meeting-notes: ready\n", "")
+    status, _, err = run(capfd, "new", "meeting-notes", *config)
+    assert (status, err) == (2, f"local2: {file.parent} is there already\n")
+    status, _, err = run(capfd, "new", "../notes", *config)
+    assert (status, "'../notes' cannot be a skill's name" in err) == (2, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["skills"]
+
+
+def test_what_is_wrong_with_a_skill_is_said_and_the_status_is_1(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "maps"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\nname: maps\ndescription: 7\n---\nLook.")
+    status, out, _ = run(capfd, "check", str(folder), str(tmp_path / "none"), "--config-dir", str(tmp_path))
+    assert (status, out.splitlines()) == (
+        1, ["maps: maps/SKILL.md:3: description: expected a text", "none: there is no such folder"],
+    )  # fmt: skip

@@ -1,0 +1,140 @@
+"""Skills as the tools for files serve them: read by the model, told of to respondents and doors, watched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.protocol.envelope import Trace
+from local.protocol.messages import ToolRequest, ToolResult
+from local.protocol.skill_messages import SkillRequest, SkillResult, SkillsChanged
+from local.runtime.participant import Resources
+from local.tools.file_tools.workspace_files import FilesConfig
+from local.tools.files import FileTools
+from local.tools.skill_tools import skill_keeper
+
+Serve = Callable[..., Awaitable[Any]]
+SECONDS = 20.0
+
+
+def write(folder: Path, body: str = "Look at the moon.", description: str = "Tell the tides.") -> Path:
+    """A skill in a folder, which gives it its name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "SKILL.md").write_text(f"---\nname: {folder.name}\ndescription: {description}\n---\n{body}\n")
+    return folder
+
+
+class Skills:
+    """What a served system has of them, and what it tells of changes."""
+
+    def __init__(self, caller: Any, folder: Path, extra: Path) -> None:
+        self.bus, self.folder, self.extra, self.caller = caller.bus, folder, extra, caller
+        self.changes: asyncio.Queue[SkillsChanged] = asyncio.Queue()
+        self.bus.subscribe(
+            SkillsChanged.subject, lambda envelope: self.changes.put_nowait(SkillsChanged.decode(envelope.payload))
+        )
+
+    async def read(self, name: str, file: str = "", user: str | None = None) -> ToolResult:
+        request = ToolRequest(
+            query_id="q", call_id="q:0:0", tool="read_skill", args={"name": name, **({"file": file} if file else {})}
+        )
+        result: ToolResult = await self.bus.request(request, ToolResult, SECONDS, Trace("q", None, "s", user))
+        return result
+
+    async def ask(self, verb: Any, name: str = "") -> SkillResult:
+        result: SkillResult = await self.bus.request(SkillRequest(verb=verb, name=name), SkillResult, SECONDS)
+        return result
+
+    async def changed(self) -> SkillsChanged:
+        return await asyncio.wait_for(self.changes.get(), SECONDS)
+
+    async def offered(self, name: str) -> None:
+        """Until a tool is offered."""
+        async with asyncio.timeout(SECONDS):
+            while (await self.caller.schemas.get()).tool != name:
+                pass
+
+
+@pytest.fixture
+async def skills(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Skills:
+    monkeypatch.setattr(skill_keeper, "LOOK_SECONDS", 0.01)
+    root, settings = tmp_path / "work", tmp_path / "settings"
+    root.mkdir()
+    resources = Resources(tmp_path / "data", workspace=root, layers=(tmp_path / "shipped", settings))
+    caller = await serve(FileTools.build(FilesConfig(skill_folders=(tmp_path / "extra",)), resources))
+    skills = Skills(caller, settings / "skills", tmp_path / "extra")
+    await skills.bus.ready()
+    return skills
+
+
+async def test_a_skill_that_is_dropped_in_is_told_of_and_can_be_read(skills: Skills) -> None:
+    assert (await skills.ask("ready")).skills == ()
+    folder = write(skills.folder / "tides")
+    (folder / "scripts").mkdir()
+    (folder / "scripts" / "moon.py").write_text("print('full')")
+    await skills.offered("read_skill")
+    assert (await skills.changed()).ready == ("tides",)
+    read = await skills.read("tides")
+    assert read.result == "Look at the moon.\n\n(Its files: scripts/moon.py)"
+    assert not read.tainted
+    assert (await skills.read("tides", "scripts/moon.py")).result == "print('full')"
+    (ready,) = (await skills.ask("ready")).skills
+    assert (ready.name, ready.description, ready.status, ready.place) == (
+        "tides",
+        "Tell the tides.",
+        "ready",
+        "settings",
+    )
+
+
+async def test_what_is_read_is_what_stands_there_now(skills: Skills) -> None:
+    write(skills.folder / "tides")
+    await skills.changed()
+    write(skills.folder / "tides", "Look at the sun.")
+    assert (await skills.read("tides")).result == "Look at the sun."
+    assert (await skills.changed()).ready == ("tides",)
+
+
+async def test_a_broken_skill_is_reported_and_the_others_work(skills: Skills) -> None:
+    write(skills.folder / "tides")
+    (skills.extra / "maps").mkdir(parents=True)
+    (skills.extra / "maps" / "SKILL.md").write_text("---\nname: maps\n---\nLook.")
+    while (changed := await skills.changed()) != SkillsChanged(ready=("tides",), others=("maps",)):
+        assert set(changed.ready) | set(changed.others) <= {"tides", "maps"}
+    told = await skills.ask("list")
+    assert [(each.name, each.status, each.error) for each in told.skills] == [
+        ("maps", "broken", "maps/SKILL.md: description: is missing"), ("tides", "ready", ""),
+    ]  # fmt: skip
+    assert told.places == (str(skills.folder), str(skills.extra))
+    refused = (await skills.read("maps")).error
+    assert refused is not None
+    assert (refused.kind, refused.message) == (
+        "conflict", "the skill maps cannot be used: maps/SKILL.md: description: is missing",
+    )  # fmt: skip
+    shown = await skills.ask("show", "tides")
+    assert shown.text.startswith("---\nname: tides")
+    missing = (await skills.ask("show", "nothing")).error
+    assert missing is not None
+    assert missing.message == "there is no skill 'nothing'; there are: tides"
+
+
+async def test_skills_are_the_owner_s(skills: Skills) -> None:
+    write(skills.folder / "tides")
+    refused = (await skills.read("tides", user="ann")).error
+    assert refused is not None
+    assert refused.kind == "not_yours"
+
+
+async def test_nothing_outside_of_a_skill_is_read(skills: Skills, tmp_path: Path) -> None:
+    folder = write(skills.folder / "tides")
+    (tmp_path / "key").write_text("secret")
+    (folder / "key").symlink_to(tmp_path / "key")
+    for file in ("../../key", "/etc/passwd", "key", "..", "references/../../../key"):
+        result = await skills.read("tides", file)
+        assert result.error is not None and "secret" not in result.error.message, file
+    for name in ("../tides", "../../work", "tides/../tides"):
+        assert (await skills.read(name)).error is not None

@@ -140,16 +140,16 @@ class ApiParticipant(Participant):
                 page=PageFolder(),
                 mcp=mcp,
             )
-
-            def before_stop() -> None:
-                self._streams.stop()  # first: they are to go on elsewhere, and not to hear that this is the end
-                session.stop()
-                bus_streams.stop()
-                mcp.stop()
-
+            # browsers first: they are to go on elsewhere, and not to hear that this is the end
+            before_stop = partial(_stop, self._streams, session, bus_streams, mcp)
             app = create_app(context, self._policy, self._principals)
             async with self._streams.running(), mcp.running(), serving(app, self._listener, before_stop):
                 yield
 
     def _has(self, name: str) -> bool:
         return self._participants.lives(name, time.monotonic())
+
+
+def _stop(*streams: BrowserStreams | LoCALSession | BusStreams | MCPEndpoint) -> None:
+    for each in streams:
+        each.stop()

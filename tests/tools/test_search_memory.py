@@ -14,7 +14,7 @@ from local.protocol.memory_messages import FactRecord, MemoryRequest, MemoryResu
 from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
 from local.protocol.recall_score import RecallScore
 from local.runtime.participant import Participant, Settingless, on
-from local.tools import search_memory
+from local.tools import memory_access
 from local.tools.search_memory import FACTS_HEADING, HEADING, LONGEST, NOTHING, SearchMemoryTool, recollect
 from local.tools.tool import ToolOutput
 
@@ -113,7 +113,7 @@ async def test_calls_side_by_side_are_each_for_their_own_session(serve: Serve) -
 async def test_a_memory_that_does_not_run_is_an_error_that_says_so(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_memory, "PRESENCE_SECONDS", 0.1)
+    monkeypatch.setattr(memory_access, "PRESENCE_SECONDS", 0.1)
     result = await (await serve(SearchMemoryTool()))(query="coffee")
     assert (result.result, result.error.kind) == (None, "unavailable")
     assert "memory does not run" in result.error.message
@@ -262,3 +262,10 @@ def test_the_model_is_told_to_send_a_query_and_perhaps_a_limit() -> None:
     assert (schema.tool, schema.effect, schema.parameters["required"]) == ("search_memory", "read", ["query"])
     assert schema.parameters["properties"]["limit"]["maximum"] == 10
     assert "takes several searches: one for each" in " ".join(schema.description.split())
+
+
+def test_a_note_is_shown_as_one_with_the_id_by_which_it_can_be_changed() -> None:
+    note = hit("cabin", "The boiler is a Viessmann.", note_of="q0", origin="web")
+    told = recollect("boiler", MemoryResult(verb="search", hits=(note,)), (), NOW).text
+    assert f"note {note.engram_id[:8]} (cabin) of the assistant's, from the web, unverified" in told
+    assert "The boiler is a Viessmann." in told and "The user" not in told

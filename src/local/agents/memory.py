@@ -19,7 +19,7 @@ from local.agents.remembering.classifier import Classifier
 from local.agents.remembering.deletions import Deletions
 from local.agents.remembering.embedding_choice import EmbeddingChoice
 from local.agents.remembering.memory_request_handler import MemoryRequestHandler
-from local.agents.remembering.records import exchange_of
+from local.agents.remembering.records import exchange_of, notes_of
 from local.config import Settings
 from local.errors import ConfigError, StoreFailed
 from local.models.backends import connect
@@ -46,6 +46,8 @@ CONSUMER = "memory"
 SESSIONS_AT_ONCE = 32
 REQUESTS_AT_ONCE = 8
 CONTEXT_TOKENS = 32_000  # where nobody says how large the window is
+Annotation = Literal["score", "sentiment", "winner", "pinned", "restored"]
+_ANNOTATING: dict[str, Annotation] = {"pin": "pinned", "unpin": "pinned", "restore": "restored"}  # by verb
 LOOK_SECONDS = 1.0  # between two looks at how the store is, while it changes
 _NAMESPACE = uuid.UUID("0c6d2d5c-8f0f-4f1b-9d4e-1f8f6d6f3a0b")
 
@@ -155,6 +157,8 @@ class MemoryAgent(Participant):
     @on(ResponseGeneration, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def ingest(self, response: ResponseGeneration, envelope: Envelope) -> None:
         """An answer: it is stored at once, and looked at later."""
+        for note in notes_of(response, envelope, time.time()):
+            await self._engrams.notes.keep(note)
         exchange = exchange_of(response, envelope, time.time())
         if exchange is None or await self._engrams.ingest(exchange) not in (Ingested.NEW, Ingested.KNOWN):
             return
@@ -201,11 +205,11 @@ class MemoryAgent(Participant):
     async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
         """Somebody wants something of the memory."""
         result = await self._requests.answer(request, envelope.user_id or OWNER)
-        if request.verb in ("pin", "unpin"):
+        if what := _ANNOTATING.get(request.verb):
             for engram in result.engrams:
                 cause = envelope._replace(correlation_id=engram.query_id, session_id=engram.session_id)
-                pinned = float(engram.pinned)
-                await self._tell_annotation(engram.query_id, engram.respondent_id, "pinned", pinned, cause)
+                value = float(engram.pinned or what == "restored")
+                await self._tell_annotation(engram.query_id, engram.respondent_id, what, value, cause)
         return result
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
@@ -256,7 +260,7 @@ class MemoryAgent(Participant):
         self,
         query_id: str,
         respondent_id: str,
-        what: Literal["score", "sentiment", "winner", "pinned"],
+        what: Annotation,
         value: float | str | None,
         envelope: Envelope,
     ) -> None:

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 Engram = Annotated[str, typer.Argument(metavar="ID", help="An engram; the beginning of its id will do.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="How many at most.")]
 
-memory_app = typer.Typer(help="What is remembered: search, list, show, pin, unpin, delete, facts.")
+memory_app = typer.Typer(help="What is remembered: search, list, show, pin, unpin, delete, facts, notes, restore.")
 
 
 @memory_app.command()
@@ -117,10 +117,32 @@ def facts(
     write_found(found, lines, as_json=as_json, nothing="no fact is known")
 
 
+@memory_app.command()
+def notes(as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Show what the assistant has written down and still holds, the latest first.
+
+    Example: local2 memory notes
+    """
+    found = running_system(api, data_dir).request("GET", "/memory/notes")
+    write_found(found, map(_engram_line, found["notes"]), as_json=as_json, nothing="nothing is noted")
+
+
+@memory_app.command()
+def restore(engram: Engram, api: ApiOption = None, data_dir: DataDir = None) -> None:
+    """Have a note hold again that was replaced or withdrawn.
+
+    Example: local2 memory restore 1f6e
+    """
+    client = running_system(api, data_dir)
+    done = client.request("POST", f"{_path(client, engram)}/restore")
+    typer.echo(f"{done['engram_id']} holds again")
+
+
 def _engram_line(engram: Json) -> str:
     """An engram in a line: the beginning of its id, when it was, what was asked."""
     mark = "*" if engram["pinned"] else " "
-    return f"{mark} {engram['engram_id'][:8]}  {date_and_time(engram['asked_at'])}  {_one_line(engram['query'])}"
+    said = f"note: {engram['answer']}" if engram.get("note_of") else engram["query"]
+    return f"{mark} {engram['engram_id'][:8]}  {date_and_time(engram['asked_at'])}  {_one_line(said)}"
 
 
 def repeated_lines(repeated: Sequence[str] | None) -> Iterator[str]:

@@ -12,7 +12,9 @@ from local.protocol.recall_score import RecallScore
 
 OWNER = "owner"
 RECALLED = "engram:"  # begins the source of a tool's result that is made of engrams; the engram's id follows
-MemoryVerb = Literal["search", "list", "get", "delete", "pin", "unpin", "facts", "repeated", "export", "embed"]
+MemoryVerb = Literal[
+    "search", "list", "get", "delete", "pin", "unpin", "facts", "repeated", "export", "embed", "notes", "restore"
+]
 
 
 class FactRecord(Data):
@@ -40,7 +42,8 @@ class OutdatedFact(Data):
 
 
 class ChangeRecord(Data):
-    """One thing that was said about an engram: `what` (pinned, score, sentiment, winner) became `value` then."""
+    """One thing that was said about an engram: `what` (pinned, score, sentiment, winner, withdrawn) became `value`
+    then."""
 
     at: float
     what: str
@@ -50,7 +53,9 @@ class ChangeRecord(Data):
 class EngramRecord(Data):
     """A remembered exchange. `origin` is where its content comes from: user, assistant, web, tool. `score` is the
     critic's, `sentiment` the user's rating, `winner` whose answer won when two were compared, or "tie"; `recalled` are
-    the engrams that the answer rests on. `cut` says that `query` or `answer` is not whole; an export has both."""
+    the engrams that the answer rests on. `cut` says that `query` or `answer` is not whole; an export has both. Of a
+    note of the assistant's, `note_of` is the query in which it was written down, `answer` its text, `query` its
+    category."""
 
     engram_id: str
     query_id: str
@@ -69,6 +74,7 @@ class EngramRecord(Data):
     intent: str | None = None
     entities: tuple[str, ...] = ()
     tainted: bool = False  # words of strangers were before the model that answered
+    note_of: str | None = None
     cut: bool = False
 
 
@@ -86,10 +92,10 @@ class RecalledEngram(EngramRecord):
 
 class MemoryRequest(Message):
     """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`cursor` or
-    `before`, `limit`), get, delete, pin, unpin (`engram_id`), facts (`history`: also those that hold no more), repeated
-    (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`). A `cursor`
-    is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is
-    deleted there."""
+    `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one
+    of them: `engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams
+    elsewhere had recalled something of it), export (`cursor`), embed (`texts`). A `cursor` is that of the page before.
+    It is not on record: what a user looks for in the memory must not outlive what is deleted there."""
 
     subject = "memory.request."
     delivery = Delivery.EPHEMERAL
@@ -157,8 +163,8 @@ class MemoryClassified(Message):
 
 
 class MemoryAnnotated(Message):
-    """The memory, when a judgement of an answer is noted at its engram: score, sentiment or winner; or when a user has
-    pinned it (1) or taken the pin out (0)."""
+    """The memory, when a judgement of an answer is noted at its engram: score, sentiment or winner; when a user has
+    pinned it (1) or taken the pin out (0); or when a user has a note hold again (restored)."""
 
     subject = "memory.annotated"
     delivery = Delivery.CONFIRMED
@@ -166,7 +172,7 @@ class MemoryAnnotated(Message):
     engram_id: str
     query_id: str
     respondent_id: str = MAIN_RESPONDENT
-    what: Literal["score", "sentiment", "winner", "pinned"]
+    what: Literal["score", "sentiment", "winner", "pinned", "restored"]
     value: float | str | None
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from local.agents.answering.outcomes import asked_of
 from local.agents.answering.session_changes import labels_in, new_branch
-from local.agents.remembering.records import exchange_of
+from local.agents.remembering.records import exchange_of, notes_of
 from local.agents.reward import rating_of
 from local.errors import LocalError, StoreFailed
 from local.protocol.envelope import session_of
@@ -144,6 +144,8 @@ async def _remember(engrams: EngramService, each: Recorded) -> int:
     """Store one message; returns how many exchanges that were."""
     match each.message:
         case ResponseGeneration() as response:
+            for note in notes_of(response, each.envelope, each.committed_at):
+                await engrams.notes.keep(note)
             exchange = exchange_of(response, each.envelope, each.committed_at)
             if exchange is not None:
                 await engrams.ingest(exchange)
@@ -161,6 +163,9 @@ async def _remember(engrams: EngramService, each: Recorded) -> int:
             with suppress(LocalError):  # of an answer that was deleted, or is too old to be on record
                 pin = engrams.pin if pinned.value else engrams.unpin
                 await pin(each.envelope.user_id or OWNER, pinned.engram_id)
+        case MemoryAnnotated(what="restored") as restored:
+            with suppress(LocalError):
+                await engrams.notes.restore(each.envelope.user_id or OWNER, restored.engram_id)
         case SessionDeleted() as deleted:
             await engrams.delete_session(deleted.deleted_session_id)
     return 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.remembering.records import exchange_of
+from local.agents.remembering.records import exchange_of, notes_of
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolCallRecord
 from local.services.engrams.engram import Origin
@@ -62,3 +62,39 @@ def test_what_was_recalled_is_named_and_no_tool_of_its_own() -> None:
     assert exchange is not None
     assert (exchange.origin, exchange.recalled) == (Origin.ASSISTANT, ("one", "two"))
     assert origin(call("my_memories", "engram:one")) is Origin.TOOL
+
+
+def written(tool: str = "memory_write", index: int = 0, **args: Any) -> ToolCallRecord:
+    return ToolCallRecord(call_id=f"q:{index}:0", tool=tool, args=args, result="noted")
+
+
+def test_what_was_written_down_is_noted_also_in_a_turn_that_was_cancelled() -> None:
+    calls = (
+        written(text="Blue", category="paint"),
+        written("memory_edit", 1, note="1a2b3c4d"),
+        call("search_memory", "engram:one"),
+        ToolCallRecord(
+            call_id="q:2:0", tool="memory_write", args={"text": "no"}, error=ErrorInfo(kind="x", message="")
+        ),
+    )
+    blue, edit = notes_of(response(*calls, status="cancelled"), envelope(), 9.0)
+    assert (blue.text, blue.category, blue.replaces, blue.user_id, blue.session_id) == ("Blue", "paint", "", "ann", "s")
+    assert (edit.text, edit.replaces, edit.recalled) == ("", "1a2b3c4d", ("one",))
+    assert blue.origin is Origin.ASSISTANT
+    assert blue.note_id != edit.note_id
+
+
+@pytest.mark.parametrize("fields", [{"incognito": True}, {"in_history": False}, {"respondent_id": "B"}])
+def test_nothing_is_noted_where_nothing_may_stay(fields: dict[str, Any]) -> None:
+    assert notes_of(response(written(text="Blue"), **fields), envelope(), 9.0) == []
+
+
+def test_a_note_beside_words_of_strangers_is_tainted_and_has_their_origin() -> None:
+    (note,) = notes_of(
+        response(call("web_fetch", "https://a.example"), written(text="x"), tainted=True), envelope(), 9.0
+    )
+    assert (note.tainted, note.origin) == (True, Origin.WEB)
+
+
+def test_writing_a_note_is_no_tool_that_an_answer_rests_on() -> None:
+    assert origin(written(text="Blue")) is Origin.ASSISTANT

@@ -30,6 +30,7 @@ ENGRAM: dict[str, Any] = {
     "engram_id": "e1", "query_id": "q", "respondent_id": "A", "session_id": "s", "query": "Tea?", "answer": "Green.",
     "origin": "assistant", "asked_at": 1000.0, "pinned": False, "score": 4.0, "sentiment": 1, "winner": "A",
     "superseded_by": None, "recalled": ["e0"], "intent": None, "entities": [], "tainted": False, "cut": False,
+    "note_of": None,
 }  # fmt: skip
 FOUND: dict[str, Any] = {
     "relevance": 0.8, "similarity": 0.7, "parts": {"recency": 0.9}, "folded": ["e0"], "successor_of": None,

@@ -212,3 +212,9 @@ def test_a_tool_that_does_something_is_called_if_that_was_asked_for(tool: MakeTo
     assert reply([user("What is in the file?")], *tools).calls == ()
     assert [call.name for call in reply([user("Delete the file.")], *tools).calls] == ["delete_file"]
     assert [call.name for call in reply([user("How is the weather?")], *tools).calls] == ["city_weather"]
+
+
+def test_a_note_is_made_where_that_is_asked_for_and_can_be(tool: MakeTool) -> None:
+    said = reply([user("Make a note: the boiler is a Viessmann")], tool("memory_write"))
+    assert said.calls == (ToolUse("memory_write", {"text": "the boiler is a Viessmann"}),)
+    assert not reply([user("Write to my file")], tool("memory_write"), tool("memory_edit")).calls

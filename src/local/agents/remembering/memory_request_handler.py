@@ -50,6 +50,8 @@ class MemoryRequestHandler:
             "repeated": self._repeated,
             "export": self._export,
             "embed": self._embed,
+            "notes": self._notes,
+            "restore": self._restore,
         }[request.verb]
         try:
             return await work(request, user_id)
@@ -118,6 +120,16 @@ class MemoryRequestHandler:
         latest_first = sorted(stated, key=lambda fact: -fact.stated_at)
         facts = sorted(page(fact_records(latest_first)), key=lambda fact: (fact.slot, fact.stated_at))
         return MemoryResult(verb=request.verb, facts=tuple(facts), lines=pinned.lines, left_out=pinned.left_out)
+
+    async def _notes(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        notes = await self._engrams.notes.current(user_id)
+        return MemoryResult(verb=request.verb, engrams=page([engram_record(note, SHORT) for note in notes]))
+
+    async def _restore(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        await self._engrams.notes.restore(user_id, request.engram_id)
+        return MemoryResult(
+            verb=request.verb, engrams=(engram_record(await self._engrams.get(user_id, request.engram_id)),)
+        )
 
     async def _embed(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         """Vectors of texts that are kept nowhere."""

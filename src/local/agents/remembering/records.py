@@ -22,7 +22,8 @@ from local.protocol.memory_messages import (
 from local.protocol.message import Data
 from local.protocol.messages import ResponseGeneration, ToolCallRecord
 from local.protocol.recall_score import RecallScore
-from local.services.engrams.engram import Change, Engram, EngramDraft, Origin, StatedFact
+from local.services.engrams.engram import USERS_RESPONDENT, Change, Engram, EngramDraft, Origin, StatedFact
+from local.services.engrams.notes import NoteDraft
 from local.services.engrams.ranking import EngramHit
 from local.services.engrams.record import Deletion
 
@@ -30,6 +31,7 @@ from local.services.engrams.record import Deletion
 PAGE_BYTES = 48_000
 SHORT, WHOLE = 3_500, 60_000  # bytes of question and answer together: of an engram among others, and of one alone
 _CUT = " … (cut)"
+WRITING = ("memory_write", "memory_edit")  # the tools whose calls are notes
 R = TypeVar("R", bound=Data)
 
 
@@ -50,11 +52,37 @@ def exchange_of(response: ResponseGeneration, envelope: Envelope, now: float) ->
         query=response.query,
         answer=response.answer,
         asked_at=now if envelope.sent_at is None else envelope.sent_at,
-        origin=_origin(response.tool_calls),
+        origin=_origin(each for each in response.tool_calls if each.tool not in WRITING),
         respondent_id=response.respondent_id,
         recalled=tuple(dict.fromkeys(_recalled(response.tool_calls))),
         tainted=response.brings_taint,
     )
+
+
+def notes_of(response: ResponseGeneration, envelope: Envelope, now: float) -> list[NoteDraft]:
+    """What the users' respondent has written down in a turn, however that ended; nothing of an incognito one, or where
+    a client keeps the history and has not asked for it."""
+    may_stay = not response.incognito and (response.in_history or response.remember)
+    if not may_stay or response.respondent_id != USERS_RESPONDENT:
+        return []
+    whole = tuple(dict.fromkeys(_recalled(response.tool_calls)))
+    return [
+        NoteDraft(
+            call_id=call.call_id,
+            query_id=response.query_id,
+            session_id=session_of(envelope, response.query_id),
+            user_id=envelope.user_id or OWNER,
+            text=str(call.args.get("text") or ""),
+            written_at=now if envelope.sent_at is None else envelope.sent_at,
+            category=str(call.args.get("category") or ""),
+            replaces=str(call.args.get("note") or ""),
+            origin=_origin(each for each in response.tool_calls if each.tool not in WRITING),
+            recalled=whole,
+            tainted=response.brings_taint,
+        )
+        for call in response.tool_calls
+        if call.tool in WRITING and call.error is None and call.result is not None
+    ]
 
 
 def engram_record(engram: Engram, limit: int = WHOLE) -> EngramRecord:

@@ -4,17 +4,18 @@ The first rule that applies wins:
 
 1. Tools have answered in this turn: quote them (or fetch the top result first, if that was asked for).
 2. "Ask me …: this, or that", and request_clarification: ask that.
-3. A question with an address to read, and web_fetch: fetch it.
-4. The top result for something, and web_search: search for it.
-5. A question about what the user said or likes, and search_memory: search the memory.
-6. Two quoted texts to compare, and compare_answers: have them compared.
-7. The whole name of a tool, such as git_status: call it.
-8. Something of the small book of facts, or a sum.
-9. A tool with a word of its name, and what it does, in the question: call it.
-10. News, today, prices, "search for …", and web_search: search.
-11. A tool with two words of its description in the question, as before: call it.
-12. "It", "that": what the previous question was about; something the user said before: quote it.
-13. Otherwise: say plainly what this program is.
+3. "Make a note: …", and memory_write: note it.
+4. A question with an address to read, and web_fetch: fetch it.
+5. The top result for something, and web_search: search for it.
+6. A question about what the user said or likes, and search_memory: search the memory.
+7. Two quoted texts to compare, and compare_answers: have them compared.
+8. The whole name of a tool, such as git_status: call it.
+9. Something of the small book of facts, or a sum.
+10. A tool with a word of its name, and what it does, in the question: call it.
+11. News, today, prices, "search for …", and web_search: search.
+12. A tool with two words of its description in the question, as before: call it.
+13. "It", "that": what the previous question was about; something the user said before: quote it.
+14. Otherwise: say plainly what this program is.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from local.models.stand_in.tool_choice import words
 _READ = re.compile(r"\b(?:summari[sz]e|read|fetch|open|visit|explain|what does|look at|quote)\b", re.I)
 _TOP_RESULT = re.compile(r"\btop (?:search )?(?:result|hit)s?\b(?: for)?:?\s*(?P<subject>.*)", re.I | re.S)
 _ASK_ME = re.compile(r"\bask me (?P<question>[^:?.]+)[:?.]?(?P<options>[^?.]*)", re.I)
+_NOTE = re.compile(r"^\s*(?:please )?(?:make a note|take a note|note down)(?: that)?[:,]?\s+(?P<text>.+)", re.I | re.S)
 _MEMORY = re.compile(
     r"\b(?:remember|recall|remind me|did i (?:say|tell|mention)|have i (?:told|said)"
     r"|do i (?:like|prefer|live|work|want|take|drink|eat|have|own)|my favou?rite|what is my|what's my|who am i"
@@ -76,6 +78,8 @@ def _with_tools(conversation: Conversation) -> AssistantMessage | None:
     asks = f"The user asks: “{question.strip()[:200]}”."
     if "request_clarification" in tools and (wanted := _ASK_ME.search(question)):
         return AssistantMessage(f"{asks} I do as I am told, and ask.", calls=(_clarification(wanted),))
+    if "memory_write" in tools and (note := _NOTE.match(question)):
+        return _call("memory_write", {"text": note["text"].strip()}, f"{asks} memory_write is offered; I note it.")
     url = quoting.first_url(question)
     if url and "web_fetch" in tools and (_READ.search(question) or question.strip() == url):
         return _call("web_fetch", {"url": url}, f"{asks} web_fetch is offered; I read {url}.")

@@ -11,7 +11,10 @@ from local.models.stand_in.quoting import first_url
 Json = dict[str, Any]
 
 # These have rules of their own in the brain.
-KNOWN = frozenset({"web_search", "web_fetch", "search_memory", "compare_answers", "request_clarification"})
+KNOWN = frozenset(
+    {"web_search", "web_fetch", "search_memory", "memory_write", "memory_edit", "compare_answers"}
+    | {"request_clarification"}
+)
 _COMMON = frozenset(
     re.findall(
         r"\w+",

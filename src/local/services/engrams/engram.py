@@ -59,7 +59,9 @@ class Engram:
     `score` is the critic's, 1 to 5; `sentiment` the user's latest rating, -1, 1, or None; `winner` the
     respondent whose answer won when the two were compared, or "tie". `superseded_by` is the engram that
     tells what has become of all the facts stated in this one. `recalled` are the engrams that the answer rests on.
-    `intent` and `entities` are what a model made of the query, later. `tainted` is as in the draft.
+    `intent` and `entities` are what a model made of the query, later. `tainted` is as in the draft. `note_of` is None
+    but for a note of the assistant's: the query in which it was written down; `answer` is its text, `query` its
+    category.
     """
 
     engram_id: str
@@ -80,11 +82,13 @@ class Engram:
     intent: str | None = None
     entities: tuple[str, ...] = ()
     tainted: bool = False
+    note_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that was said about an engram: `what` (pinned, score, sentiment, winner) became `value` then."""
+    """One thing that was said about an engram: `what` (pinned, score, sentiment, winner, withdrawn) became `value`
+    then."""
 
     at: float
     what: str

@@ -63,7 +63,11 @@ def embeddable_context(before: Iterable[sqlite3.Row]) -> str:
 
 
 def _neighbours(db: sqlite3.Connection, engram: sqlite3.Row, where: str) -> list[sqlite3.Row]:
-    sql = f"SELECT * FROM engrams WHERE session_id = ? AND user_id = ? AND searchable AND {where} LIMIT ?"
+    """Exchanges; a note stands for itself."""
+    if engram["note_of"] is not None:
+        return []
+    exchanges = "session_id = ? AND user_id = ? AND searchable AND note_of IS NULL"
+    sql = f"SELECT * FROM engrams WHERE {exchanges} AND {where} LIMIT ?"
     key = (engram["session_id"], engram["user_id"], engram["number"], EXCHANGES_BEFORE)
     return db.execute(sql, key).fetchall()
 

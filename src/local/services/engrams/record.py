@@ -17,7 +17,7 @@ from local.services.engrams.words import language_of
 
 def ingest(db: sqlite3.Connection, exchange: EngramDraft) -> Ingested:
     """Store an exchange once, without the secrets in it, and index its words."""
-    if is_deleted(db, exchange):
+    if is_gone(db, (exchange.query_id,), exchange.session_id):
         return Ingested.DELETED
     query, answer = masked(exchange.query), masked(exchange.answer)
     row = db.execute(
@@ -158,18 +158,20 @@ class Deletion:
     redacted: bool
 
 
-def is_deleted(db: sqlite3.Connection, exchange: EngramDraft) -> bool:
-    """Whether the exchange, or its whole session, was deleted before."""
+def is_gone(db: sqlite3.Connection, query_ids: Sequence[str], session_id: str) -> bool:
+    """Whether what any of the ids names, or the whole session, was deleted before."""
+    marks = ",".join("?" * len(query_ids))
     sql = (
-        "SELECT 1 FROM tombstones WHERE query_id = ?"
+        f"SELECT 1 FROM tombstones WHERE query_id IN ({marks})"
         " UNION ALL SELECT 1 FROM session_tombstones WHERE session_id = ? LIMIT 1"
     )
-    return db.execute(sql, (exchange.query_id, exchange.session_id)).fetchone() is not None
+    return db.execute(sql, (*query_ids, session_id)).fetchone() is not None
 
 
 def delete(db: sqlite3.Connection, query_id: str, now: float) -> None:
-    """Remove what all respondents said to a query, and what hangs on it. It stays away, whoever brings it again."""
-    rows = db.execute("SELECT * FROM engrams WHERE query_id = ?", (query_id,)).fetchall()
+    """Remove what all respondents said to a query, and what hangs on it, such as notes. It stays away, whoever brings
+    it again."""
+    rows = db.execute("SELECT * FROM engrams WHERE query_id = ?1 OR note_of = ?1", (query_id,)).fetchall()
     _delete(db, rows, now)
 
 
@@ -212,6 +214,8 @@ def _delete(db: sqlite3.Connection, rows: Sequence[sqlite3.Row], now: float) -> 
         db.execute("INSERT OR IGNORE INTO tombstones VALUES (?, ?)", (row["query_id"], now))
         told = (row["engram_id"], row["query_id"], row["respondent_id"], row["user_id"])
         db.execute("INSERT INTO deletions (engram_id, query_id, respondent_id, user_id) VALUES (?, ?, ?, ?)", told)
+        sql = "UPDATE engrams SET superseded_by = NULL WHERE superseded_by = ? AND note_of IS NOT NULL"
+        db.execute(sql, (row["engram_id"],))  # the note whose place it took holds again
     for number, row in after.items():
         if number not in numbers:
             lexical.renew_in_index(db, row)

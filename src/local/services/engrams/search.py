@@ -73,9 +73,13 @@ def candidates(
     made = [
         _candidate(row, coverages, cosines, asked, in_period)
         for row in _rows(db, "number", list({*chosen, *cosines}))
-        if row["user_id"] == asked.user_id and row["session_id"] != asked.not_session
+        if row["user_id"] == asked.user_id and row["session_id"] != asked.not_session and not _is_past_note(row)
     ]
     return [*made, *_successors(db, made)]
+
+
+def _is_past_note(row: sqlite3.Row) -> bool:
+    return row["note_of"] is not None and row["superseded_by"] is not None
 
 
 def _candidate(

@@ -20,6 +20,7 @@ from local.services.engrams.critic_agreement import borne_out
 from local.services.engrams.engram import Change, Engram, EngramDraft, Ingested, StatedFact, Statement, engram_id
 from local.services.engrams.facts import Classified
 from local.services.engrams.lexical import Coverages, LexicalSearch
+from local.services.engrams.note_book import NoteBook
 from local.services.engrams.pinned import Pinned
 from local.services.engrams.ranking import WEIGHTS, rank
 from local.services.engrams.record import Deletion
@@ -51,6 +52,7 @@ class EngramService:
         self._directory, self._clock = directory, clock
         self._store = EngramStore(directory)
         self._indexer = VectorIndexer(self._store, directory / "vectors")
+        self.notes = NoteBook(self._store, self._indexer)
         if embedder is not None:
             self.use(embedder)
         self._lexical, self._weights = LexicalSearch(), WEIGHTS

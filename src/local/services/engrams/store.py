@@ -123,6 +123,11 @@ MIGRATIONS = (
     UPDATE engrams SET tainted = 1
         WHERE session_id IN (SELECT session_id FROM engrams WHERE origin IN ('web', 'tool'));
     """,
+    """
+    ALTER TABLE engrams ADD COLUMN note_of TEXT;
+    CREATE INDEX engrams_noted ON engrams (user_id) WHERE note_of IS NOT NULL;
+    CREATE INDEX engrams_by_note ON engrams (note_of) WHERE note_of IS NOT NULL;
+    """,
 )
 
 
@@ -134,7 +139,7 @@ def stored_engram(row: sqlite3.Row) -> Engram:
         origin=Origin(row["origin"]), asked_at=row["asked_at"], pinned=bool(row["pinned"]), score=row["score"],
         sentiment=row["sentiment"], winner=row["winner"], superseded_by=row["superseded_by"],
         recalled=_listed(row["recalled"]), intent=row["intent"], entities=_listed(row["entities"]),
-        tainted=bool(row["tainted"]),
+        tainted=bool(row["tainted"]), note_of=row["note_of"],
     )  # fmt: skip
 
 

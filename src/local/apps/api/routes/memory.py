@@ -31,11 +31,13 @@ def add_routes(routes: APIRouter) -> None:
     memory = _Memory()
     routes.add_api_route("/memory", memory.listing, methods=["GET"])
     routes.add_api_route("/memory/facts", memory.facts, methods=["GET"])
+    routes.add_api_route("/memory/notes", memory.notes, methods=["GET"])
     routes.add_api_route("/memory/export", memory.export, methods=["GET"])
     routes.add_api_route("/memory/{engram_id}", memory.show, methods=["GET"])
     routes.add_api_route("/memory/{engram_id}", memory.delete, methods=["DELETE"])
     routes.add_api_route("/memory/{engram_id}/pin", memory.pin, methods=["POST"])
     routes.add_api_route("/memory/{engram_id}/pin", memory.unpin, methods=["DELETE"])
+    routes.add_api_route("/memory/{engram_id}/restore", memory.restore, methods=["POST"])
 
 
 class _Memory:
@@ -88,6 +90,18 @@ class _Memory:
         """Undo that."""
         await api().memories.engram("unpin", caller.name, engram_id)
         return JsonResponse({"engram_id": engram_id, "pinned": False})
+
+    @open_to(Access.USERS)
+    async def restore(self, engram_id: PathId, caller: Caller) -> Response:
+        """Have a note of the assistant's hold again that was replaced or withdrawn."""
+        await api().memories.engram("restore", caller.name, engram_id)
+        return JsonResponse({"engram_id": engram_id, "restored": True})
+
+    @open_to(Access.USERS)
+    async def notes(self, caller: Caller) -> Response:
+        """What the assistant has written down and still holds, the latest first."""
+        result = await api().memories.ask("notes", caller.name)
+        return JsonResponse({"notes": _aged(result.engrams)})
 
     @open_to(Access.USERS)
     async def facts(self, caller: Caller, history: bool = False) -> Response:

@@ -93,7 +93,7 @@ export interface BusProbe {
   attempt: number;
 }
 
-/** One thing that was said about an engram: `what` (pinned, score, sentiment, winner) became `value` then. */
+/** One thing that was said about an engram: `what` (pinned, score, sentiment, winner, withdrawn) became `value` then. */
 export interface ChangeRecord {
   at: number;
   what: string;
@@ -238,7 +238,7 @@ export interface EffectUndone {
   paths: string[];
 }
 
-/** A remembered exchange. `origin` is where its content comes from: user, assistant, web, tool. `score` is the critic's, `sentiment` the user's rating, `winner` whose answer won when two were compared, or "tie"; `recalled` are the engrams that the answer rests on. `cut` says that `query` or `answer` is not whole; an export has both. */
+/** A remembered exchange. `origin` is where its content comes from: user, assistant, web, tool. `score` is the critic's, `sentiment` the user's rating, `winner` whose answer won when two were compared, or "tie"; `recalled` are the engrams that the answer rests on. `cut` says that `query` or `answer` is not whole; an export has both. Of a note of the assistant's, `note_of` is the query in which it was written down, `answer` its text, `query` its category. */
 export interface EngramRecord {
   engram_id: string;
   query_id: string;
@@ -257,6 +257,7 @@ export interface EngramRecord {
   intent: string | null;
   entities: string[];
   tainted: boolean;
+  note_of: string | null;
   cut: boolean;
 }
 
@@ -471,12 +472,12 @@ export interface LeaseState {
   waiting: string[];
 }
 
-/** The memory, when a judgement of an answer is noted at its engram: score, sentiment or winner; or when a user has pinned it (1) or taken the pin out (0). */
+/** The memory, when a judgement of an answer is noted at its engram: score, sentiment or winner; when a user has pinned it (1) or taken the pin out (0); or when a user has a note hold again (restored). */
 export interface MemoryAnnotated {
   engram_id: string;
   query_id: string;
   respondent_id: string;
-  what: "score" | "sentiment" | "winner" | "pinned";
+  what: "score" | "sentiment" | "winner" | "pinned" | "restored";
   value: number | string | null;
 }
 
@@ -506,9 +507,9 @@ export interface MemoryIngested {
   respondent_id: string;
 }
 
-/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
+/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
 export interface MemoryRequest {
-  verb: "search" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "repeated" | "export" | "embed";
+  verb: "search" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "repeated" | "export" | "embed" | "notes" | "restore";
   query: string;
   engram_id: string;
   not_session: string | null;
@@ -716,6 +717,7 @@ export interface RecalledEngram {
   intent: string | null;
   entities: string[];
   tainted: boolean;
+  note_of: string | null;
   cut: boolean;
   relevance: number;
   similarity: number | null;

@@ -1,0 +1,1 @@
+"""The tools by which the model keeps notes."""

@@ -61,7 +61,8 @@ class AttackedAssistant:
     async def begin(self, sandbox: Sandbox, files: FilesConfig | None = None, **gatekeeper: Any) -> None:
         """Everybody is served; the gatekeeper has these settings."""
         house, stage = self.household, self.stage
-        resources = Resources(house.data, workspace=house.workspace)
+        layers = (house.home / "shipped", house.home / "config")
+        resources = Resources(house.data, workspace=house.workspace, layers=layers)
         hits = [engram(number, f"vault key {word}", "Noted.") for number, word in enumerate(house.of("a"), start=1)]
         self.memory = StrangeMemory(hits)
         self.memory.pinned = tuple(f"A pinned line: {word}." for word in house.of("e"))

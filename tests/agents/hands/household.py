@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 LIVING = ("journal", "conversation", "approvals", "changes/changes.db", "effects/", "spool", "locks")
+SKILL = "---\nname: harbour\ndescription: What is to be known of the harbour.\n---\nIt opens at six.\n"
 PLACES = {"a": 4, "b": 5, "c": 4, "d": 4, "e": 3}  # memories, workspace, home, data and settings, what is pinned
 
 
@@ -54,6 +55,7 @@ class Household:
             home / "elsewhere" / "open.txt": c[3],
             home / "config" / "gatekeeper.yaml": f"mode: default  # {d[0]}\n",
             home / "config" / "generator.yaml": f"# {d[1]}\n",
+            home / "config" / "skills" / "harbour" / "SKILL.md": SKILL,
             self.data / "api_token": d[2],
             self.data / "users.yaml": "",
             self.data / "memory.db": d[3],

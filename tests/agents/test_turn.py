@@ -319,7 +319,7 @@ def test_a_message_that_is_begun_again_forgets_the_first_and_tells_why() -> None
 def test_a_summary_stands_for_the_exchanges_that_are_in_it() -> None:
     made = begun()
     parts = made.parts(())
-    made.summarised(replace(parts, summary=Summary(1, ("They met.",)), exchanges=()))
+    made.begin_with(replace(parts, summary=Summary(1, ("They met.",)), exchanges=()))
     say(made, search())
     run_tools(made)
     assert made.parts(()).summary == Summary(1, ("They met.",))

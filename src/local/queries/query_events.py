@@ -23,6 +23,7 @@ from local.protocol.messages import (
 )
 from local.protocol.permission_messages import ApprovalDecision, ApprovalRequest
 from local.protocol.subjects import covers
+from local.protocol.todo_messages import TodoUpdated
 
 Attempted = GenerationThinking | GenerationWaiting  # what tells which attempt it belongs to, and is said of it alone
 Judgement = CritiqueResult | PairwiseResult | UserFeedback
@@ -41,6 +42,7 @@ EVENT_KINDS: dict[type[Message], str] = {
     ToolResult: "tool_result",
     ApprovalRequest: "approval",
     ApprovalDecision: "decision",
+    TodoUpdated: "todo",
     ResponseGeneration: "response",
     QueryFailed: "error",
     **JUDGEMENTS,

@@ -28,6 +28,7 @@ from local.protocol.messages import (
 from local.queries.call_log import CallLog
 from local.queries.errors import QueryIdTaken, QueryRefused
 from local.queries.query_events import EVENT_KINDS, PAIRWISE, SNAPSHOT, Attempted, Judgement, Judgements, LogLine, News
+from local.queries.query_work import NO_WORK, work_of
 from local.runtime.machine import changes
 
 Json = dict[str, Any]
@@ -263,6 +264,7 @@ class QueryView:
 
     def said_so_far(self) -> Json:
         """What was thought, said and called; `complete` if all of it was heard."""
+        calls = list(self.calls)
         return {
             "query_id": self.query_id,
             "session_id": self.session_id,
@@ -270,18 +272,20 @@ class QueryView:
             "complete": self._is_complete,
             "thinking": "".join(self._thinking),
             "answer": "".join(self._answer),
-            "tool_calls": list(self.calls),
+            "tool_calls": calls,
+            **(work_of(calls) if calls else NO_WORK),
         }
 
     def _answer_as_json(self, response: ResponseGeneration) -> Json:
+        calls = [call.model_dump(mode="json", exclude={"made_by"}) for call in response.tool_calls]  # it made them
         return {
             "query_id": response.query_id,
             "session_id": self.session_id,
             "status": response.status,
             "answer": response.answer,
             "thinking": response.thinking,
-            # The main respondent makes its calls itself.
-            "tool_calls": [call.model_dump(mode="json", exclude={"made_by"}) for call in response.tool_calls],
+            "tool_calls": calls,
+            **(work_of(calls) if calls else NO_WORK),
             "model": response.model,
             "usage": response.usage,
             "degraded": response.degraded,

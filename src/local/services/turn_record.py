@@ -133,6 +133,10 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     CREATE INDEX branches_by_origin ON branches (branched_from);
     """,
+    """
+    CREATE INDEX turns_with_todo ON turns (session_id, respondent_id, position)
+        WHERE instr(outcome, '"tool":"todo"') > 0;
+    """,
 )
 
 END = 2**62  # a position behind all turns

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from local.agents.answering.clarification import fault_of
+from local.agents.answering.own_schemas import FAULTS
 from local.agents.answering.question import Question
 from local.agents.answering.steps import READ_RESULT, ModelStep, PlannedCall, Step, ToolStep, signature
 from local.agents.answering.taint.taint_policy import REFUSALS, TaintPolicy
@@ -16,7 +16,6 @@ from local.agents.answering.turn_limits import TOO_MANY_CALLS
 from local.models.chat import ToolCall
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import AnswerOptions, ClientCall, ErrorInfo, ToolCallRecord, ToolSchema
-from local.protocol.permission_messages import CLARIFICATION
 
 MAX_CALLS_AT_ONCE = 16
 SAME_CALL_REFUSED = 3
@@ -90,7 +89,7 @@ def settle_here(
     if schema is None:
         names = ", ".join(sorted(offered)) or "none"
         return refused(call, "unknown_tool", f"there is no tool {call.tool!r} now; tools: {names}")
-    if call.tool == CLARIFICATION and (fault := fault_of(call.args)):
+    if call.tool in FAULTS and (fault := FAULTS[call.tool](call.args)):
         return refused(call, "bad_arguments", fault)
     if schema.repeatable:
         return None

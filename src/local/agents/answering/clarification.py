@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from local.agents.answering.arguments import fault_in
 from local.protocol.messages import ToolSchema
 from local.protocol.permission_messages import CLARIFICATION
 
@@ -40,9 +41,4 @@ SCHEMA = ToolSchema(
 
 def fault_of(args: dict[str, Any]) -> str:
     """What is wrong with the arguments of such a call; empty if nothing is."""
-    try:
-        _Arguments.model_validate(args)
-    except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        return f"{CLARIFICATION}: bad arguments: {faults}. Expected: question, options."
-    return ""
+    return fault_in(CLARIFICATION, _Arguments, args)

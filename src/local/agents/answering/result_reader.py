@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from local.agents.answering.arguments import fault_in
 from local.agents.answering.steps import READ_RESULT, short_id
 from local.bus.blobs import BlobStore
 from local.errors import LocalError, MalformedFrame, ToolError
@@ -87,10 +88,6 @@ class ResultReader:
 
 
 def _valid(args: dict[str, Any]) -> _Arguments:
-    try:
-        return _Arguments.model_validate(args)
-    except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        raise ToolError(
-            f"{READ_RESULT}: bad arguments: {faults}. Expected: call_id, start.", kind="bad_arguments"
-        ) from None
+    if fault := fault_in(READ_RESULT, _Arguments, args):
+        raise ToolError(fault, kind="bad_arguments")
+    return _Arguments.model_validate(args)

@@ -9,9 +9,9 @@ from functools import partial
 
 from local import failpoints
 from local.agents.answering.call_leave import CallLeave
-from local.agents.answering.context.token_budget import ROUND_SHARE
-from local.agents.answering.result_reader import ResultReader
-from local.agents.answering.steps import READ_RESULT, PlannedCall, parse_record
+from local.agents.answering.own_schemas import SCHEMAS
+from local.agents.answering.own_tools import OwnTools
+from local.agents.answering.steps import PlannedCall, parse_record
 from local.agents.answering.taint.taint_policy import TaintPolicy
 from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
@@ -20,7 +20,7 @@ from local.agents.answering.turn_table import TurnState
 from local.agents.answering.turn_taint import TurnTaint
 from local.errors import LocalError, MalformedFrame, RequestTimeout, ToolGone
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult, ToolSchema
-from local.protocol.permission_messages import CLARIFICATION, GrantResult
+from local.protocol.permission_messages import GrantResult
 
 _NAMESPACE = uuid.UUID("0d3f6b7e-58d7-4c52-8a8e-9b1f1c6c2e4d")
 
@@ -44,6 +44,7 @@ class ToolCalls:
         self._unsettled: set[str] = set()
         self._waiting: set[str] = set()  # for a person
         self._leave = CallLeave(turn, context.gate, output, taint)
+        self._own = OwnTools(turn, context, output)
 
     async def recall(self) -> None:
         """Take the results that an earlier process got of the calls that it had begun."""
@@ -138,10 +139,9 @@ class ToolCalls:
             grant=None if leave is None else leave.grant,
         )
         try:
-            if call.tool == READ_RESULT:
-                return await self._read_on(call, request)
-            if call.tool == CLARIFICATION and leave is not None:
-                return await self._tell_answer(call, request, leave.answer or "")
+            if call.tool in SCHEMAS:
+                self._left(call)
+                return await self._own.answer(request, leave)
             if why := self._context.tools.trouble(call.tool, self._context.clock()):
                 raise ToolGone(why)
             result = await self._answer(call, request, seconds)
@@ -151,24 +151,6 @@ class ToolCalls:
             fault = f"the answer to call {call.call_id} is a result of call {result.call_id}"
             self._output.reject(fault, result)
             raise MalformedFrame(fault)
-        return result
-
-    async def _read_on(self, call: PlannedCall, request: ToolRequest) -> ToolResult:
-        """A part of a result that was cut off earlier in this turn."""
-        self._left(call)
-        prompts = self._context.prompts
-        room = partial(prompts.characters, share=ROUND_SHARE / 2)
-        cut = [record for record in self._turn.records if record.whole is not None]
-        result = await ResultReader(cut, self._context.blobs, room).answer(request)
-        await self._output.tell_call(request, result)
-        return result
-
-    async def _tell_answer(self, call: PlannedCall, request: ToolRequest, answer: str) -> ToolResult:
-        """What the user has said to a question of the model."""
-        self._left(call)
-        named = request.model_dump(include={"query_id", "respondent_id", "call_id", "tool"})
-        result = ToolResult(**named, result=answer)
-        await self._output.tell_call(request, result)
         return result
 
     async def _answer(self, call: PlannedCall, request: ToolRequest, seconds: float) -> ToolResult:

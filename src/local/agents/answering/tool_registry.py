@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from local.agents.answering.steps import READ_RESULT
+from local.agents.answering.own_schemas import SCHEMAS
 from local.agents.answering.tool_outages import ToolOutages
 from local.models.chat import Json
 from local.protocol.messages import ToolSchema
-from local.protocol.permission_messages import CLARIFICATION
 from local.runtime.presence import SILENT_SECONDS
 
 MAX_SCHEMA_BYTES = 16 * 1024  # it is a part of every call of the model
@@ -105,7 +104,7 @@ class ToolRegistry:
 
 def _fault(schema: ToolSchema) -> str | None:
     """Why no model is told of a tool, whoever offers it; None if it may be."""
-    if schema.tool in (READ_RESULT, CLARIFICATION):
+    if schema.tool in SCHEMAS:
         return "every turn has one of that name"
     size = len(schema.encode())
     return f"its schema has {size} bytes, at most {MAX_SCHEMA_BYTES}" if size > MAX_SCHEMA_BYTES else None

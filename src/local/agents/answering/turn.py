@@ -104,8 +104,8 @@ class Turn:
             steps.append({"role": "user", "content": ANSWER_NOW})
         return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
 
-    def summarised(self, parts: Parts) -> None:
-        """From now on these parts' summary stands for the exchanges that they are without."""
+    def begin_with(self, parts: Parts) -> None:
+        """From now on its prompts begin with these parts: a summary stands for the exchanges that they are without."""
         self._beginning = parts
 
     @property

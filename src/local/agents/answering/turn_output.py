@@ -15,7 +15,7 @@ from local.agents.answering.outcomes import publish_outcome
 from local.agents.answering.steps import READ_RESULT
 from local.agents.answering.turn_table import TurnState
 from local.bus.bus import Bus
-from local.models.chat import AwayDelta, ContentDelta, Delta, ThinkingDelta
+from local.models.chat import AwayDelta, ContentDelta, Delta, Json, ThinkingDelta
 from local.protocol.envelope import Trace
 from local.protocol.messages import (
     ContextCompacted,
@@ -28,9 +28,11 @@ from local.protocol.messages import (
     ToolResult,
 )
 from local.protocol.permission_messages import CLARIFICATION, GrantRequest, GrantResult
+from local.protocol.todo_messages import TODO, TodoUpdated
 from local.runtime.machine import TransitionLog
 from local.services.conversation import ConversationService, TurnStatus
 from local.services.taint_record import end_of
+from local.services.todo_record import TodoRecord
 
 MOST_HELD = 256 * 1024  # characters of what is said
 
@@ -48,7 +50,7 @@ class TurnOutput:
 
     publishes = (
         TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted, ToolRequest,
-        ToolResult.subject + READ_RESULT, ToolResult.subject + CLARIFICATION,
+        ToolResult.subject + READ_RESULT, ToolResult.subject + CLARIFICATION, ToolResult.subject + TODO, TodoUpdated,
     )  # fmt: skip
 
     def __init__(
@@ -181,6 +183,12 @@ class TurnOutput:
         """The results that an earlier process has kept."""
         return await self._conversation.results(self._query_id)
 
+    async def earlier_list(self, session_id: str | None) -> list[Json]:
+        """The call that has set the session's to-do list last; none where it is no session of ours."""
+        if session_id is None:
+            return []
+        return await TodoRecord(self._conversation, self._respondent_id).latest(session_id)
+
     def signed(self, response: ResponseGeneration) -> ResponseGeneration:
         """The response with the session that it belongs to, and the name of the agent that gives it."""
         return response.model_copy(update={"session_id": self._trace.session_id, "generator_id": self._agent_id})
@@ -214,11 +222,11 @@ class TurnOutput:
         await self.released()
         return await gate.pass_(request, self._trace, on_asked)
 
-    async def tell_call(self, request: ToolRequest, result: ToolResult) -> None:
-        """A call that the turn has answered by itself: everybody hears of it as of any other."""
+    async def tell(self, *messages: Message) -> None:
+        """What the turn has done by itself, such as answer a call: everybody hears of it."""
         await self.released()
-        self._post(request)
-        self._post(result)
+        for message in messages:
+            self._post(message)
 
     def reject(self, fault: str, result: ToolResult) -> None:
         """A tool has answered something else."""

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from functools import cached_property, partial
 
-from local.agents.answering import clarification
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
 from local.agents.answering.context.prompt_parts import Parts
-from local.agents.answering.result_reader import SCHEMA
-from local.agents.answering.steps import READ_RESULT, CallTimer, ModelStep, signed_as
+from local.agents.answering.offered_tools import with_own
+from local.agents.answering.steps import CallTimer, ModelStep, signed_as
 from local.agents.answering.taint.delta_filter import DeltaFilter
+from local.agents.answering.todo_list import carried
 from local.agents.answering.tool_calls import ToolCalls
 from local.agents.answering.tool_registry import as_function
 from local.agents.answering.turn import Next, Turn
@@ -28,6 +28,7 @@ from local.models.chat import AwayDelta, ContentDelta, Done, Json, RestartDelta,
 from local.models.text_calls import find_text_call
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
 from local.protocol.permission_messages import CLARIFICATION
+from local.protocol.todo_messages import TODO, latest_list
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class TurnRunner:
         self._last_prompt: tuple[Plan, Parts] | None = None
         self._stored = len(turn.steps)
         self._is_hearing = False  # a message of the model
+        self._knows_list = False  # of what earlier turns have left to do
         self._timer = CallTimer()
         self._offered: dict[str, ToolSchema] = {}
         self._work: asyncio.Task[None] | None = None
@@ -142,18 +144,21 @@ class TurnRunner:
 
     def _tools_now(self, *, asks_user: bool = False) -> dict[str, ToolSchema]:
         """What the model may call; it `asks_user` in a call that an earlier process has begun."""
-        offered, options = self._context.tools.offered(self._context.clock()), self._turn.question.options
-        gate = self._context.gate
-        if asks_user or (gate is not None and gate.may_ask(self._turn.question)):
-            offered = {**offered, CLARIFICATION: clarification.SCHEMA}
+        turn, gate = self._turn, self._context.gate
+        tools, options = self._context.tools.offered(self._context.clock()), turn.question.options
         if options is not None:
-            offered = {name: schema for name, schema in offered.items() if options.offers(name)}
-        self._turn.acts = does_more_than_read(offered.values())
-        return {**offered, READ_RESULT: SCHEMA} if any(record.whole for record in self._turn.records) else offered
+            tools = {name: schema for name, schema in tools.items() if options.offers(name)}
+        turn.acts = does_more_than_read(tools.values())
+        asks_user = asks_user or (gate is not None and gate.may_ask(turn.question))
+        return with_own(tools, turn.records, options, asks_user=asks_user)
 
     async def _call_model(self) -> Next:
         turn = self._turn
         self._offered = self._tools_now()
+        if TODO in self._offered and not self._knows_list:
+            self._knows_list = True
+            left = carried(latest_list(await self._output.earlier_list(self._session_id)))
+            turn.begin_with(turn.parts(()).reminded(left))
         functions = turn.functions(as_function(schema) for schema in self._offered.values())
         await self._context.priority.call(partial(self._ask, functions))
         self._output.flush()
@@ -182,7 +187,7 @@ class TurnRunner:
     async def _plan(self, functions: Sequence[Json]) -> Plan:
         turn = self._turn
         planned, parts = await self._context.prompts.fit(turn.parts(functions), self._session_id, self._output.released)
-        turn.summarised(parts)
+        turn.begin_with(parts)
         turn.begin_message(*([TOO_LONG] if planned.left_out else []), gauge=gauge_of(planned))
         if planned.is_compacted:
             self._output.compacted(planned, parts)

@@ -13,7 +13,7 @@ from local.apps.console.block_style import BlockStyle, clean
 from local.apps.console.live_area import MAX_LINES, LiveArea, fitted
 from local.apps.console.markdown_blocks import Block, MarkdownBlocks
 from local.apps.console.query_progress import QueryProgress
-from local.apps.console.renderer import Renderer, call_line, call_text
+from local.apps.console.renderer import Renderer, call_lines, call_text
 from local.apps.system_client import StreamEvent
 
 Json = dict[str, Any]
@@ -51,7 +51,10 @@ class TerminalRenderer(Renderer):
         elif event.name == "tool_call":
             self._end_of_text()
         elif event.name == "tool_result":
-            self._tell(f"⚙ {call_line(progress.calls[event.data['call_id']])}")
+            head, *rest = call_lines(progress.calls[event.data["call_id"]])
+            self._tell(f"⚙ {head}")
+            for line in rest:
+                self._tell(line)
         elif event.name == "response":
             self._finish(event.data, progress)
             return

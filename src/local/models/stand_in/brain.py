@@ -3,7 +3,7 @@
 The first rule that applies wins:
 
 1. Tools have answered in this turn: quote them (or fetch the top result first, if that was asked for).
-2. "Ask me …: this, or that", and request_clarification: ask that.
+2. "Ask me …: this, or that", and request_clarification: ask that; a to-do list with things after a colon: keep it.
 3. "Make a note: …", and memory_write: note it.
 4. A question with an address to read, and web_fetch: fetch it.
 5. The top result for something, and web_search: search for it.
@@ -24,6 +24,7 @@ import re
 
 from local.models.stand_in import knowledge, quoting, tool_choice
 from local.models.stand_in.conversation import AssistantMessage, Conversation, Result, ToolUse
+from local.models.stand_in.own_work import own_call
 from local.models.stand_in.tool_choice import words
 
 _READ = re.compile(r"\b(?:summari[sz]e|read|fetch|open|visit|explain|what does|look at|quote)\b", re.I)
@@ -78,6 +79,8 @@ def _with_tools(conversation: Conversation) -> AssistantMessage | None:
     asks = f"The user asks: “{question.strip()[:200]}”."
     if "request_clarification" in tools and (wanted := _ASK_ME.search(question)):
         return AssistantMessage(f"{asks} I do as I am told, and ask.", calls=(_clarification(wanted),))
+    if use := own_call(question, tools):
+        return AssistantMessage(f"{asks} I write down what is to be done.", calls=(use,))
     if "memory_write" in tools and (note := _NOTE.match(question)):
         return _call("memory_write", {"text": note["text"].strip()}, f"{asks} memory_write is offered; I note it.")
     url = quoting.first_url(question)

@@ -43,6 +43,9 @@ _FAILURE = re.compile(
     r"^\W*(?:\w+ )?(?:tool )?(?:error|timeout|timed out|failed|failure|refused|unavailable|could not)\b", re.I
 )
 
+# What is left of an earlier turn's list, which stands after the question.
+_REMINDER = re.compile(r"\n\n\[Your to-do list .*?\n\]", re.S)
+
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:
@@ -123,7 +126,7 @@ def read(messages: Sequence[Json], tools: Sequence[Json]) -> Conversation:
     calling = [message for message in since if message["role"] == "assistant" and message.get("tool_calls")]
     offered = (tool.get("function") or {} for tool in tools)
     return Conversation(
-        question="\n".join(_text(message) for message in since if message["role"] == "user"),
+        question=_REMINDER.sub("", "\n".join(_text(message) for message in since if message["role"] == "user")),
         earlier=tuple(_exchanges(messages[:turn])),
         rounds=len(calling),
         calls=tuple(call for message in calling for call in _calls(message)),

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from local.models.stand_in.conversation import Conversation, OfferedTool, ToolUse
+from local.models.stand_in.own_work import OWN
 from local.models.stand_in.quoting import first_url
 
 Json = dict[str, Any]
@@ -14,6 +15,7 @@ Json = dict[str, Any]
 KNOWN = frozenset(
     {"web_search", "web_fetch", "search_memory", "memory_write", "memory_edit", "compare_answers"}
     | {"request_clarification"}
+    | OWN
 )
 _COMMON = frozenset(
     re.findall(

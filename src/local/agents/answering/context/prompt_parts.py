@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
 from local.agents.answering.context.excerpt import excerpt, rank
@@ -162,6 +162,13 @@ class Parts:
     def asked(self) -> str:
         """The question's text, without what is attached."""
         return self.query or str(self.question.get("content") or "")
+
+    def reminded(self, text: str) -> Parts:
+        """With a text after the question; as they are, if it is empty."""
+        if not text:
+            return self
+        content = f"{self.question.get('content') or ''}\n\n{text}"
+        return replace(self, question={**self.question, "content": content})
 
     @property
     def ranked_characters(self) -> int:

@@ -14,6 +14,7 @@ from pydantic_core import from_json
 from local.agents.answering.taint.address_book import AddressBook, addresses_in, parsed, spoken_addresses_in
 from local.protocol.messages import ToolCallRecord
 from local.protocol.permission_messages import CLARIFICATION
+from local.protocol.todo_messages import TODO
 from local.services.judging.neutral import MARGIN
 
 MOST_IN_TEXT = 200  # addresses of one result's text
@@ -86,8 +87,8 @@ def _plain(text: str) -> str:
 
 
 def _is_public(call: ToolCallRecord) -> bool:
-    """Whether what a call has brought is of the web, or was said in this conversation."""
-    return call.tool in (FETCH, SEARCH, CLARIFICATION) or (call.tool == READ_ON and bool(call.sources))
+    """Whether what a call has brought is of the web, or was said in this conversation, or is our own."""
+    return call.tool in (FETCH, SEARCH, CLARIFICATION, TODO) or (call.tool == READ_ON and bool(call.sources))
 
 
 def _private_in(call: ToolCallRecord) -> str:

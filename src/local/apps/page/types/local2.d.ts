@@ -826,6 +826,20 @@ export interface SkillsChanged {
   others: string[];
 }
 
+/** One thing to be done, and how it stands. */
+export interface TodoItem {
+  text: string;
+  state: "open" | "doing" | "done" | "dropped";
+}
+
+/** A respondent, when its model has written its list anew: all of it, in order. */
+export interface TodoUpdated {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  items: TodoItem[];
+}
+
 /** One tool call as it stands in the answer's record. `made_by` is the respondent that made it, if another one; `tainted` that its result taints the session. */
 export interface ToolCallRecord {
   call_id: string;
@@ -1061,6 +1075,7 @@ export interface QueryEvents {
   tool_result: ToolResult;
   approval: ApprovalRequest;
   decision: ApprovalDecision;
+  todo: TodoUpdated;
   response: unknown;
   error: QueryFailed;
   critique: CritiqueResult;
@@ -1136,6 +1151,7 @@ export interface Messages {
   [subject: `skills.request.${string}`]: SkillRequest;
   [subject: `skills.result.${string}`]: SkillResult;
   "skills.changed": SkillsChanged;
+  "todo.updated": TodoUpdated;
   "tool.job": ToolJob;
   [subject: `tool.progress.${string}`]: ToolProgress;
   [subject: `tool.request.${string}`]: ToolRequest;

@@ -13,6 +13,7 @@ import { AnswerLine } from "./answer_line.js";
 import { Fault } from "./fault.js";
 import { Sources } from "./sources.js";
 import { Thinking } from "./thinking.js";
+import { TodoCard } from "./todo_card.js";
 import { ToolCalls } from "./tool_calls.js";
 import { Versions } from "./versions.js";
 
@@ -53,6 +54,7 @@ function Reply({ turn, conversation }) {
     <h2 class="unseen">${isOpen ? "LoCAL2 is answering" : "LoCAL2 answered"}</h2>
     ${turn.thinking || turn.phase === "thinking" ? html`<${Thinking} turn=${turn} />` : null}
     <${ToolCalls} turn=${turn} sources=${sources} />
+    <${TodoCard} turn=${turn} />
     ${turn.answer ? html`<div class="answer" data-answer><${Prose} text=${turn.answer} live=${isOpen} sources=${sources} /></div>` : null}
     ${isOpen && !turn.answer && turn.phase !== "thinking" ? html`<${Waiting} turn=${turn} />` : null}
     <${Fault} turn=${turn} />

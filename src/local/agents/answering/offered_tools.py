@@ -1,0 +1,31 @@
+"""Which tools the model is told of now: those that there are, as far as its asker wants them, and the turn's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from local.agents.answering.own_schemas import SCHEMAS
+from local.agents.answering.steps import READ_RESULT
+from local.protocol.answer_options import AnswerOptions
+from local.protocol.messages import ToolCallRecord, ToolSchema
+from local.protocol.permission_messages import CLARIFICATION
+from local.protocol.todo_messages import TODO
+
+_ACTING = frozenset({"write", "shell"})  # categories
+
+
+def with_own(
+    tools: Mapping[str, ToolSchema],
+    records: Iterable[ToolCallRecord],
+    options: AnswerOptions | None,
+    *,
+    asks_user: bool,
+) -> dict[str, ToolSchema]:
+    """The tools with those of the turn itself that are of use: after these calls, and where it `asks_user`."""
+    own = [
+        *([CLARIFICATION] if asks_user else ()),
+        *([TODO] if any(schema.category in _ACTING for schema in tools.values()) else ()),
+    ]
+    wanted = [name for name in own if options is None or options.offers(name)]
+    read_on = [READ_RESULT] if any(record.whole for record in records) else []
+    return {**tools, **{name: SCHEMAS[name] for name in (*wanted, *read_on)}}

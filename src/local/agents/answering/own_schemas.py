@@ -1,0 +1,20 @@
+"""The tools that a turn is itself, as the model is told of them, and what is wrong with a call of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from local.agents.answering import clarification, result_reader, todo_list
+from local.protocol.messages import ToolSchema
+from local.protocol.permission_messages import CLARIFICATION
+from local.protocol.todo_messages import TODO
+
+SCHEMAS: Final[Mapping[str, ToolSchema]] = {
+    schema.tool: schema for schema in (result_reader.SCHEMA, clarification.SCHEMA, todo_list.SCHEMA)
+}
+FAULTS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
+    CLARIFICATION: clarification.fault_of,
+    TODO: todo_list.fault_of,
+}
+"""Of the tools whose arguments are looked at before anybody is asked, and before the call is made."""

@@ -1,0 +1,17 @@
+"""What a model has set itself to do for a query, as the calls of its own tools tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from local.protocol.todo_messages import latest_list
+
+Json = dict[str, Any]
+NO_WORK: Final = MappingProxyType[str, Any]({"todo": ()})
+
+
+def work_of(calls: Sequence[Json]) -> Json:
+    """The list of what is to be done after these calls, for whoever looks at the query."""
+    return {"todo": latest_list(calls)}

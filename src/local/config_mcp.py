@@ -4,35 +4,68 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from local.config import Settings
+from local.config_variables import Values, expanded
 from local.errors import ConfigError
 
 FILE_NAME = "mcp.json"
 SERVERS = "mcpServers"
 
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # which no program can be given
+Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
+_LOOPBACK = re.compile(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}")
 
 
 class MCPServerConfig(Settings):
-    """One of `mcpServers`: the command that serves, and below it what only we know. Keys of other clients are left
-    alone."""
+    """One of `mcpServers`: the command that serves, or the url where something serves by streamable HTTP, and below
+    them what only we know. Keys of other clients are left alone. `expanded` is what they mean where they are used."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    command: Annotated[Text, Field(min_length=1)]
+    type: Literal["stdio", "http", "streamable-http"] | None = None
+    command: Text = ""
     args: tuple[Text, ...] = ()
     env: dict[Annotated[str, Field(pattern=r"^\w+$")], Text] = Field(default_factory=dict)
+    url: Text = ""
+    headers: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")], Line] = Field(default_factory=dict)
     network: bool = False
     readable: tuple[Path, ...] = ()
     safety: Literal["L0", "L1", "L2"] = "L2"
     category: Literal["read", "write", "search", "shell", "web", "git", "data", "meta", "memory"] = "meta"
     timeout_seconds: float = Field(60, gt=0, le=3600)
     start_seconds: float = Field(30, gt=0, le=600)
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("expected a command that serves, or the url of a server, and not both")
+        if self.type is not None and (self.type == "stdio") != bool(self.command):
+            raise ValueError(f"{self.type} has {'a command' if self.type == 'stdio' else 'a url'}")
+        return self
+
+    def expanded(self, name: str, variable: Values, secret_of: Callable[[str], str]) -> Self:
+        """With the values of variables and secrets, for the server that is called so. Raises `ConfigError` that says
+        which key names what is not there, or a url that may not be asked."""
+        plain = partial(_value, name, variable, None)
+        secret = partial(_value, name, variable, secret_of)
+        said = {
+            "command": plain("command", self.command),
+            "args": tuple(plain("args", each) for each in self.args),
+            "env": {key: secret(f"env.{key}", each) for key, each in self.env.items()},
+            "url": plain("url", self.url),
+            "headers": {key: secret(f"headers.{key}", each) for key, each in self.headers.items()},
+        }
+        if self.url:
+            _require_safe(f"{FILE_NAME}: {SERVERS}.{name}.url", str(said["url"]))
+        return self.model_copy(update=said)
 
 
 def load_mcp_servers(folder: Path) -> dict[str, MCPServerConfig]:
@@ -54,13 +87,29 @@ def load_mcp_servers(folder: Path) -> dict[str, MCPServerConfig]:
 def _entry(path: Path, name: str, entry: object) -> MCPServerConfig:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", name):
         raise ConfigError(f"{path}: {name!r} cannot be a server's name: up to 32 letters, digits, _ and -")
-    if isinstance(entry, dict) and "url" in entry and "command" not in entry:
-        raise ConfigError(
-            f"{path}: {SERVERS}.{name}: a server at a url cannot be used yet, only one that a command starts"
-        )
     try:
         return MCPServerConfig.model_validate_json(json.dumps(entry), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, (SERVERS, name, *first["loc"])))
         raise ConfigError(f"{path}: {place}: {first['msg']}") from None
+
+
+def _value(server: str, variable: Values, secret_of: Callable[[str], str] | None, key: str, text: str) -> str:
+    try:
+        return expanded(text, variable, secret_of)
+    except ConfigError as error:
+        raise ConfigError(f"{FILE_NAME}: {SERVERS}.{server}.{key}: {error}") from None
+
+
+def _require_safe(place: str, url: str) -> None:
+    """Only over TLS, or to this machine: what is sent holds keys and private words."""
+    try:
+        parts = urlsplit(url)
+        host, is_whole = parts.hostname or "", parts.username is None and not parts.fragment
+    except ValueError:
+        host, is_whole = "", False
+    if not host or not is_whole or parts.scheme not in ("https", "http"):
+        raise ConfigError(f"{place}: expected an address such as https://host/mcp, without user and password")
+    if parts.scheme == "http" and host not in ("localhost", "::1") and not _LOOPBACK.fullmatch(host):
+        raise ConfigError(f"{place}: {host} is another machine: expected https, as what is sent there is private")

@@ -77,6 +77,11 @@ def is_set(variable: str) -> bool:
     return bool(os.environ.get(variable))
 
 
+def variable(name: str) -> str | None:
+    """The value of an environment variable that a setting names; None where it is unset."""
+    return os.environ.get(name)
+
+
 def secret(variable: str) -> str:
     """The value of the environment variable that a setting names. Raises ConfigError if it is unset or empty."""
     value = os.environ.get(variable, "")

@@ -21,7 +21,7 @@ from local.secrets.secret_store import SecretStore
 
 # What each process or the set-up imports, by import name.
 PACKAGES = (
-    "anyio", "charset_normalizer", "chromadb", "fastapi", "h11", "httpx", "idna", "lxml", "lxml_html_clean",
+    "anyio", "charset_normalizer", "chromadb", "fastapi", "h11", "httpx", "httpx2", "idna", "lxml", "lxml_html_clean",
     "markdown_it", "mcp", "nacl", "numpy", "ollama", "pathspec", "platformdirs", "prompt_toolkit", "psutil", "pydantic",
     "pydantic_core", "pypdf", "rich", "ruamel.yaml", "setproctitle", "starlette", "threadpoolctl", "tokenizers",
     "trafilatura", "tree_sitter", "tree_sitter_c", "tree_sitter_go", "tree_sitter_java", "tree_sitter_javascript",

@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import ClassVar, Self, cast
 
 from local.config_mcp import MCPServerConfig
+from local.environment import variable
 from local.errors import ConfigError, SandboxMissing, SandboxRefused
 from local.runtime.participant import Resources
+from local.secrets.secret_store import SecretStore
 from local.services.sandbox.contained_server import ContainedServer
 from local.services.sandbox.launch import ContainedCommand
 from local.services.sandbox.sandbox import sandbox_of_this_machine
 from local.services.sandbox.sandbox_limits import SandboxLimits
 from local.services.sandbox.sandbox_view import SandboxView
 from local.tools.mcp_servers.approved_tool import read_approved
-from local.tools.mcp_servers.mcp_connection import MCPConnection
+from local.tools.mcp_servers.mcp_connection import MCPConnection, Start
 from local.tools.mcp_servers.mcp_tool import MCPTool
+from local.tools.mcp_servers.remote_server import RemoteServer
 from local.tools.tool_group import ToolGroup
 
 log = logging.getLogger(__name__)
@@ -93,8 +96,14 @@ def approved_file(data_dir: Path, server: str) -> Path:
 
 
 def connect(server: str, config: MCPServerConfig, data_dir: Path, settings: Sequence[Path]) -> MCPConnection:
-    """A connection to a server in a sandbox with a folder of its own, below the data directory, and what it may read.
-    Raises `SandboxMissing`, and `ConfigError` for what no server may see."""
+    """A connection to a server: in a sandbox with a folder of its own, below the data directory, and what it may read;
+    or at its url. Raises `SandboxMissing`, and `ConfigError` for what no server may see or what is not there."""
+    meant = config.expanded(server, variable, SecretStore(data_dir).get)
+    start = _remote(meant) if meant.url else _contained(server, meant, data_dir, settings)
+    return MCPConnection(server, start, meant.start_seconds)
+
+
+def _contained(server: str, config: MCPServerConfig, data_dir: Path, settings: Sequence[Path]) -> Start:
     folder = data_dir / FOLDER / server
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -109,4 +118,12 @@ def connect(server: str, config: MCPServerConfig, data_dir: Path, settings: Sequ
         async with ContainedServer.contained(sandbox.launch(command, view, limits), limits) as contained:
             yield contained
 
-    return MCPConnection(server, start, config.start_seconds)
+    return start
+
+
+def _remote(config: MCPServerConfig) -> Start:
+    @asynccontextmanager
+    async def start() -> AsyncIterator[RemoteServer]:
+        yield RemoteServer(config.url, config.headers, config.timeout_seconds)
+
+    return start

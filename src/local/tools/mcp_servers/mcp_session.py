@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -15,6 +15,8 @@ from local.tools.mcp_servers.approved_tool import ApprovedTool, digest_of
 from local.tools.mcp_servers.mcp_connection import CLOSED
 from local.tools.mcp_servers.mcp_result import output_of
 from local.tools.mcp_servers.mcp_streams import streams_of
+from local.tools.mcp_servers.remote_server import RemoteServer
+from local.tools.mcp_servers.remote_streams import remote_streams
 from local.tools.tool_output import ToolOutput
 
 MAX_PAGES = 100
@@ -25,15 +27,19 @@ class MCPSession:
     """Every method raises `ToolError`, with what the server says or why it cannot be understood; of the kind `closed`
     where it has ended."""
 
-    def __init__(self, client: Client, name: str) -> None:
-        self._client, self._name = client, name
+    def __init__(self, client: Client, name: str, lost: Callable[[str], object]) -> None:
+        self._client, self._name, self._lost = client, name, lost
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, server: ContainedServer, name: str) -> AsyncIterator[MCPSession]:
+    async def opened(cls, server: ContainedServer | RemoteServer, name: str) -> AsyncIterator[MCPSession]:
         """Begin one; `name` is what `mcp.json` calls the server. Raises whatever the SDK does with a bad server."""
-        async with Client(streams_of(server), cache=None) as client:
-            yield cls(client, name)
+        if isinstance(server, RemoteServer):
+            async with Client(remote_streams(server), cache=None) as client:
+                yield cls(client, name, server.lose)
+        else:
+            async with Client(streams_of(server), cache=None) as client:
+                yield cls(client, name, lambda why: None)
 
     async def tools(self) -> list[Json]:
         """What the server says of its tools now, as it says it."""
@@ -47,14 +53,17 @@ class MCPSession:
                     break
         return told
 
-    async def call(self, tool: ApprovedTool, arguments: Mapping[str, Any]) -> ToolOutput:
-        """Call a tool that is what it was when it was approved; not_approved for one that is not."""
+    async def require(self, tool: ApprovedTool) -> None:
+        """Raises `ToolError` (not_approved) for a tool that is not what it was when it was approved."""
         if tool.digest not in map(digest_of, await self.tools()):
             raise ToolError(
                 f"what {self._name} says of {tool.server_name} is not what was approved, so it was not called; the"
                 f" owner can look at it with `local2 mcp approve {self._name}`",
                 kind="not_approved",
             )
+
+    async def call(self, tool: ApprovedTool, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Call a tool."""
         with self._reporting():
             return output_of(await self._client.call_tool(tool.server_name, dict(arguments)))
 
@@ -64,6 +73,8 @@ class MCPSession:
             yield
         except MCPError as error:
             kind = CLOSED if error.code == CONNECTION_CLOSED else "tool_error"
+            if kind == CLOSED:
+                self._lost(error.message)
             raise ToolError(f"{self._name} says: {error.message}", kind=kind) from None
         except (ValueError, RuntimeError) as error:
             line = str(error).partition("\n")[0]

@@ -40,6 +40,18 @@ test("a tool call is one card from request to result, whatever its order", () =>
   assert.deepEqual(calls.map((call) => [call.call_id, call.tool, call.result]), [["1", "web_search", "found"], ["2", "dice", undefined]]);
 });
 
+test("what a running call writes grows in it, bounded, and goes with its result", () => {
+  const call = ["tool_call", { call_id: "1", tool: "shell_exec", args: {} }];
+  const wrote = (text, call_id = "1") => ["tool_progress", { call_id, text }];
+  const running = said([call, wrote("test_a ok\n"), wrote("nobody's", "9"), wrote("test_b ok\n")]);
+  assert.equal(running.tool_calls[0].output, "test_a ok\ntest_b ok\n");
+  assert.equal(running.tool_calls.length, 1);
+  const much = said([wrote("x".repeat(5000)), wrote("end")], running).tool_calls[0].output;
+  assert.deepEqual([much.length, much.slice(-4)], [4000, "xend"]);
+  const done = said([["tool_result", { call_id: "1", result: "exit code 0", duration_ms: 3 }], wrote("late")], running);
+  assert.deepEqual([done.tool_calls[0].output, done.tool_calls[0].result], ["", "exit code 0"]);
+});
+
 test("an error ends the query as failed, a cancel as cancelled, and neither undoes an answer", () => {
   assert.equal(said([["error", { error: { kind: "unavailable", message: "gone" } }]]).error.message, "gone");
   assert.equal(said([["error", { error: { kind: "cancelled", message: "" } }]]).status, "cancelled");

@@ -21,6 +21,7 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
+from local.protocol.progress_messages import ToolProgress
 from local.queries.call_log import Span
 from local.queries.errors import QueryIdTaken
 from local.queries.query_view import QueryView
@@ -99,6 +100,20 @@ def test_calls_are_known_by_step_with_their_time_and_sources() -> None:
     recorded = ToolCallRecord(call_id="q1:2:0", tool="dice", args={}, sources=("https://example.org/2",))
     folded(ANSWER.model_copy(update={"tool_calls": (recorded,)}), view=view)
     assert view.sources == ["https://example.org/", "https://example.org/2"]
+
+
+def test_what_a_call_writes_while_it_is_made_is_an_event_with_the_end_of_much_text() -> None:
+    view = folded(ToolRequest(**CALL, args={}))
+    short = ToolProgress(**CALL, start=0, text="one\n")
+    (news,) = view.receive(short, envelope(short, 2)) or ()
+    assert (news.kind, json.loads(news.payload)["text"]) == ("tool_progress", "one\n")
+    long = ToolProgress(**CALL, start=4, text="a" * 5000 + "z")
+    (news,) = view.receive(long, envelope(long, 3)) or ()
+    assert json.loads(news.payload)["text"] == "a" * 1999 + "z"
+    other = ToolProgress(**CALL, respondent_id="B", start=0, text="x")
+    assert view.receive(other, envelope(other, 4)) is None
+    view.receive(ANSWER, envelope(ANSWER, 5))
+    assert view.receive(short, envelope(short, 6)) is None  # a job in the background goes on after the answer
 
 
 def test_where_payloads_were_removed_the_headers_say_what_answers_what() -> None:

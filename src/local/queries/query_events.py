@@ -22,6 +22,7 @@ from local.protocol.messages import (
     ToolResult,
 )
 from local.protocol.permission_messages import ApprovalDecision, ApprovalRequest
+from local.protocol.progress_messages import ToolProgress
 from local.protocol.subjects import covers
 from local.protocol.todo_messages import TodoUpdated
 
@@ -31,6 +32,7 @@ CRITIQUE, PAIRWISE, FEEDBACK = "critique", "pairwise", "feedback"
 JUDGEMENTS: dict[type[Message], str] = {CritiqueResult: CRITIQUE, PairwiseResult: PAIRWISE, UserFeedback: FEEDBACK}
 
 KEPT_EVENTS = 5_000
+KEPT_PROGRESS_CHARS = 2_000  # of what a call has written since the last event
 SNAPSHOT = "snapshot"
 EVENT_KINDS: dict[type[Message], str] = {
     QueryAccepted: "accepted",
@@ -39,6 +41,7 @@ EVENT_KINDS: dict[type[Message], str] = {
     GenerationToken: "token",
     GenerationWaiting: "waiting",
     ToolRequest: "tool_call",
+    ToolProgress: "tool_progress",
     ToolResult: "tool_result",
     ApprovalRequest: "approval",
     ApprovalDecision: "decision",
@@ -61,6 +64,13 @@ class News(NamedTuple):
 
     kind: str
     payload: bytes
+
+
+def news_of(message: Message) -> News:
+    """A message as it is; of what a call writes the end, as many of those are kept."""
+    if isinstance(message, ToolProgress):
+        message = message.model_copy(update={"text": message.text[-KEPT_PROGRESS_CHARS:]})
+    return News(EVENT_KINDS[type(message)], message.encode())
 
 
 class QueryEvent(NamedTuple):

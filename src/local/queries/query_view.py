@@ -27,7 +27,7 @@ from local.protocol.messages import (
 )
 from local.queries.call_log import CallLog
 from local.queries.errors import QueryIdTaken, QueryRefused
-from local.queries.query_events import EVENT_KINDS, PAIRWISE, SNAPSHOT, Attempted, Judgement, Judgements, LogLine, News
+from local.queries.query_events import PAIRWISE, SNAPSHOT, Attempted, Judgement, Judgements, LogLine, News, news_of
 from local.queries.query_work import NO_WORK, work_of
 from local.runtime.machine import changes
 
@@ -190,7 +190,7 @@ class QueryView:
                 return [self._advance(change) for change in changes(message)]
             case ToolRequest() | ToolResult():
                 self.calls.receive(message, envelope)
-        return (News(EVENT_KINDS[type(message)], message.encode()),)
+        return (news_of(message),)
 
     def _advance(self, change: AgentTransition) -> News:
         self.states.append(change)

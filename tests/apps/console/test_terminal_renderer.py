@@ -190,3 +190,19 @@ def test_a_turn_of_more_than_one_step_tells_what_it_has_used_of_its_limits() -> 
         show.event("response", answer="Yes.", status="answered", model="m", usage={"totals": totals})
         show.renderer.close()
         assert ("3 of 20 steps, 4 of 50 calls" in show.screen.text) is is_told
+
+
+def test_the_last_lines_of_what_a_command_writes_stand_above_the_line_that_changes_until_it_is_done() -> None:
+    show = Show(Screen(60))
+    show.event("tool_call", call_id="1", tool="shell_exec", args={"command": "make"})
+    for text in ("one\ntwo\n", "thr", "ee\x1b[2J\n\n"):
+        show.event("tool_progress", call_id="1", text=text)
+    show.event("tool_progress", call_id="2", text="of nobody")
+    show.now += 1
+    show.renderer.tick(show.progress)
+    lines = show.screen.text.split()
+    assert "two" in lines and "three\\x1b[2J" in lines and "one" not in lines and "nobody" not in lines
+    show.event("tool_result", call_id="1", tool="shell_exec", result="exit code 0", duration_ms=3)
+    show.event("tool_progress", call_id="1", text="late")
+    text = show.end("done")
+    assert "three" not in text and "late" not in text

@@ -17,6 +17,7 @@ from local.apps.console.approval_prompt import ApprovalPrompt
 from local.apps.console.followed_query import FollowedQuery, is_worth_a_retry
 from local.apps.console.query_progress import QueryProgress
 from local.apps.console.renderer import Renderer
+from local.apps.console.shown_query import ShownQuery
 from local.apps.system_client import StreamEvent, SystemClient
 from local.errors import NoAnswer
 
@@ -84,7 +85,7 @@ def _follow(
     events: queue.Queue[StreamEvent | NoAnswer | None] = queue.Queue()
     threading.Thread(target=_read, args=(query, events), name="events", daemon=True).start()
     deadline = math.inf if seconds is None else time.monotonic() + seconds
-    cancelled = False
+    cancelled, shown = False, ShownQuery(renderer, progress, approvals)
     while interrupts.count < 2:
         if not cancelled and (interrupts.count or time.monotonic() > deadline):
             cancelled = True
@@ -92,21 +93,13 @@ def _follow(
         try:
             event = events.get(timeout=TICK_SECONDS)
         except queue.Empty:
-            if approvals is not None and approvals.is_open:
-                approvals.poll()
-            else:
-                renderer.tick(progress)
+            shown.tick()
             continue
         if isinstance(event, NoAnswer):
             raise event
         if event is None:
             return
-        if progress.receive(event):
-            renderer.receive(event, progress)
-        if approvals is not None and event.name in ("approval", "decision"):
-            renderer.close()  # the lines that move
-            approvals.receive(event.name, event.data)
-            approvals.poll()
+        shown.receive(event)
 
 
 def _read(query: FollowedQuery, events: queue.Queue[StreamEvent | NoAnswer | None]) -> None:

@@ -9,6 +9,7 @@ from local.apps.system_client import StreamEvent
 
 Json = dict[str, Any]
 ENDS = ("response", "error")
+MOST_OUTPUT = 4000  # characters that are known of what a running call has written
 
 
 @dataclass(slots=True)
@@ -24,6 +25,7 @@ class QueryProgress:
     waiting: str = ""  # why nothing happens
     calls: dict[str, Json] = field(default_factory=dict)
     end: StreamEvent | None = None
+    _outputs: dict[str, str] = field(default_factory=dict)  # of running calls, by call_id
 
     def receive(self, event: StreamEvent) -> bool:
         """Take an event; returns whether it said anything new: what is on the bus may be said again."""
@@ -40,6 +42,8 @@ class QueryProgress:
             self.thoughts += 1
         elif event.name in ("tool_call", "tool_result"):
             return self._receive_call(data)
+        elif event.name == "tool_progress":
+            return self._receive_output(data)
         self.state = data["to"] if event.name == "state" else self.state
         self.waiting = data["reason"] if event.name == "waiting" else ""
         return True
@@ -48,6 +52,18 @@ class QueryProgress:
     def open_calls(self) -> list[Json]:
         """The calls without a result."""
         return [call for call in self.calls.values() if not is_settled(call)]
+
+    def output_of(self, call_id: str) -> str:
+        """The end of what a call without a result has written so far."""
+        return self._outputs.get(call_id, "")
+
+    def _receive_output(self, data: Json) -> bool:
+        call_id = data["call_id"]
+        call = self.calls.get(call_id)
+        if call is None or is_settled(call):
+            return False
+        self._outputs[call_id] = f"{self.output_of(call_id)}{data['text']}"[-MOST_OUTPUT:]
+        return True
 
     def _receive_call(self, data: Json) -> bool:
         known = self.calls.get(data["call_id"])

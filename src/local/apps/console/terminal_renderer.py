@@ -19,6 +19,7 @@ from local.apps.system_client import StreamEvent
 Json = dict[str, Any]
 Thinking = Literal["show", "fold", "hide"]
 TICK_SECONDS = 0.1
+OUTPUT_LINES = 2  # of a running command
 LONG_PARAGRAPH = MAX_LINES - 2  # lines; of a longer one the beginning is printed while it goes on
 MARKS = set("*_`[]<>|~&\\")  # what may change how a paragraph's beginning looks, once more of it is there
 _NO_PARAGRAPH = re.compile(r"\s*([-+#=]|\d+[.)])|    ")
@@ -69,6 +70,8 @@ class TerminalRenderer(Renderer):
         self._flush_paragraph(width)
         rest = clean(self._blocks.rest).split("\n") if self._blocks.rest.strip() else []
         shown = [piece for line in rest for piece in _wrapped(line, width)][-(MAX_LINES - 1) :]
+        if not self._quiet:
+            shown += [self._style.dim(fitted(f"  {line}", width)) for line in _last_lines(progress)]
         status = "" if self._quiet else self._style.dim(fitted(self._status(progress, now), width))
         self._area.show([*shown, *([status] if status else [])], width)
 
@@ -174,3 +177,10 @@ def _head(line: str, width: int) -> str:
         if columns > width and char != " ":
             return line[: end or max(1, index)]
     return line
+
+
+def _last_lines(progress: QueryProgress) -> list[str]:
+    """Of what the call that was made last and is not done has written."""
+    written = [text for call in progress.open_calls if (text := progress.output_of(call["call_id"]))]
+    lines = [clean(line) for line in written[-1].splitlines() if line.strip()] if written else []
+    return lines[-OUTPUT_LINES:]

@@ -4,6 +4,7 @@
  * @typedef {import("../types/shapes.js").ToolCall} ToolCall
  */
 
+const MOST_OUTPUT = 4000; // characters that are shown of what a running call has written
 const NO_SCORES = Object.freeze({ critique: null, pairwise: null, rating: null });
 
 /** What was asked, before anything is known of it. @returns {Turn} */
@@ -77,8 +78,14 @@ const STEPS = {
   token: (turn, data) => grown(turn, { answer: turn.answer + data.text, phase: "answering" }, data),
   tool_call: (turn, data) =>
     grown(turn, { tool_calls: withCall(turn.tool_calls, data), phase: "calling" }, data),
+  tool_progress: (turn, data) => {
+    const call = turn.tool_calls.find((one) => one.call_id === data.call_id);
+    if (!call || isDone(call)) return turn;
+    const output = `${call.output ?? ""}${data.text}`.slice(-MOST_OUTPUT);
+    return grown(turn, { tool_calls: withCall(turn.tool_calls, { call_id: data.call_id, output }) }, data);
+  },
   tool_result: (turn, data) => {
-    const calls = withCall(turn.tool_calls, data);
+    const calls = withCall(turn.tool_calls, { ...data, output: "" });
     return grown(turn, { tool_calls: calls, phase: calls.every(isDone) ? "thinking" : "calling" }, data);
   },
   waiting: (turn, data) => grown(turn, { waiting_for: data.reason ?? "the model" }, data),

@@ -1072,6 +1072,7 @@ export interface QueryEvents {
   token: GenerationToken & { count?: number };
   waiting: GenerationWaiting;
   tool_call: ToolRequest;
+  tool_progress: ToolProgress;
   tool_result: ToolResult;
   approval: ApprovalRequest;
   decision: ApprovalDecision;

@@ -2,7 +2,7 @@
  * The shapes that the page's own files name; those of messages and routes are generated beside this file.
  *
  * @typedef {{call_id: string, tool: string, args?: any, result?: any, error?: any, sources?: string[], recalled?: any[],
- *   whole?: any, duration_ms?: number, tainted?: boolean, undoable?: boolean, links?: string[]}} ToolCall
+ *   whole?: any, duration_ms?: number, tainted?: boolean, undoable?: boolean, links?: string[], output?: string}} ToolCall
  *
  * @typedef {{query_id: string, session_id: string, query: string, attachments: any[], status: "open" | "answered" |
  *   "cancelled" | "failed", phase: "sending" | "waiting" | "thinking" | "calling" | "answering" | "ended", answer: string,

@@ -1,6 +1,6 @@
 /** One tool call: which tool, what was sent, what came back. */
 
-import { html, useState } from "../html.js";
+import { html, useEffect, useRef, useState } from "../html.js";
 import { isDone } from "../core/turn.js";
 import { duration, figure } from "../core/words.js";
 import { hostOf } from "../core/sources.js";
@@ -21,6 +21,7 @@ export function ToolCard({ call, turn, sources }) {
       <span class="push"></span>${call.tainted ? html`<span class="tag" title="Its result has words of strangers">from outside</span>` : null}
       <span class="num">${state === "done" ? duration(call.duration_ms / 1000) : WORDS[state]}</span>
     </button>
+    ${state === "running" && call.output ? html`<${Output} text=${call.output} />` : null}
     ${call.error ? html`<p class="call-error"><b>${call.error.kind}</b> ${call.error.message}</p>` : null}
     ${recalled.length ? html`<${Recalls} recalled=${recalled} call=${call} sources=${sources} />` : null}
     ${call.undoable ? html`<${Changes} call=${call} />` : null}
@@ -37,6 +38,13 @@ function mainOf(args) {
   if (value === undefined) return "";
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return hostOf(text) ? text.replace(/^https?:\/\//, "") : text;
+}
+
+/** What a running call has written so far: the end of it is seen. */
+function Output({ text }) {
+  const place = useRef(null);
+  useEffect(() => void (place.current.scrollTop = place.current.scrollHeight), [text]);
+  return html`<pre class="call-output" dir="auto" tabindex="0" aria-label="Output so far" ref=${place}>${text}</pre>`;
 }
 
 function Insides({ call, turn }) {

@@ -16,6 +16,7 @@ from local.agents.remembering.classifier import (
 )
 from local.errors import IllegalTransition
 from local.runtime.machine import Machine, Table
+from local.tools.agent_tools.agent_table import AGENT_TABLE, AgentAction, AgentState
 
 Pair = tuple[StrEnum, StrEnum]
 
@@ -64,6 +65,17 @@ TABLES = {
             "GRADING": JUDGED,
             "COMPARING": JUDGED,
             "PUBLISHING": "PUBLISHED -> IDLE",
+        },
+    ),
+    "agent": Written(
+        AGENT_TABLE,
+        AgentState,
+        AgentAction,
+        {
+            "READY": "GIVE_TASK -> WORKING, STOP -> ENDED",
+            "WORKING": "TASK_ENDED -> READY, STOP -> STOPPING",
+            "STOPPING": "TASK_ENDED -> ENDED, STOP -> STOPPING",
+            "ENDED": "STOP -> ENDED",
         },
     ),
     "classification": Written(

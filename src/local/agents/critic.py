@@ -150,7 +150,7 @@ class CriticAgent(Participant):
         An old one is left alone: who starts with a long record is not to have all of it judged at once. Of a long line
         a sample is judged.
         """
-        if answer.status != "answered" or answer.incognito:
+        if answer.status != "answered" or answer.incognito or answer.agent:
             return
         if time.time() - envelope.sent_at > self._settings.grade_within_hours * HOUR:
             self._left_alone += 1

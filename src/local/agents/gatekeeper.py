@@ -183,6 +183,9 @@ class GatekeeperService(Participant):
             why=why,
             tainted=call.tainted,
             sources=request.sources,
+            agent=request.agent,
+            root_query_id=request.root_query_id,
+            root_session_id=request.root_session_id,
             asked_at=now,
             expires_at=now + self._settings.answer_seconds,
         )

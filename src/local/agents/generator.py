@@ -79,7 +79,7 @@ class GeneratorAgent(Respondent):
         """The live copy of what `receive` gets: its turn is computed ahead, in memory, and nobody hears of it yet."""
         failpoints.reach("generator.heard_live")
         asked = asked_of(message, envelope, self._offered())
-        if self._may_compute(asked):
+        if message.task is None and self._may_compute(asked):
             self._speculations.begin(asked)
 
     @on(QueryReceived, durable=CONSUMER, concurrency=QUERIES_AT_ONCE, lane_width=LANE_WIDTH)

@@ -23,6 +23,7 @@ COMMANDS = {
     "skills": "local.apps.skill_commands:skills_app",
     "undo": "local.apps.undo_commands:undo_app",
     "approvals": "local.apps.approval_commands:approvals_app",
+    "agents": "local.apps.agent_commands:agents_app",
     "trace": "local.apps.console.commands:trace",
     "restart": "local.apps.restart_command:restart",
     "mcp": "local.apps.mcp_command:mcp_app",

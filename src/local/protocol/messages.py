@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from local.protocol.agent_messages import AgentTask as AgentTask
 from local.protocol.answer_options import AnswerOptions as AnswerOptions
 from local.protocol.answer_options import ClientCall as ClientCall
 from local.protocol.conversation_messages import ConversationRequest as ConversationRequest
@@ -26,8 +27,9 @@ from local.protocol.tool_messages import ToolSchemaRequest as ToolSchemaRequest
 
 
 class QueryReceived(Message):
-    """A door, when somebody asks. `history` replaces the session's own history and makes the turn leave none;
-    `continued` is what has followed the question there: calls of the asker's functions, and their results."""
+    """A door, when somebody asks, or the swarm, when a model has asked an agent (`task`). `history` replaces the
+    session's own history and makes the turn leave none; `continued` is what has followed the question there: calls of
+    the asker's functions, and their results."""
 
     subject = "query.received"
     delivery = Delivery.CONFIRMED
@@ -39,6 +41,7 @@ class QueryReceived(Message):
     continued: tuple[dict[str, Any], ...] = ()
     options: AnswerOptions | None = None
     session_id: str | None = None  # counts where the envelope names none
+    task: AgentTask | None = None
 
 
 class QueryAccepted(RespondentMessage):
@@ -114,7 +117,8 @@ class ModelSpan(Data):
 
 
 class TurnTotals(Data):
-    """What a turn has used of each of its limits: rounds of tool calls, calls, and bytes that tools have told."""
+    """What a turn has used of each of its limits: rounds of tool calls, calls, bytes that tools have told, and
+    tokens of its model."""
 
     steps: int
     max_steps: int
@@ -122,6 +126,8 @@ class TurnTotals(Data):
     max_calls: int
     output_bytes: int
     max_output_bytes: int
+    tokens: int = 0
+    max_tokens: int | None = None  # of an agent's turn alone
 
 
 class UsageInfo(Data):
@@ -159,6 +165,7 @@ class ResponseGeneration(RespondentMessage):
     error: ErrorInfo | None = None
     session_id: str | None = None
     generator_id: str = ""  # the name of the agent: `agent_id` in generator.yaml
+    agent: str = ""  # of the swarm, that was asked and no user's query
 
     @property
     def is_memorable(self) -> bool:

@@ -17,7 +17,8 @@ CLARIFICATION = "request_clarification"  # the tool by which a model asks its us
 class GrantRequest(RespondentMessage):
     """The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the
     query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why
-    the rule of taint would not make the call."""
+    the rule of taint would not make the call. Where an agent of the swarm calls, `agent` is its name, `root_query_id`
+    and `root_session_id` the user's query from which that came."""
 
     subject = "grant.request"
     delivery = Delivery.EPHEMERAL
@@ -29,6 +30,9 @@ class GrantRequest(RespondentMessage):
     tainted: bool = False
     sources: tuple[str, ...] = ()
     refusal: str = ""
+    agent: str = ""
+    root_query_id: str = ""
+    root_session_id: str = ""
 
 
 class GrantResult(RespondentMessage):
@@ -50,7 +54,8 @@ class GrantResult(RespondentMessage):
 class ApprovalRequest(RespondentMessage):
     """The gatekeeper, when somebody has to decide about a call, or to answer the model: asked once, and open until
     `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` whose words are before
-    the model."""
+    the model. Where it is an agent's, `agent` is its name, and it is to be shown in the conversation `root_session_id`,
+    from whose query `root_query_id` the agent came."""
 
     subject = "approval.request"
     delivery = Delivery.CONFIRMED
@@ -63,6 +68,9 @@ class ApprovalRequest(RespondentMessage):
     why: str = ""
     tainted: bool = False
     sources: tuple[str, ...] = ()
+    agent: str = ""
+    root_query_id: str = ""
+    root_session_id: str = ""
     asked_at: float
     expires_at: float
 

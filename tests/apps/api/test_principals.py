@@ -28,6 +28,8 @@ from local.protocol.envelope import Envelope
 from local.protocol.memory_messages import EngramRecord, MemoryRequest, MemoryResult
 from local.protocol.messages import ErrorInfo
 from local.runtime.participant import Participant, Resources, on
+from local.tools.agent_tools.swarm_config import SwarmConfig
+from local.tools.swarm import Swarm
 
 System = Any  # of conftest.py
 Read = Any
@@ -117,6 +119,8 @@ ROUTES = {
     "POST /mcp": Row(Access.USERS, "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, told=400),
     "GET /mcp": Row(Access.USERS, "/mcp", told=400),
     "DELETE /mcp": Row(Access.USERS, "/mcp", told=400),
+    "GET /agents": Row(Access.USERS, "/agents", told={"agents": []}),
+    "POST /agents/{agent_id}/stop": Row(Access.USERS, "/agents/a-ann/stop"),
     "GET /users": Row(Access.TOKEN, "/users", told=403),
     "POST /users": Row(Access.TOKEN, "/users", {"name": "eve"}, told=403),
     "DELETE /users/{name}": Row(Access.TOKEN, "/users/ann", told=403),
@@ -170,7 +174,8 @@ async def door(system: System) -> AsyncIterator[Door]:
     users = Users(folder)
     tokens = {name: users.add(name) for name in ("ann", "bob")} | {"owner": make_owner_token(folder)}
     gatekeeper = GatekeeperService.build(GatekeeperConfig(), Resources(folder))
-    async with system.door() as client, system.host(Ann()), system.host(gatekeeper):
+    swarm = Swarm.build(SwarmConfig(), Resources(folder))
+    async with system.door() as client, system.host(Ann()), system.host(gatekeeper), system.host(swarm):
         door = Door(client, system.port, tokens, "", users, folder)
         asked = {"query": "hello ann", "query_id": "q-ann", "session_id": "s-ann"}
         assert (await client.post("/query", json=asked, headers=door.headers("ann"))).json()["answer"] == "Hi there."

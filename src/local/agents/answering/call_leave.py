@@ -61,6 +61,7 @@ class CallLeave:
             tainted=tainted,
             sources=await self.taint.sources() if tainted else (),
             refusal="" if refusal is None else QUESTIONS[refusal.kind],
+            **self.turn.question.whose,
         )
         try:
             result = await self.output.ask_leave(self.gate, request, on_asked)

@@ -44,6 +44,14 @@ def asked_of(message: QueryReceived, envelope: Envelope, tools: Collection[str],
     )  # fmt: skip
 
 
+def depth_of(stored: StoredTurn) -> int:
+    """How deep in a tree of agents a turn is; 0 for a user's."""
+    if '"task":null' in stored.body:
+        return 0
+    task = QueryReceived.decode(stored.body.encode()).task
+    return 0 if task is None else task.depth
+
+
 def stored_outcome(stored: StoredTurn) -> Outcome | None:
     """The message that ended a stored turn; None while it is open."""
     if stored.outcome is None:

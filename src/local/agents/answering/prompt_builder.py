@@ -95,7 +95,7 @@ class PromptBuilder:
             query=asked.query,
             prelude=compose(inputs, past.history, facts),
             think=self._settings.think if options is None or options.think is None else options.think,
-            limits=self._limits,
+            limits=self._limits.of_agent(asked.task),
             summary=summary,
             attached=attached,
             prompt=self._settings.prompt,
@@ -103,8 +103,9 @@ class PromptBuilder:
             in_history=asked.history is None,
             options=options,
             continued=asked.continued,
-            tainted=past.tainted or summary.tainted or bool(asked.attachments),
-            private=(*facts, *filter(None, [attached.text, *private_texts(inputs)])),
+            tainted=past.tainted or summary.tainted or bool(asked.attachments) or _is_task_tainted(asked),
+            private=(*facts, *filter(None, [attached.text, *private_texts(inputs)]), *_words_of_models(asked)),
+            task=asked.task,
         )
 
     def model_for(self, question: Question) -> str:
@@ -134,6 +135,18 @@ def compose(inputs: PromptInputs, history: Sequence[Json], facts: Sequence[str] 
     if memory:
         history = [message for message in history if not is_memory(message)]
     return ({"role": "system", "content": system_text(inputs)}, *memory, *history)
+
+
+def _is_task_tainted(asked: QueryReceived) -> bool:
+    """Whether words of strangers were before the model that asks an agent."""
+    return asked.task is not None and asked.task.tainted
+
+
+def _words_of_models(asked: QueryReceived) -> tuple[str, ...]:
+    """What models have said in a query that an agent was asked: all of it."""
+    if asked.task is None:
+        return ()
+    return (asked.query, *(str(each.get("content") or "") for each in asked.history or ()))
 
 
 def memory_message(facts: Sequence[str]) -> tuple[Json, ...]:

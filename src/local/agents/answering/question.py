@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from local.agents.answering.context.prompt_parts import Attached, Summary
 from local.agents.answering.turn_limits import TurnLimits
 from local.models.chat import Json
-from local.protocol.messages import AnswerOptions
+from local.protocol.messages import AgentTask, AnswerOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +30,20 @@ class Question:
     continued: tuple[Json, ...] = ()  # what has followed the query: calls of the asker's functions, their results
     tainted: bool = False  # by what was said before, or by a file
     private: tuple[str, ...] = ()  # what the prompt has of the user's that they have not said in this conversation
+    task: AgentTask | None = None  # where a model has asked it of an agent, and no user
+
+    @property
+    def spoken(self) -> tuple[str, ...]:
+        """What the user has said in it and before it. A task and those before it are words of models."""
+        if self.task is not None:
+            return (self.task.asked,)
+        before = [str(each.get("content") or "") for each in self.prelude if each.get("role") == "user"]
+        return (*before, self.query)
+
+    @property
+    def whose(self) -> dict[str, str]:
+        """What is said of an agent where it asks for leave."""
+        task = self.task
+        if task is None:
+            return {}
+        return {"agent": task.name, "root_query_id": task.root_query_id, "root_session_id": task.root_session_id}

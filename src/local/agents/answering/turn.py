@@ -266,6 +266,7 @@ class Turn:
             degraded=tuple(dict.fromkeys(notes)),
             tainted=self.tainted,
             error=self._error,
+            agent=self.question.task.name if self.question.task else "",
         )
 
     def _ends_by(self, action: TurnAction) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from local.agents.answering.call_gate import CallGate
 from local.agents.answering.context.prompt_fitter import PromptFitter
+from local.agents.answering.question import Question
 from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.leases import Leases
 from local.bus.blobs import BlobStore
@@ -82,3 +83,10 @@ class TurnContext:
     blobs: BlobStore | None = None
     gate: CallGate | None = None  # without one, no call asks for leave, and no tool gets a grant
     on_away: Callable[[str], object] = field(default=lambda _: None)
+
+    def priority_of(self, question: Question) -> Priority:
+        """Where one turn stands in the line: that of an agent for which nobody waits makes room for the others."""
+        usual = self.priority
+        if question.task is not None and question.task.in_background and isinstance(usual, UsersTurn):
+            return BackgroundTurn(usual.leases, usual.model, "agents")
+        return usual

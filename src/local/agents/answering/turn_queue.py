@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
-from local.agents.answering.outcomes import Outcomes
+from local.agents.answering.outcomes import Outcomes, depth_of
 from local.agents.answering.turn_runner import TurnRunner
 from local.agents.answering.waiting_line import WaitingLine
 from local.errors import HandedBack, LocalError, StoreDamaged, StoreFailed, StoreFenced
@@ -200,7 +200,7 @@ class TurnQueue:
         if query_id not in self._ends:
             self._entered[query_id] = stored
             self._ends[query_id] = asyncio.get_running_loop().create_future()
-            self._start(self._line.arrive(query_id, stored.session_id))
+            self._start(self._line.arrive(query_id, stored.session_id, depth_of(stored)))
         end = self._ends[query_id]
         if self._closing:
             self.hand_back()

@@ -50,6 +50,7 @@ class TurnRunner:
         """`session_id` is the session whose summaries are kept, if there is one."""
         self._taint = taint or TurnTaint(turn)
         self._turn, self._context, self._output, self._session_id = turn, context, output, session_id
+        self._priority = context.priority_of(turn.question)
         self._last_prompt: tuple[Plan, Parts] | None = None
         self._stored = len(turn.steps)
         self._is_hearing = False  # a message of the model
@@ -89,7 +90,7 @@ class TurnRunner:
         if self._work is None:
             self.start()
         self._output.release()
-        with self._context.priority.turn():
+        with self._priority.turn():
             error = await self._error()
         if self._cancelled:
             self._turn.cancel(self._calls.results)
@@ -160,7 +161,7 @@ class TurnRunner:
             left = carried(latest_list(await self._output.earlier_list(self._session_id)))
             turn.begin_with(turn.parts(()).reminded(left))
         functions = turn.functions(as_function(schema) for schema in self._offered.values())
-        await self._context.priority.call(partial(self._ask, functions))
+        await self._priority.call(partial(self._ask, functions))
         self._output.flush()
         call = find_text_call(turn.content, functions) if functions and not turn.calls else None
         return turn.message_ended(call, self._timer.end())

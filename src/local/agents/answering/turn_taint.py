@@ -63,9 +63,8 @@ class TurnTaint:
             self._before = earlier, calls_in(earlier.outcomes), texts
         earlier, calls, texts = self._before
         question = self.turn.question
-        said = [str(each.get("content") or "") for each in question.prelude if each.get("role") == "user"]
         return Provenance.of(
-            tuple(dict.fromkeys((*earlier.queries, *said, question.query))),
+            tuple(dict.fromkeys((*earlier.queries, *question.spoken))),
             (*question.private, *texts),
             [*calls, *self.turn.records],
             self.settings.always_readable,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from local.agents.attachments import Attachments
+from local.apps.agents import Agents
 from local.apps.api.browser_streams import BrowserStreams
 from local.apps.api.bus_stream import BusStreams
 from local.apps.api.identifiers import ID_PATTERN as ID_PATTERN
@@ -41,6 +42,7 @@ class ApiContext:
     skills: Skills
     control: SystemControl
     permissions: Permissions
+    agents: Agents
     settings: SettingsFiles
     participants: ParticipantTable
     bus_streams: BusStreams

@@ -13,6 +13,7 @@ from typing import Self
 from pydantic import Field
 
 from local.agents.attachments import Attachments
+from local.apps.agents import Agents
 from local.apps.api.app import create_app, installed_version
 from local.apps.api.browser_streams import BrowserStreams
 from local.apps.api.bus_stream import BusStreams
@@ -43,7 +44,7 @@ from local.protocol.messages import ParticipantStatus
 from local.queries.admission import TurnFigures
 from local.runtime.participant import Kind, Participant, Resources, on
 
-MEMORY, FILES = "memory", "files"
+MEMORY, FILES, SWARM = "memory", "files", "swarm"
 
 
 class ApiConfig(Settings):
@@ -63,7 +64,7 @@ class ApiParticipant(Participant):
     name = "api"
     kind = Kind.DOOR
     Config = ApiConfig
-    publishes = (LoCALSession, Memories, Changes, Skills, SystemControl, Permissions)
+    publishes = (LoCALSession, Memories, Changes, Skills, SystemControl, Permissions, Agents)
 
     def __init__(
         self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path]
@@ -126,6 +127,7 @@ class ApiParticipant(Participant):
                 memories=Memories(self.bus, partial(self._has, MEMORY)),
                 control=SystemControl(self.bus),
                 permissions=Permissions(self.bus, partial(self._has, GATEKEEPER)),
+                agents=Agents(self.bus, partial(self._has, SWARM)),
                 settings=self._settings_files,
                 participants=self._participants,
                 bus_streams=bus_streams,

@@ -17,6 +17,10 @@ KNOWN = frozenset(
     | {"request_clarification"}
     | OWN
 )
+# These are called by their whole names alone: what is said of tasks, lists and messages asks for no agent.
+_BY_WHOLE_NAME = frozenset(
+    ("spawn_agent", "delegate_task", "list_agents", "terminate_agent", "send_message", "check_inbox", "emit_event")
+) | {"wait_for_event"}
 _COMMON = frozenset(
     re.findall(
         r"\w+",
@@ -41,7 +45,7 @@ def matching_tool(conversation: Conversation, *, by_name_only: bool) -> OfferedT
     whose name says a deed, as delete_file, that has to be there, too: "file" alone asks for no deletion.
     """
     asked = words(conversation.question)
-    tools = [tool for name, tool in conversation.tools.items() if name not in KNOWN]
+    tools = [tool for name, tool in conversation.tools.items() if name not in KNOWN | _BY_WHOLE_NAME]
     others = [tool for tool in tools if words(tool.name) & _DEEDS <= asked]
     for tool in others:
         if asked & words(tool.name):

@@ -1,5 +1,78 @@
 // Made by scripts/make_types.py from the code; do not edit.
 
+/** What an agent may use, or has used, with all that its own agents use: tokens, seconds, calls of tools; and how many agents it may have. */
+export interface AgentBudget {
+  tokens: number;
+  seconds: number;
+  calls: number;
+  children: number;
+}
+
+/** The swarm, when an agent is made, is given a task, has ended one, or ends itself. It belongs to the query whose model has made it; `task_query_id` is the query by which it is asked. */
+export interface AgentChanged {
+  agent_id: string;
+  name: string;
+  parent_id: string | null;
+  depth: number;
+  state: string;
+  query_id: string;
+  root_query_id: string;
+  task_query_id: string;
+  error: ErrorInfo | null;
+}
+
+/** An agent as doors show it. `parent_id` is None for one that a user's query has made. `task` is its latest, asked as `task_query_id`, with what came of it. Times are seconds since 1970. */
+export interface AgentRecord {
+  agent_id: string;
+  name: string;
+  parent_id: string | null;
+  depth: number;
+  state: string;
+  root_query_id: string;
+  root_session_id: string;
+  parent_query_id: string;
+  task: string;
+  task_query_id: string;
+  tasks: number;
+  answer: string | null;
+  error: ErrorInfo | null;
+  tainted: boolean;
+  budget: AgentBudget;
+  used: AgentBudget;
+  made_at: number;
+  ended_at: number | null;
+}
+
+/** A door that wants to see the agents (list: of one query with `query_id`), or to have one stopped with all that it has made (stop). With `of_user` only what is that user's is there. */
+export interface AgentRequest {
+  verb: "list" | "stop";
+  of_user: string | null;
+  query_id: string;
+  agent_id: string;
+}
+
+/** The swarm's answer to that. */
+export interface AgentResult {
+  verb: "list" | "stop";
+  agents: AgentRecord[];
+  error: ErrorInfo | null;
+}
+
+/** In a query that a model asks an agent, and no user: who asks it of whom. `asked` is the user's question from which all of it came: of all that the query says the only words that are the user's. `tainted` says that words of strangers were before the model that has written the task; with `in_background` nobody waits for the answer. `max_tokens` and `max_calls` are what the turn may use. */
+export interface AgentTask {
+  agent_id: string;
+  name: string;
+  depth: number;
+  parent_query_id: string;
+  root_query_id: string;
+  root_session_id: string;
+  asked: string;
+  tainted: boolean;
+  in_background: boolean;
+  max_tokens: number;
+  max_calls: number;
+}
+
 /** Every machine, when its state changes; with those changes that followed at once. Travels with `from` and `to`. */
 export interface AgentTransition {
   agent: string;
@@ -53,7 +126,7 @@ export interface ApprovalDecision {
   decided_at: number;
 }
 
-/** The gatekeeper, when somebody has to decide about a call, or to answer the model: asked once, and open until `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` whose words are before the model. */
+/** The gatekeeper, when somebody has to decide about a call, or to answer the model: asked once, and open until `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` whose words are before the model. Where it is an agent's, `agent` is its name, and it is to be shown in the conversation `root_session_id`, from whose query `root_query_id` the agent came. */
 export interface ApprovalRequest {
   query_id: string;
   respondent_id: string;
@@ -66,6 +139,9 @@ export interface ApprovalRequest {
   why: string;
   tainted: boolean;
   sources: string[];
+  agent: string;
+  root_query_id: string;
+  root_session_id: string;
   asked_at: number;
   expires_at: number;
 }
@@ -315,7 +391,7 @@ export interface Grant {
   signature: string;
 }
 
-/** The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why the rule of taint would not make the call. */
+/** The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why the rule of taint would not make the call. Where an agent of the swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came. */
 export interface GrantRequest {
   query_id: string;
   respondent_id: string;
@@ -326,6 +402,9 @@ export interface GrantRequest {
   tainted: boolean;
   sources: string[];
   refusal: string;
+  agent: string;
+  root_query_id: string;
+  root_session_id: string;
 }
 
 /** The gatekeeper's answer to that: granted, with the grant; denied, and `why`; or asked, and until when an answer is waited for. `by` says whose decision it was, where it was not the policy's. To a question of the model `answer` is what its user said. */
@@ -675,7 +754,7 @@ export interface QueryFailed {
   error: ErrorInfo;
 }
 
-/** A door, when somebody asks. `history` replaces the session's own history and makes the turn leave none; `continued` is what has followed the question there: calls of the asker's functions, and their results. */
+/** A door, when somebody asks, or the swarm, when a model has asked an agent (`task`). `history` replaces the session's own history and makes the turn leave none; `continued` is what has followed the question there: calls of the asker's functions, and their results. */
 export interface QueryReceived {
   query_id: string;
   query: string;
@@ -685,6 +764,7 @@ export interface QueryReceived {
   continued: Record<string, unknown>[];
   options: AnswerOptions | null;
   session_id: string | null;
+  task: AgentTask | null;
 }
 
 /** One engram of a search. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name: where `fused` is below `threshold`, it was not good enough. Its age then is null where that was not noted; `outdated` says that something in it held no more. */
@@ -758,6 +838,7 @@ export interface ResponseGeneration {
   error: ErrorInfo | null;
   session_id: string | null;
   generator_id: string;
+  agent: string;
 }
 
 /** The reward service to the respondent that gave an answer: the answer's reward is now this, 0 for none. It takes the place of any earlier one of the same answer. */
@@ -928,7 +1009,7 @@ export interface ToolSchema {
 export interface ToolSchemaRequest {
 }
 
-/** What a turn has used of each of its limits: rounds of tool calls, calls, and bytes that tools have told. */
+/** What a turn has used of each of its limits: rounds of tool calls, calls, bytes that tools have told, and tokens of its model. */
 export interface TurnTotals {
   steps: number;
   max_steps: number;
@@ -936,6 +1017,8 @@ export interface TurnTotals {
   max_calls: number;
   output_bytes: number;
   max_output_bytes: number;
+  tokens: number;
+  max_tokens: number | null;
 }
 
 /** What a turn cost: tokens of all calls, seconds by the server's own names, the last prompt's `context`, each call by itself, and the `totals` against the turn's limits where tools were called. */
@@ -1087,6 +1170,9 @@ export interface QueryEvents {
 
 /** The messages by their subjects. */
 export interface Messages {
+  "agent.changed": AgentChanged;
+  [subject: `agent.request.${string}`]: AgentRequest;
+  [subject: `agent.result.${string}`]: AgentResult;
   "agent.transition": AgentTransition;
   "answer.dialog": AnswerDialog;
   "approval.decision": ApprovalDecision;

@@ -25,6 +25,7 @@ SHARED = {
     "folder_lock",
     "secrets",
     "trust",
+    "instructions",
 }
 ARROWS: dict[str, set[str]] = {
     "errors": {"errors"},
@@ -37,6 +38,7 @@ ARROWS: dict[str, set[str]] = {
     "private_file": {"private_file"},
     "folder_lock": {"folder_lock"},
     "secrets": {"secrets", "private_file", "folder_lock", "errors", "config"},
+    "instructions": {"instructions", "trust", "private_file", "folder_lock", "errors"},
     "trust": {"trust", "private_file", "folder_lock", "errors"},
     "set_up": {"set_up"} | SHARED,
     "protocol": {"protocol"} | SHARED,

@@ -38,7 +38,7 @@ from local.runtime.participant import Resources
 SOURCE = f"{Path(local.__file__).parent}/"
 PAGE = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text("utf-8")
 MODEL = "gemma4:12b"
-MOST = 70
+MOST = 71
 QUERIES = 8
 SECONDS = 30.0
 QUIET_SECONDS, MOST_QUIET_SECONDS = 0.03, 1.0
@@ -127,7 +127,12 @@ async def system(folder: Path) -> AsyncIterator[str]:
     bus = BusAddress(f"ipc://{folder}/pub", f"ipc://{folder}/sub", senders=folder / "senders")
     with closing(Proxy(bus)), socket.create_server(("127.0.0.1", 0)) as listener:
         resources = Resources(
-            folder, Routing.to_one("ollama", Endpoint(kind="ollama", url=url)), "ollama", MODEL, listener=listener
+            folder,
+            Routing.to_one("ollama", Endpoint(kind="ollama", url=url)),
+            "ollama",
+            MODEL,
+            listener=listener,
+            layers=(folder,),
         )
         stop = asyncio.Event()
         async with models, asyncio.TaskGroup() as tasks:

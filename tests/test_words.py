@@ -74,7 +74,7 @@ SINGULAR = {"queries": "query", "replies": "reply"} | {
     for word in (
         "attachment", "attempt", "call", "change", "consumer", "declaration", "deletion", "event", "exchange", "fact",
         "figure", "file", "judgement", "lease", "limit", "log", "offer", "output", "part", "request", "resource",
-        "retry", "score", "session", "subscription", "timeout", "tool",
+        "retry", "score", "session", "subscription", "text", "timeout", "tool",
     )
 }  # fmt: skip
 

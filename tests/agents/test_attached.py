@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from local.agents.answering.attached_text import quote
 from local.agents.answering.context.prompt_parts import Parts, Summary
 from local.agents.answering.context.token_budget import TokenMeter
 from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.answering.prompt_builder import Attached, AttachedFiles, quote
+from local.agents.answering.prompt_builder import Attached, AttachedFiles
 from local.agents.generator import GeneratorAgent
 from local.errors import AttachmentMissing
 from local.models.chat import ContentDelta, Delta, Done, Json, ModelInfo, Usage

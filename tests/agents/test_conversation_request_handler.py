@@ -9,11 +9,12 @@ import pytest
 
 from local.agents.answering.conversation_request_handler import ConversationRequestHandler
 from local.agents.answering.prompt.prompt_compiler import as_json
-from local.agents.answering.prompt.prompt_inputs import PromptInputs, SourcedText
+from local.agents.answering.prompt.prompt_inputs import PromptInputs
 from local.agents.answering.prompt_builder import compose
 from local.agents.answering.session_changes import SessionChanges
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
+from local.instructions.sourced_text import SourcedText
 from local.protocol.messages import (
     ContextGauge,
     ConversationRequest,

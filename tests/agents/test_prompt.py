@@ -8,9 +8,10 @@ from pydantic import ValidationError
 
 from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.answering.prompt.prompt_compiler import as_json, compile_prompt
-from local.agents.answering.prompt.prompt_inputs import PromptInputs, SkillLine, SourcedText, ToolLine
+from local.agents.answering.prompt.prompt_inputs import PromptInputs, SkillLine, ToolLine
 from local.agents.answering.prompt.section_table import OF_MODES, SECTIONS
 from local.agents.answering.prompt_builder import MEMORY_HEADING, compose
+from local.instructions.sourced_text import SourcedText
 from local.models.chat import Json
 from local.models.tool_selection import Tier
 

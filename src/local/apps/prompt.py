@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.answering.prompt.prompt_compiler import as_json
-from local.agents.answering.prompt.prompt_inputs import PromptInputs, SourcedText, ToolLine
+from local.agents.answering.prompt.prompt_inputs import PromptInputs, ToolLine
+from local.agents.answering.prompt.standing_share import fitting
 from local.agents.answering.prompt_builder import compose
 from local.agents.gatekeeper import GatekeeperService
 from local.agents.generator import GeneratorAgent
@@ -22,6 +24,8 @@ from local.config import SystemConfig, layers_for, load, load_system
 from local.environment import data_dir as data_dir_of
 from local.environment import environment
 from local.errors import ConfigError
+from local.instructions.sourced_text import SourcedText
+from local.instructions.standing_texts import StandingTextFiles
 from local.models.chat import Json
 from local.models.tool_selection import tier_of
 from local.runtime.participant import WORKSPACE, Participant
@@ -38,8 +42,8 @@ def sections(prompt: str | None, config_dir: Path | None, data_dir: Path | None)
                 return client.request("GET", "/prompt")
         except NotRunning:
             pass
-    model, inputs = configured(prompt, config_dir, data_dir)
-    return as_json(model, inputs)
+    model, problems, inputs = configured(prompt, config_dir, data_dir)
+    return {**as_json(model, inputs), "problems": problems}
 
 
 def messages(prompt: str | None, session_id: str, config_dir: Path | None, data_dir: Path | None) -> Sequence[Json]:
@@ -49,11 +53,14 @@ def messages(prompt: str | None, session_id: str, config_dir: Path | None, data_
         told: list[Json] = client.session(client.whole_id(session_id))["messages"]
     if prompt is None:
         return told
-    return compose(configured(prompt, config_dir, data_dir)[1], [each for each in told if each["role"] != "system"])
+    return compose(configured(prompt, config_dir, data_dir)[2], [each for each in told if each["role"] != "system"])
 
 
-def configured(prompt: str | None, config_dir: Path | None, data_dir: Path | None) -> tuple[str, PromptInputs]:
-    """The model, and what its prompt is compiled from, by the settings. Raises `ConfigError`."""
+def configured(
+    prompt: str | None, config_dir: Path | None, data_dir: Path | None
+) -> tuple[str, Sequence[str], PromptInputs]:
+    """The model, what of the owner's texts is left out, and what its prompt is compiled from, by the settings. Raises
+    `ConfigError`."""
     layers = layers_for(config_dir)
     system = load_system(layers, {}, environment())
     overrides: dict[str, Any] = {}
@@ -69,13 +76,21 @@ def configured(prompt: str | None, config_dir: Path | None, data_dir: Path | Non
     if prompt is not None:
         overrides["prompt"] = prompt
     settings = load(GeneratorAgent.name, GeneratorConfig, layers, overrides)
-    return settings.model, PromptInputs(
-        role=SourcedText(settings.prompt_origin, settings.instructions),
-        today=date.today(),
-        tier=tier_of(settings.model),
-        tools=tuple(sorted(tools)),
-        mode=mode,
-        workspace=str(_workspace(system, data_dir)),
+    workspace = _workspace(system, data_dir)
+    texts = StandingTextFiles(layers[-1], workspace, partial(fitting, window=settings.num_ctx)).current()
+    return (
+        settings.model,
+        texts.problems,
+        PromptInputs(
+            role=SourcedText(settings.prompt_origin, settings.instructions),
+            today=date.today(),
+            tier=tier_of(settings.model),
+            tools=tuple(sorted(tools)),
+            mode=mode,
+            workspace=str(workspace),
+            instructions=texts.instructions,
+            soul=texts.soul,
+        ),
     )
 
 
@@ -90,6 +105,7 @@ def in_words(shown: Json) -> str:
         f"--- {each['name']} · {each['tokens']} tokens · {each['origin']}\n{each['text']}" for each in shown["sections"]
     ]
     mode = f" · mode {shown['mode']}" if shown["mode"] else ""
+    parts += [f"! {problem}" for problem in shown["problems"]]
     return "\n\n".join([*parts, f"{shown['tokens']} tokens · {shown['model']} ({shown['tier']}){mode}"])
 
 

@@ -56,7 +56,7 @@ def run_stories(
     stories = list[tuple[Path, Story]]()
     for path in find_stories(list(names), STORIES):
         story = load_story(path)
-        if why := _hindrance(story, api):
+        if why := _hindrance(story, api, live=live):
             show(f"{story.id}: left out: {why}")
         else:
             stories.append((path, story))
@@ -69,14 +69,14 @@ def run_stories(
     return 0 if all(passed) else 1
 
 
-def _hindrance(story: Story, api: str | None) -> str:
+def _hindrance(story: Story, api: str | None, *, live: bool) -> str:
     """Why a story cannot be played; empty if it can."""
     if api and story.flags:
         return f"it is for a system that was started with {' '.join(story.flags)}"
     if api and story.more_participants:
         return f"it is for a system with more_participants: {', '.join(story.more_participants)}"
-    if api and story.drops_skills:
-        return "it is for a system that is started for it, with settings of its own to put skills into"
+    if (api or live) and story.changes_settings:
+        return "it is for a system that is started for it, with settings of its own to be changed, not yours"
     if api and "own_web" in story.needs:
         return "it is for a system that is started for it, with a web of its own"
     if api and story.mcp_servers:

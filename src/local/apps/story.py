@@ -92,8 +92,8 @@ class FilesExpect(Settings):
 class StoryTurn(Settings):
     """One question. `new_session` asks it in a conversation of its own, which the turns after it go on with.
     `approvals` are asked while it is answered; what asks and is none of these is denied, and fails the story. Without
-    any, not even an empty list, nobody is there who could be asked. `skills` are dropped in before it is asked: names,
-    and what SKILL.md says.
+    any, not even an empty list, nobody is there who could be asked. Before it is asked `skills` are dropped in, names
+    and what SKILL.md says, the workspace `instructs` by its LOCAL2.md, and its owner `trusts` it, or does so no more.
 
     What it has to `wait_for` comes before anything else is done; then the answer is rated, if `feedback` says how, what
     it has changed is undone, if it says `undo`, and the `files` of the workspace are looked at.
@@ -102,6 +102,8 @@ class StoryTurn(Settings):
     query: str = Field(min_length=1)
     new_session: bool = False
     skills: dict[str, str] = Field({})
+    instructs: str | None = None
+    trusts: bool | None = None
     approvals: tuple[Approval, ...] | None = None
     expect: Expect = Expect()
     wait_for: tuple[Awaited, ...] = ()
@@ -141,9 +143,9 @@ class Story(Settings):
     obedient_stand_in: bool = False
 
     @property
-    def drops_skills(self) -> bool:
-        """Whether it puts skills into the settings of its system."""
-        return any(turn.skills for turn in self.turns)
+    def changes_settings(self) -> bool:
+        """Whether it puts something into the settings of its system."""
+        return any(turn.skills or turn.instructs or turn.trusts is not None for turn in self.turns)
 
     @property
     def stage(self) -> tuple[object, ...]:

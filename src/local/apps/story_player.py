@@ -29,6 +29,8 @@ from local.apps.system_client import SystemClient
 from local.errors import NoAnswer
 from local.protocol.envelope import new_id
 from local.protocol.skill_messages import SkillsChanged
+from local.trust.trust_registry import TrustRegistry
+from local.trust.workspace_instructions import FILE, FOLDER
 
 WAIT_SECONDS = 30.0
 REAL_MODEL_WAIT_SECONDS = 600.0  # for a second answer and its judgement, where one model does all of it
@@ -88,6 +90,7 @@ class StoryPlayer:
         if turn.new_session:
             course.session_id = new_id()
         yield from self._drop_skills(turn.skills)
+        self._instruct(turn)
         with self._following(turn.wait_for) as envelopes:
             script = ApprovalScript(turn.approvals or ())
             answer = self._ask(turn, course.session_id, script)
@@ -125,6 +128,21 @@ class StoryPlayer:
             noticed = any(names >= skills.keys() for names in ready)
         yield Check(noticed, f"{', '.join(skills)} is noticed", "ready" if noticed else "nobody has said so")
 
+    def _instruct(self, turn: StoryTurn) -> None:
+        """Have the workspace instruct, and its owner trust it as it is then, or no more."""
+        if turn.instructs is None and turn.trusts is None:
+            return
+        workspace = self._workspace()
+        if turn.instructs is not None:
+            (workspace / FOLDER).mkdir(exist_ok=True)
+            (workspace / FOLDER / FILE).write_text(turn.instructs, encoding="utf-8")
+        registry = TrustRegistry(Path(self._client.request("GET", "/settings/system")["file"]).parent)
+        if turn.trusts is not None:
+            (registry.trust if turn.trusts else registry.distrust)(workspace)
+
+    def _workspace(self) -> Path:
+        return Path(self._client.request("GET", "/changes?limit=1")["workspace"])
+
     def _undo(self, query_id: str) -> Check:
         what = "what it has changed is undone"
         try:
@@ -135,7 +153,7 @@ class StoryPlayer:
 
     def _look_at_files(self, expect: FilesExpect) -> list[Check]:
         try:
-            return check_files(expect, Path(self._client.request("GET", "/changes?limit=1")["workspace"]))
+            return check_files(expect, self._workspace())
         except NoAnswer as error:
             return [Check(False, "the workspace can be looked at", str(error))]
 

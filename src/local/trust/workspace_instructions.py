@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER, FILE = ".local2", "LOCAL2.md"
-MOST_BYTES = 64_000
+MOST_BYTES = 32_000
 _AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _AS_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 

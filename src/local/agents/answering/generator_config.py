@@ -81,4 +81,9 @@ class GeneratorConfig(Settings):
     @property
     def prompt_origin(self) -> str:
         """Where that text stands."""
-        return "generator.yaml" if self.prompt == DEFAULT_PROMPT else f"generator.yaml, prompts: {self.prompt}"
+        return f"generator.yaml, prompts: {self.variant}" if self.variant else "generator.yaml"
+
+    @property
+    def variant(self) -> str:
+        """The name of the prompt that was chosen; empty for the usual one."""
+        return "" if self.prompt == DEFAULT_PROMPT else self.prompt

@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 from local.agents.answering.call_gate import CallGate
 from local.agents.answering.call_rules import SideEffectPolicy
 from local.agents.answering.context.prompt_fitter import PromptFitter
-from local.agents.answering.generator_config import DEFAULT_PROMPT, GeneratorConfig
+from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.answering.outcomes import Outcomes, trace_of
 from local.agents.answering.prompt.known_skills import KnownSkills, ask_for_skills
 from local.agents.answering.prompt.prompt_knowledge import PromptKnowledge
@@ -33,6 +33,7 @@ from local.agents.answering.waiting_line import WaitingLine
 from local.agents.answering.warm_up import WarmUp
 from local.agents.leases import Leases
 from local.errors import ConfigError
+from local.instructions.standing_texts import StandingTextFiles
 from local.models.backends import connect
 from local.models.chat import ChatModel, ModelInfo
 from local.protocol.envelope import Envelope
@@ -79,7 +80,7 @@ class Respondent(Participant):
         answers_as: str | None = None,
         leases: Leases | None = None,
         attachments: AttachmentStore | None = None,
-        workspace: str = "",
+        texts: StandingTextFiles | None = None,
     ) -> None:
         """`answers_as` is the name to sign with, where it is not the model's that was asked for."""
         super().__init__(config)
@@ -94,8 +95,8 @@ class Respondent(Participant):
         self._facts = KnownFacts(lambda user: ask_memory(self.bus, user))
         room = partial(self._fitter.characters, share=SHARE)
         files = AttachedFiles(attachments, model, config.vision_model or config.model, room)
-        known = PromptKnowledge(self._offered, self._skills, self._gate.settings_mode, workspace)
-        self._prompts = PromptBuilder(config, self.policy.respondent_id, files, self._facts, known)
+        self._known = PromptKnowledge(self._offered, self._skills, self._gate.settings_mode, texts)
+        self._prompts = PromptBuilder(config, self.policy.respondent_id, files, self._facts, self._known)
         self._side_effects: dict[str, SideEffectPolicy] = {}  # of turns that may not make every call, by query_id
         self._rewards = RunningReward(conversation, self.policy.respondent_id)
         self._speculations = Speculations(conversation, self._runner)
@@ -123,7 +124,7 @@ class Respondent(Participant):
             answers_as="stand-in" if resources.model_backend == "stand_in" else None,  # which goes by any name
             leases=Leases(lambda model: routing.locate(model)[0]),
             attachments=AttachmentStore(resources.data_dir / "attachments"),
-            workspace=str(resources.workspace_folder),
+            texts=cls.policy.texts(resources, config.num_ctx),
         )
 
     @asynccontextmanager
@@ -164,10 +165,10 @@ class Respondent(Participant):
 
     def details(self) -> dict[str, str]:
         """Which model answers, whether it was loaded at the start, or what was wrong with it; and its rewards."""
-        prompt = {"prompt": self._settings.prompt} if self._settings.prompt != DEFAULT_PROMPT else {}
         reward = ", ".join(each.in_words() for each in self._rewards.latest)
+        more = {"prompt": self._settings.variant, "reward": reward, "instructions": self._known.problems}
         model = {"model": self._answers_as or self._settings.model}
-        return {**model, **prompt, **self._warm_up.details, **({"reward": reward} if reward else {})}
+        return {**model, **self._warm_up.details, **{name: text for name, text in more.items() if text}}
 
     @on(ToolSchema)
     async def learn(self, schema: ToolSchema, envelope: Envelope) -> BusDead | None:

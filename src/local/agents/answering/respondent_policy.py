@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from local.agents.answering.generator_config import GeneratorConfig
+from local.agents.answering.prompt.standing_share import fitting
 from local.agents.answering.turn_context import Priority
 from local.agents.leases import Leases
 from local.config_models import Routing
+from local.instructions.soul_history import SoulHistory
+from local.instructions.standing_texts import StandingTextFiles
 from local.runtime.participant import Resources
 
 
@@ -23,6 +27,14 @@ class RespondentPolicy:
     priority: Callable[[Leases, str], Priority]
     loads_model: bool = True
     has_own_model: bool = False
+
+    def texts(self, resources: Resources, window: int) -> StandingTextFiles | None:
+        """What the owner has written for the prompts; the main respondent keeps the versions of the soul."""
+        if not resources.layers:
+            return None
+        history = None if self.has_own_model else SoulHistory(resources.data_dir)
+        fit = partial(fitting, window=window)
+        return StandingTextFiles(resources.layers[-1], resources.workspace_folder, fit, history)
 
     def model(self, config: GeneratorConfig, resources: Resources, routing: Routing) -> str:
         """The name of the model that answers. Raises `ConfigError` if there is none."""

@@ -6,16 +6,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple, Self
 
+from local.instructions.sourced_text import SourcedText
 from local.models.tool_selection import Tier
 from local.protocol.messages import ToolSchema
 from local.protocol.safety import Category, Safety
-
-
-class SourcedText(NamedTuple):
-    """A text of the user's, and where it stands."""
-
-    origin: str
-    text: str
 
 
 class SkillLine(NamedTuple):

@@ -1,0 +1,71 @@
+"""`local2 soul …`: the assistant's character and what it knows of its user, version by version."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Annotated
+
+import typer
+
+from local.apps.command_line import ConfigDir, DataDir, JsonOption
+from local.environment import data_dir as find_data_dir
+from local.environment import settings_dir
+from local.instructions.soul import Soul
+from local.instructions.soul_history import SoulVersion
+
+Number = Annotated[int, typer.Argument(metavar="VERSION", help="As `local2 soul history` numbers them.", min=1)]
+
+soul_app = typer.Typer(help="The assistant's character, in SOUL.md: show, history, revert.")
+
+
+@soul_app.command()
+def show(
+    version: Annotated[int | None, typer.Option(min=1, help="An earlier one.")] = None,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Print what the model is told, as it is now or was.
+
+    Example: local2 soul show --version 2
+    """
+    soul = Soul(settings_dir(config_dir), find_data_dir(data_dir))
+    text = soul.text()
+    if version is not None:
+        text = soul.history.version(version).text
+    typer.echo(text or f"there is no soul yet: write {soul.path}")
+
+
+@soul_app.command()
+def history(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """List its versions, the latest first: when, by whom, and how many lines came and went."""
+    soul = Soul(settings_dir(config_dir), find_data_dir(data_dir))
+    soul.text()
+    kept = soul.history.versions()
+    if as_json:
+        typer.echo(json.dumps({"versions": [asdict(each) for each in kept]}, ensure_ascii=False))
+        return
+    before = {each.number: earlier.text for earlier, each in pairwise(kept)}
+    for each in reversed(kept):
+        typer.echo(_line(each, before.get(each.number, "")))
+    if not kept:
+        typer.echo(f"no version is kept yet: write {soul.path}")
+
+
+@soul_app.command()
+def revert(number: Number, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
+    """Go back to a version; what there is now stays one.
+
+    Example: local2 soul revert 2
+    """
+    soul = Soul(settings_dir(config_dir), find_data_dir(data_dir))
+    soul.revert(number)
+    typer.echo(f"{soul.path} is as version {number} was, from the next question on")
+
+
+def _line(version: SoulVersion, before: str) -> str:
+    changes = [line[0] for line in difflib.ndiff(before.splitlines(), version.text.splitlines())]
+    lines = f"+{changes.count('+')} -{changes.count('-')}"
+    return f"{version.number:>4}  {version.changed_at}  {lines:>9}  {version.by}"

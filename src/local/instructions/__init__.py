@@ -1,0 +1,1 @@
+"""What the owner has written for the assistant: standing instructions, and its soul."""

@@ -1,0 +1,78 @@
+"""Every version that the assistant's soul has had, in one file of the data directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from local.errors.base import ConfigError
+from local.folder_lock import locked_folder
+from local.private_file import write_private
+
+SOUL = "SOUL.md"
+FOLDER, FILE = "soul", "versions.json"
+BY_HAND = "by hand"
+MOST_VERSIONS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SoulVersion:
+    """`by` says who has changed it: the owner by hand, a version that was gone back to, a proposal."""
+
+    number: int
+    changed_at: str  # ISO 8601, UTC
+    by: str
+    text: str
+
+
+class SoulHistory:
+    """Several processes may note versions; the oldest of too many go."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / FOLDER / FILE
+
+    def versions(self) -> Sequence[SoulVersion]:
+        """All that are kept, the oldest first. Raises `ConfigError`."""
+        try:
+            return [SoulVersion(**each) for each in json.loads(self._path.read_text(encoding="utf-8"))["versions"]]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not as it was written"
+            raise ConfigError(f"{self._path} cannot be read: {why}; move it away") from None
+
+    def version(self, number: int) -> SoulVersion:
+        """One of them. Raises `ConfigError`."""
+        kept = {version.number: version for version in self.versions()}
+        if number not in kept:
+            known = f"{min(kept)} to {max(kept)} are kept" if kept else "none is kept yet"
+            raise ConfigError(f"there is no version {number} of the soul; {known}")
+        return kept[number]
+
+    def note(self, text: str, by: str) -> None:
+        """The soul is this from now on; nothing where it was that already. Raises `ConfigError`."""
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked_folder(self._path.parent):
+                kept = list(self.versions())
+                if text == (kept[-1].text if kept else ""):
+                    return
+                number = kept[-1].number + 1 if kept else 1
+                kept.append(SoulVersion(number, datetime.now(UTC).isoformat(timespec="seconds"), by, text))
+                told = {"versions": [asdict(each) for each in kept[-MOST_VERSIONS:]]}
+                write_private(self._path, json.dumps(told, ensure_ascii=False, indent=1) + "\n")
+        except OSError as error:
+            raise ConfigError(f"{self._path} cannot be written: {error.strerror}") from None
+
+    def noted(self, text: str, by: str) -> str:
+        """Why a version could not be noted; empty where it was."""
+        if not text and not self._path.exists():
+            return ""
+        try:
+            self.note(text, by)
+        except ConfigError as error:
+            return str(error)
+        return ""

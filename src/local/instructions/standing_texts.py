@@ -1,0 +1,92 @@
+"""What the model is told in every conversation of the owner: LOCAL2.md of the settings and of a trusted workspace, and
+SOUL.md. Looked at when a question is prepared, and read only where something has changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.instructions.soul_history import BY_HAND, SOUL, SoulHistory
+from local.instructions.sourced_text import SourcedText, read_text
+from local.trust.trust_registry import FILE_NAME as TRUSTED
+from local.trust.trust_registry import TrustRegistry
+from local.trust.workspace_instructions import FILE, FOLDER
+
+log = logging.getLogger(__name__)
+
+_Seen = tuple[tuple[int, ...] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StandingTexts:
+    """`problems` says in a line each what is left out, and why."""
+
+    instructions: tuple[SourcedText, ...] = ()
+    soul: SourcedText | None = None
+    problems: tuple[str, ...] = ()
+
+
+class StandingTextFiles:
+    """`texts` are those that were read last, `fit` says which of them have room, `history` keeps each version of the
+    soul."""
+
+    def __init__(
+        self,
+        settings: Path,
+        workspace: Path,
+        fit: Callable[[StandingTexts], StandingTexts] = lambda texts: texts,
+        history: SoulHistory | None = None,
+    ) -> None:
+        self._settings, self.workspace, self._fit, self._history = settings, workspace, fit, history
+        self._trust = TrustRegistry(settings)
+        self._watched = (settings / FILE, settings / SOUL, settings / TRUSTED, workspace / FOLDER / FILE)
+        self._seen: _Seen | None = None
+        self.texts = StandingTexts()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the files are those that were read: a look at their dates and sizes, no more."""
+        return self._seen == self._now()
+
+    def current(self) -> StandingTexts:
+        """The texts as they are now."""
+        if not self.is_current:
+            self.read()
+        return self.texts
+
+    def read(self) -> None:
+        """Read them anew, and say what cannot be told."""
+        seen = self._now()  # before: what changes meanwhile is read again
+        before, self.texts = self.texts, self._fit(self._read())
+        self._seen = seen
+        for problem in self.texts.problems:
+            if problem not in before.problems:
+                log.warning("%s", problem)
+
+    def _read(self) -> StandingTexts:
+        own, own_problem = read_text(self._settings / FILE)
+        soul, soul_problem = read_text(self._settings / SOUL)
+        told = self._trust.instructions(self.workspace)
+        kept_problem = "" if soul_problem or self._history is None else self._history.noted(soul, BY_HAND)
+        found = (
+            SourcedText(f"{FILE} of the settings", own),
+            SourcedText(f"{FILE} of the workspace", told.text.strip()),
+        )
+        return StandingTexts(
+            tuple(text for text in found if text.text),
+            SourcedText(SOUL, soul) if soul else None,
+            tuple(filter(None, (own_problem, soul_problem, told.refused, kept_problem))),
+        )
+
+    def _now(self) -> _Seen:
+        return tuple(map(_look, self._watched))
+
+
+def _look(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

@@ -41,3 +41,17 @@ def test_what_is_wrong_with_a_skill_is_said_and_the_status_is_1(
     assert (status, out.splitlines()) == (
         1, ["maps: maps/SKILL.md:3: description: expected a text", "none: there is no such folder"],
     )  # fmt: skip
+
+
+def test_a_skill_is_approved_as_it_was_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "maps"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\nname: maps\ndescription: Read maps.\n---\nLook.\x1b[2J")
+    (folder / "run.py").write_text("print(1)")
+    arguments = ("approve", str(folder), "--config-dir", str(tmp_path))
+    status, out, _ = run(capfd, *arguments, "--yes")
+    assert status == 0
+    assert "    Look.\\x1b[2J\n" in out and "run.py (8 bytes)\n" in out
+    assert str(folder) in (tmp_path / "approved-skills.json").read_text()
+    status, _, err = run(capfd, "approve", str(tmp_path), "--yes", "--config-dir", str(tmp_path))
+    assert (status, "SKILL.md:1: expected ---" in err) == (2, True)

@@ -10,10 +10,11 @@ import pytest
 
 from local.bus.blobs import BlobStore
 from local.errors import SandboxMissing
-from local.protocol.envelope import Trace
+from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import SessionDeleted, ToolRequest, ToolResult
 from local.protocol.progress_messages import ToolJob, ToolProgress
-from local.runtime.participant import Resources
+from local.protocol.skill_messages import SkillRecord, SkillRequest, SkillResult, SkillsChanged
+from local.runtime.participant import Participant, Resources, Settingless, on
 from local.services.sandbox.bubblewrap import Bubblewrap
 from local.tools import shell
 from local.tools.commands.shell_config import ShellConfig
@@ -165,3 +166,36 @@ async def test_where_no_gatekeeper_takes_part_no_command_is_run(call: Any, tmp_p
         result = await call.call(args, tool=tool)
         assert result.error is not None and result.error.kind == "not_granted"
     assert not (tmp_path / "workspace" / "made").exists()
+
+
+class Skills(Participant):
+    """Holds the skills in a folder."""
+
+    name = "files"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(Settingless())
+        self.folder = folder
+
+    @on(SkillRequest)
+    async def answer(self, request: SkillRequest, envelope: Envelope) -> SkillResult:
+        found = [
+            SkillRecord(name=path.name, status="ready", place="settings", folder=str(path))
+            for path in sorted(self.folder.iterdir())
+        ]
+        return SkillResult(verb=request.verb, skills=tuple(found))
+
+
+async def test_programs_of_a_skill_are_run_and_not_changed(serve: Serve, call: Any, tmp_path: Path) -> None:
+    """Its folder lies in that of the settings, of which nothing else is seen."""
+    folder = tmp_path / "settings" / "skills" / "tides"
+    folder.mkdir(parents=True)
+    (folder / "moon.sh").write_text("echo full; echo new > /skills/tides/moon.sh; ls /skills; ls /")
+    (tmp_path / "settings" / "key").write_text("secret")
+    await serve(Skills(folder.parent))
+    changed = SkillsChanged(ready=("tides",))
+    await call.tool.hear_of_skills(changed, call.bus.seal(changed))
+    result = await call.call({"command": ["sh", "/skills/tides/moon.sh"]}, "q1:0:0", tool="shell_exec")
+    assert "full\n" in result.result and "Read-only file system" in result.result
+    assert "\ntides\n" in result.result and "settings" not in result.result
+    assert (folder / "moon.sh").read_text().startswith("echo full")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from local.errors import ConfigError
 from local.protocol.envelope import Trace
 from local.protocol.messages import ToolRequest, ToolResult
 from local.protocol.skill_messages import SkillRequest, SkillResult, SkillsChanged
@@ -16,6 +17,8 @@ from local.runtime.participant import Resources
 from local.tools.file_tools.workspace_files import FilesConfig
 from local.tools.files import FileTools
 from local.tools.skill_tools import skill_keeper
+from local.tools.skill_tools.skill_folder import approve, to_approve
+from local.trust.trust_registry import TrustRegistry
 
 Serve = Callable[..., Awaitable[Any]]
 SECONDS = 20.0
@@ -31,8 +34,9 @@ def write(folder: Path, body: str = "Look at the moon.", description: str = "Tel
 class Skills:
     """What a served system has of them, and what it tells of changes."""
 
-    def __init__(self, caller: Any, folder: Path, extra: Path) -> None:
+    def __init__(self, caller: Any, folder: Path, extra: Path, workspace: Path) -> None:
         self.bus, self.folder, self.extra, self.caller = caller.bus, folder, extra, caller
+        self.settings, self.workspace = folder.parent, workspace
         self.changes: asyncio.Queue[SkillsChanged] = asyncio.Queue()
         self.bus.subscribe(
             SkillsChanged.subject, lambda envelope: self.changes.put_nowait(SkillsChanged.decode(envelope.payload))
@@ -66,7 +70,7 @@ async def skills(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     root.mkdir()
     resources = Resources(tmp_path / "data", workspace=root, layers=(tmp_path / "shipped", settings))
     caller = await serve(FileTools.build(FilesConfig(skill_folders=(tmp_path / "extra",)), resources))
-    skills = Skills(caller, settings / "skills", tmp_path / "extra")
+    skills = Skills(caller, settings / "skills", tmp_path / "extra", root)
     await skills.bus.ready()
     return skills
 
@@ -79,7 +83,7 @@ async def test_a_skill_that_is_dropped_in_is_told_of_and_can_be_read(skills: Ski
     await skills.offered("read_skill")
     assert (await skills.changed()).ready == ("tides",)
     read = await skills.read("tides")
-    assert read.result == "Look at the moon.\n\n(Its files: scripts/moon.py)"
+    assert read.result == "Look at the moon.\n\n(Its files: scripts/moon.py. Commands find them below /skills/tides.)"
     assert not read.tainted
     assert (await skills.read("tides", "scripts/moon.py")).result == "print('full')"
     (ready,) = (await skills.ask("ready")).skills
@@ -101,8 +105,8 @@ async def test_what_is_read_is_what_stands_there_now(skills: Skills) -> None:
 
 async def test_a_broken_skill_is_reported_and_the_others_work(skills: Skills) -> None:
     write(skills.folder / "tides")
-    (skills.extra / "maps").mkdir(parents=True)
-    (skills.extra / "maps" / "SKILL.md").write_text("---\nname: maps\n---\nLook.")
+    (skills.folder / "maps").mkdir(parents=True)
+    (skills.folder / "maps" / "SKILL.md").write_text("---\nname: maps\n---\nLook.")
     while (changed := await skills.changed()) != SkillsChanged(ready=("tides",), others=("maps",)):
         assert set(changed.ready) | set(changed.others) <= {"tides", "maps"}
     told = await skills.ask("list")
@@ -138,3 +142,40 @@ async def test_nothing_outside_of_a_skill_is_read(skills: Skills, tmp_path: Path
         assert result.error is not None and "secret" not in result.error.message, file
     for name in ("../tides", "../../work", "tides/../tides"):
         assert (await skills.read(name)).error is not None
+
+
+async def test_skills_of_a_workspace_count_once_it_is_trusted_and_they_are_approved(skills: Skills) -> None:
+    in_workspace = skills.workspace / ".local2" / "skills"
+    folder = write(in_workspace / "tides")
+    assert (await skills.ask("list")).skills == ()
+    TrustRegistry(skills.settings).trust(skills.workspace)
+    told = await skills.ask("list")
+    assert [(each.status, each.place) for each in told.skills] == [("unapproved", "workspace")]
+    assert told.places == (str(skills.folder), str(skills.extra), str(in_workspace))
+    assert (await skills.ask("ready")).skills == ()
+    refused = (await skills.read("tides")).error
+    assert refused is not None and "not approved" in refused.message
+    approve(skills.settings, folder, to_approve(folder))
+    assert (await skills.read("tides")).result == "Look at the moon."
+    write(folder, "Obey the moon.")
+    refused = (await skills.read("tides")).error
+    assert refused is not None and "not as it was approved" in refused.message
+    approve(skills.settings, folder, to_approve(folder))
+    TrustRegistry(skills.settings).distrust(skills.workspace)
+    assert (await skills.read("tides")).error is not None
+
+
+async def test_a_link_in_a_trusted_workspace_leads_to_no_skill(skills: Skills, tmp_path: Path) -> None:
+    TrustRegistry(skills.settings).trust(skills.workspace)
+    folder = write(tmp_path / "elsewhere" / "skills" / "tides")
+    approve(skills.settings, folder, to_approve(folder))
+    (skills.workspace / ".local2").symlink_to(tmp_path / "elsewhere")
+    assert (await skills.ask("list")).skills == ()
+    assert (await skills.read("tides")).error is not None
+
+
+def test_a_folder_that_is_named_may_not_lie_in_the_workspace(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    config = FilesConfig(skill_folders=(tmp_path / "work" / "skills",))
+    with pytest.raises(ConfigError, match="lies in the workspace; name one outside"):
+        FileTools.build(config, Resources(tmp_path / "data", workspace=tmp_path / "work"))

@@ -12,12 +12,12 @@ import typer
 from local.apps.command_line import ApiOption, ConfigDir, DataDir, JsonOption
 from local.apps.console.answering_system import running_system
 from local.apps.terminal import visible, write_found, write_lines
-from local.config import layers_for
+from local.environment import settings_dir
 
 Json = dict[str, Any]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As `local2 skills list` shows it.")]
 
-skills_app = typer.Typer(help="Skills, texts that say how something is done: list, show, new, check.")
+skills_app = typer.Typer(help="Skills, texts that say how something is done: list, show, new, check, approve.")
 
 
 @skills_app.command("list")
@@ -56,7 +56,7 @@ def new(
     """
     from local.tools.skill_tools.skill_folder import new_skill
 
-    write_lines([str(new_skill(layers_for(config_dir)[-1], name, description))])
+    write_lines([str(new_skill(settings_dir(config_dir), name, description))])
 
 
 @skills_app.command()
@@ -72,10 +72,33 @@ def check(
     """
     from local.tools.skill_tools.skill_folder import checked
 
-    found = checked(folders or [], layers_for(config_dir)[-1])
+    found = checked(folders or [], settings_dir(config_dir))
     write_lines(f"{visible(each.folder.name)}: {each.fault or 'ready'}" for each in found)
     if any(each.fault for each in found):
         raise typer.Exit(1)
+
+
+@skills_app.command()
+def approve(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a skill in the workspace or in skill_folders.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Without a question: you know what it says.")] = False,
+    config_dir: ConfigDir = None,
+) -> None:
+    """Read a skill that others may have written, and have it used as it is now; a change asks again.
+
+    Example: local2 skills approve .local2/skills/release-notes
+    """
+    from local.tools.skill_tools import skill_folder
+
+    contents = skill_folder.to_approve(folder)
+    for path, content in sorted(contents.items()):
+        typer.echo(f"{visible(path)} ({len(content)} bytes)")
+        if path.endswith(".md"):
+            typer.echo("\n".join(f"    {visible(line)}" for line in content.decode("utf-8", "replace").splitlines()))
+    if not yes and not typer.confirm("Have the model told this where a task needs it?"):
+        raise typer.Exit(1)
+    skill_folder.approve(settings_dir(config_dir), folder, contents)
+    typer.echo("approved, as it is now")
 
 
 def _lines(skills: list[Json]) -> Iterator[str]:

@@ -11,12 +11,12 @@ READ_SKILL = "read_skill"  # the tool that the model reads them with
 
 
 class SkillRecord(Data):
-    """One skill: `ready`, or why not: `broken`, `incomplete` without the programs in `missing`, or `hidden` by one of
-    its name in an earlier place. `place` is where it lies: settings or extra."""
+    """One skill: `ready`, or why not: `broken`, `incomplete` without the programs in `missing`, `unapproved` as it is
+    now, or `hidden` by one of its name in an earlier place. `place` is where it lies: settings, extra or workspace."""
 
     name: str
-    status: Literal["ready", "broken", "incomplete", "hidden"]
-    place: Literal["settings", "extra"]
+    status: Literal["ready", "broken", "incomplete", "unapproved", "hidden"]
+    place: Literal["settings", "extra", "workspace"]
     folder: str
     description: str = ""
     error: str = ""

@@ -19,8 +19,6 @@ from local.runtime.participant import Resources, on
 from local.services.code.code_runner import CodeRunner
 from local.services.git.git_program import GET_IT, GitProgram
 from local.services.git.git_repository import GitRepository
-from local.services.skills.skill_library import SkillLibrary
-from local.services.skills.skill_place import SkillPlace
 from local.services.workspace.change_store import ChangeSelection, ChangeStore, FileChange
 from local.services.workspace.content_store import ContentStore
 from local.services.workspace.editor import Retention, WorkspaceEditor
@@ -44,6 +42,7 @@ from local.tools.git_tools.git_log_tool import GitLogTool
 from local.tools.git_tools.git_status_tool import GitStatusTool
 from local.tools.skill_tools.read_skill_tool import ReadSkillTool
 from local.tools.skill_tools.skill_keeper import SkillKeeper
+from local.tools.skill_tools.skill_places import library_of
 from local.tools.tool import Tool
 from local.tools.tool_group import ToolGroup
 
@@ -88,7 +87,7 @@ class FileTools(ToolGroup):
         tools: list[Tool] = [tool(config, files) for tool in OF_FILES]
         tools += [tool(config, files, runner) for tool in OF_CODE]
         tools += [tool(config, files, repository) for tool in OF_GIT]
-        library = SkillLibrary(places_of_skills(config, resources))
+        library = library_of(config, resources)
         tools.append(ReadSkillTool(config, library))
         return cls(config, tools, files.editor, SkillKeeper(library)).with_records(resources)
 
@@ -208,12 +207,6 @@ def editor_of(config: FilesConfig, resources: Resources) -> WorkspaceEditor:
     return WorkspaceEditor(
         Workspace(resources.workspace_folder), ChangeStore(folder / "changes.db"), contents, retention
     )
-
-
-def places_of_skills(config: FilesConfig, resources: Resources) -> list[SkillPlace]:
-    """Where skills may lie: in the user's folder of settings, and in further folders that the owner names."""
-    own = [SkillPlace("settings", layer, ("skills",)) for layer in resources.layers[-1:]]
-    return [*own, *(SkillPlace("extra", folder.expanduser()) for folder in config.skill_folders)]
 
 
 def _told(change: FileChange, diff: str, *, undone: bool) -> ChangedFile:

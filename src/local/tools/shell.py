@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,7 +11,8 @@ from typing import Self
 from local.errors import SandboxMissing, SandboxRefused
 from local.protocol.envelope import Envelope
 from local.protocol.messages import SessionDeleted
-from local.runtime.participant import Resources
+from local.protocol.skill_messages import SkillsChanged
+from local.runtime.participant import Resources, on
 from local.services.sandbox.sandbox import sandbox_of_this_machine
 from local.services.sandbox.sandbox_view import SandboxView
 from local.tools.commands.shell_config import ShellConfig
@@ -19,6 +21,7 @@ from local.tools.commands.shell_jobs import JobLimits, ShellJobs
 from local.tools.commands.shell_output_tool import ShellOutputTool
 from local.tools.commands.shell_script_tool import ShellScriptTool
 from local.tools.commands.shell_stop_tool import ShellStopTool
+from local.tools.commands.skill_folders import folders_of_skills
 from local.tools.tool_group import ToolGroup
 
 log = logging.getLogger(__name__)
@@ -30,6 +33,7 @@ class Shell(ToolGroup):
 
     name = "shell"
     Config = ShellConfig
+    publishes = ("skills.request.ready",)
     tools = (ShellExecTool, ShellScriptTool, ShellOutputTool, ShellStopTool)
 
     def __init__(self, config: ShellConfig, jobs: ShellJobs | None, off: str = "") -> None:
@@ -55,11 +59,22 @@ class Shell(ToolGroup):
         async with super().lifespan():
             if self._off:
                 log.info("no command can be run: %s", self._off)
+            looking = asyncio.create_task(self._show_skills(), name="ask for skills")
             try:
                 yield
             finally:
+                looking.cancel()
                 if self._jobs is not None:
                     await self._jobs.close()
+
+    @on(SkillsChanged)
+    async def hear_of_skills(self, changed: SkillsChanged, envelope: Envelope) -> None:
+        """Commands are to see other skills."""
+        await self._show_skills()
+
+    async def _show_skills(self) -> None:
+        if self._jobs is not None:
+            self._jobs.view = await folders_of_skills(self, self._jobs.view)
 
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
         """Its jobs end, too."""

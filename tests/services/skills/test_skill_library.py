@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from local.errors import ToolError
+from local.services.skills.skill_approval_book import FILE_NAME, SkillApprovalBook, contents_of
 from local.services.skills.skill_library import SkillLibrary
 from local.services.skills.skill_place import SkillPlace
 
@@ -25,8 +26,19 @@ def own(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def library(tmp_path: Path, own: Path) -> SkillLibrary:
-    return SkillLibrary([SkillPlace("settings", own), SkillPlace("extra", tmp_path / "extra")])
+def approvals(tmp_path: Path) -> SkillApprovalBook:
+    return SkillApprovalBook(tmp_path)
+
+
+@pytest.fixture
+def library(tmp_path: Path, own: Path, approvals: SkillApprovalBook) -> SkillLibrary:
+    places = [SkillPlace("settings", own), SkillPlace("extra", tmp_path / "extra")]
+    return SkillLibrary(lambda: places, approvals)
+
+
+def approve(approvals: SkillApprovalBook, folder: Path) -> None:
+    """As its owner does, who has read it."""
+    approvals.approve(folder, contents_of(SkillPlace("extra", folder.parent), folder.name))
 
 
 def test_without_a_place_there_is_no_skill(library: SkillLibrary) -> None:
@@ -35,13 +47,15 @@ def test_without_a_place_there_is_no_skill(library: SkillLibrary) -> None:
         library.skill("tides")
 
 
-def test_each_folder_is_a_skill_or_says_why_it_is_none(library: SkillLibrary, own: Path, tmp_path: Path) -> None:
+def test_each_folder_is_a_skill_or_says_why_it_is_none(
+    library: SkillLibrary, approvals: SkillApprovalBook, own: Path, tmp_path: Path
+) -> None:
     write(own / "tides")
     write(own / "maps", more="metadata:\n  requires: sh no-such-program\n")
     (own / "empty").mkdir()
     (own / "notes.txt").write_text("no folder")
     (own / ".git").mkdir()
-    write(tmp_path / "extra" / "tides", "Another one.")
+    approve(approvals, write(tmp_path / "extra" / "tides", "Another one."))
     write(tmp_path / "outside" / "linked")
     (own / "linked").symlink_to(tmp_path / "outside" / "linked")
     told = [(each.name, each.place, each.status, each.error) for each in library.skills()]
@@ -55,14 +69,14 @@ def test_each_folder_is_a_skill_or_says_why_it_is_none(library: SkillLibrary, ow
     assert [each.missing for each in library.skills() if each.missing] == [("no-such-program",)]
 
 
-def test_300_broken_skills_keep_nobody_from_the_one_that_is_not(own: Path) -> None:
+def test_300_broken_skills_keep_nobody_from_the_one_that_is_not(own: Path, approvals: SkillApprovalBook) -> None:
     """Of one place 200 are looked at, by name."""
     write(own / "a-good-one")
     for number in range(300):
         folder = own / f"broken-{number}"
         folder.mkdir()
         (folder / "SKILL.md").write_bytes(bytes([number % 256]) * number)
-    library = SkillLibrary([SkillPlace("settings", own)])
+    library = SkillLibrary(lambda: [SkillPlace("settings", own)], approvals)
     assert [each.name for each in library.ready()] == ["a-good-one"]
     assert all("\n" not in each.error and each.error for each in library.skills()[1:])
     assert library.skill("a-good-one")[1].body == "Look at the moon."
@@ -110,3 +124,42 @@ def test_whatever_changes_is_seen_at_the_next_look(library: SkillLibrary, own: P
     assert [each.status for each in library.skills()] == ["broken"]
     (tmp_path / "extra").mkdir()
     assert not library.look()
+
+
+def test_a_skill_that_others_may_have_written_is_used_only_as_it_was_approved(
+    library: SkillLibrary, approvals: SkillApprovalBook, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "extra" / "maps")
+    (folder / "scripts").mkdir()
+    script = folder / "scripts" / "read.py"
+    script.write_text("print(1)")
+    (found,) = library.skills()
+    assert (found.status, found.error) == (
+        "unapproved", f"not approved: read it with `local2 skills approve {folder}`",
+    )  # fmt: skip
+    library.look()
+    approve(approvals, folder)
+    assert library.look()
+    place, skill = library.skill("maps")
+    assert (skill.body, library.file(place, "maps", "scripts/read.py")) == ("Look at the moon.", "print(1)")
+    for change in (lambda: script.write_text("print(2)"), lambda: (folder / "more.md").write_text("Obey.")):
+        change()
+        assert library.ready() == []
+        with pytest.raises(ToolError, match="not as it was approved: read it with"):
+            library.skill("maps")
+        with pytest.raises(ToolError, match="not as it was approved"):
+            library.file(place, "maps", "scripts/read.py")
+        approve(approvals, folder)
+        assert [each.name for each in library.ready()] == ["maps"]
+    with pytest.raises(ToolError, match="is not allowed"):
+        library.file(place, "maps", "../../settings")
+
+
+def test_approvals_that_cannot_be_read_approve_nothing(
+    library: SkillLibrary, approvals: SkillApprovalBook, tmp_path: Path
+) -> None:
+    approve(approvals, write(tmp_path / "extra" / "maps"))
+    assert (tmp_path / FILE_NAME).stat().st_mode & 0o777 == 0o600
+    for text in ("[]", "{", '{"a": 1}', ""):
+        (tmp_path / FILE_NAME).write_text(text)
+        assert [each.status for each in library.skills()] == ["unapproved"], text

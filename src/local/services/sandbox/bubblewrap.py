@@ -12,7 +12,7 @@ from pathlib import Path
 from local.errors import SandboxMissing
 from local.services.sandbox.launch import CLEAN, SCRATCH, ContainedCommand, Launch
 from local.services.sandbox.sandbox_limits import SandboxLimits
-from local.services.sandbox.sandbox_view import ETC, SYSTEM, SandboxView
+from local.services.sandbox.sandbox_view import ETC, SKILLS, SYSTEM, SandboxView
 from local.services.sandbox.syscall_filter import syscall_filter
 
 OLDEST = (0, 8)  # the first that can forbid further user namespaces
@@ -73,6 +73,8 @@ class Bubblewrap:
             argv += [SCRIPT, *command.arguments]
         for folder in view.readable:
             launch.add("--ro-bind", str(folder.resolve()), str(folder))
+        for folder in view.skills:
+            launch.add("--ro-bind-try", str(folder), f"{SKILLS}/{folder.name}")
         workspace = view.workspace.resolve()
         launch.add(
             "--bind" if view.writable else "--ro-bind",

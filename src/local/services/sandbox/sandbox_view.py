@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,26 +18,35 @@ ETC = (
 )  # fmt: skip
 
 
+SKILLS = "/skills"  # where the folders of skills are, each by its name
+
+
+def skill_path(name: str, folder: Path, platform: str = sys.platform) -> str:
+    """Where a contained command finds the folder of a skill; macOS can show it nowhere else than where it is."""
+    return str(folder) if platform == "darwin" else f"{SKILLS}/{name}"
+
+
 @dataclass(frozen=True, slots=True)
 class SandboxView:
     """The workspace, which can be written to if it is `writable`, and further folders that can be read. `closed` are
     those of which nothing may ever be seen: the data directory, the settings, the keys.
 
     Raises `SandboxRefused` for a workspace or a folder to read that holds one of the closed ones or lies in it, and for
-    one that is the home directory, the root or a part of the system. The workspace may lie in a closed folder: nothing
-    else of that is visible.
+    one that is the home directory, the root or a part of the system. The workspace and the folders of `skills` may lie
+    in a closed folder: nothing else of that is visible.
     """
 
     workspace: Path
     readable: tuple[Path, ...] = ()
     closed: tuple[Path, ...] = ()
     writable: bool = True
+    skills: tuple[Path, ...] = ()
     network: bool = False  # that of this machine, with its own ports
 
     def __post_init__(self) -> None:
         home = Path.home().resolve()
         system = [Path(name) for name in (*SYSTEM, "/etc", "/proc", "/sys", "/dev", "/run", "/tmp", "/boot")]
-        for folder in (self.workspace, *self.readable):
+        for folder in (self.workspace, *self.readable, *self.skills):
             real = folder.resolve()
             holds = [closed for closed in (home, *self.closed) if _is_inside(closed.resolve(), real)]
             if holds:

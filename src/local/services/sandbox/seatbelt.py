@@ -48,7 +48,7 @@ class Seatbelt:
 
 def profile(view: SandboxView) -> str:
     """The rules: everything is denied but what is named."""
-    readable = [*READABLE, *(str(folder.resolve()) for folder in view.readable)]
+    readable = [*READABLE, *(str(folder.resolve()) for folder in (*view.readable, *view.skills))]
     workspace = _quoted(view.workspace.resolve())
     lines = [
         "(version 1)", "(deny default)", "(allow process-exec process-fork)", "(allow signal (target same-sandbox))",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -11,10 +11,11 @@ from typing import Literal
 from local.errors import ConfigError, ToolError
 from local.services.sandbox.launch import PATH
 from local.services.skills.skill import FILE_NAME, MOST_BYTES, NAME, Skill, one_line, read_skill
+from local.services.skills.skill_approval_book import SkillApprovalBook, contents_of
 from local.services.skills.skill_place import PlaceKind, SkillPlace
 from local.services.workspace.workspace_path import WorkspacePath
 
-SkillStatus = Literal["ready", "broken", "incomplete", "hidden"]
+SkillStatus = Literal["ready", "broken", "incomplete", "unapproved", "hidden"]
 MOST_FILE_BYTES = 2_000_000
 MOST_FILES = 50  # that are named
 SHOWN_NAME = 80
@@ -23,7 +24,8 @@ SHOWN_NAME = 80
 @dataclass(frozen=True, slots=True)
 class FoundSkill:
     """A folder in which a skill should be. Of one that is not `ready`, `error` says why in one line: it is broken, it
-    is incomplete without the programs in `missing`, or one of its name in an earlier place hides it."""
+    is incomplete without the programs in `missing`, the owner has not approved it as it is now, or one of its name in
+    an earlier place hides it."""
 
     name: str
     place: PlaceKind
@@ -37,15 +39,22 @@ class FoundSkill:
 
 
 class SkillLibrary:
-    """Looks at the places anew each time; an earlier place goes first. `look` says whether something has changed."""
+    """Looks at the places anew each time; an earlier place goes first. What lies in a place where others may write is
+    used only as its owner has approved it."""
 
-    def __init__(self, places: Sequence[SkillPlace]) -> None:
-        self.places = tuple(places)
-        self._seen: tuple[object, ...] | None = None
+    def __init__(self, places: Callable[[], Sequence[SkillPlace]], approvals: SkillApprovalBook) -> None:
+        self._places, self._approvals = places, approvals
+        self._seen: object = None
+
+    @property
+    def places(self) -> Sequence[SkillPlace]:
+        """Those that there are now."""
+        return self._places()
 
     def look(self) -> bool:
         """Whether there is something else than at the last look."""
-        seen, self._seen = self._seen, tuple(place.signature() for place in self.places)
+        seen = self._seen
+        self._seen = ([(place, place.signature()) for place in self.places], self._approvals.signature())
         return seen != self._seen
 
     def skills(self) -> list[FoundSkill]:
@@ -68,12 +77,15 @@ class SkillLibrary:
 
     def skill(self, name: str) -> tuple[SkillPlace, Skill]:
         """A skill that is ready, as it stands there now, and where. Raises `ToolError` (not_found, conflict)."""
+        why = ""
         for place in self.places:
             if NAME.fullmatch(name) and name in place.names():
-                skill, found = _read(place, name)
+                skill, found = self._read(place, name)
                 if skill is not None and found.status == "ready":
                     return place, skill
-                raise ToolError(f"the skill {name} cannot be used: {found.error}", kind="conflict")
+                why = why or found.error
+        if why:
+            raise ToolError(f"the skill {name} cannot be used: {why}", kind="conflict")
         known = ", ".join(skill.name for skill in self.ready()) or "none"
         raise ToolError(f"there is no skill {one_line(name)[:SHOWN_NAME]!r}; there are: {known}", kind="not_found")
 
@@ -84,30 +96,49 @@ class SkillLibrary:
         return tuple(path for path in paths if path != FILE_NAME)[:MOST_FILES]
 
     def file(self, place: SkillPlace, name: str, path: str) -> str:
-        """The text of a file of a skill. Raises `ToolError`: outside, link, not_found, not_text and so on."""
-        parsed = WorkspacePath.parse(path)
-        content = place.files().read(place.path(name, *parsed.parts), MOST_FILE_BYTES)
+        """The text of a file of a skill. Raises `ToolError`: conflict for one that is not approved; outside, link,
+        not_found, not_text and so on."""
+        parts = WorkspacePath.parse(path).parts
+        if place.needs_approval:
+            contents = contents_of(place, name)
+            if why := self._approvals.fault(place.folder / name, contents):
+                raise ToolError(f"the skill {name} cannot be used: {why}", kind="conflict")
+            if "/".join(parts) not in contents:
+                raise ToolError(f"the skill {name} has no file {one_line(path)[:SHOWN_NAME]!r}", kind="not_found")
+            content = contents["/".join(parts)][:MOST_FILE_BYTES]
+        else:
+            content = place.files().read(place.path(name, *parts), MOST_FILE_BYTES)
         try:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise ToolError(
-                f"{one_line(path)[:SHOWN_NAME]} is no text; only scripts can use it", kind="not_text"
-            ) from None
+            text = f"{one_line(path)[:SHOWN_NAME]} is no text; only scripts can use it"
+            raise ToolError(text, kind="not_text") from None
 
     def _of(self, place: SkillPlace) -> Iterator[FoundSkill]:
         for name in place.names():
-            yield _read(place, name)[1]
+            yield self._read(place, name)[1]
 
+    def _read(self, place: SkillPlace, name: str) -> tuple[Skill | None, FoundSkill]:
+        found = FoundSkill(one_line(name)[:SHOWN_NAME], place.kind, place.folder / name, "broken")
+        try:
+            content, unapproved = self._content(place, name)
+            skill = read_skill(name, content)
+        except (ConfigError, ToolError) as error:
+            return None, replace(found, error=one_line(str(error)))
+        found = replace(found, description=skill.description, compatibility=skill.compatibility, license=skill.license)
+        if unapproved:
+            return skill, replace(found, status="unapproved", error=unapproved)
+        missing = tuple(program for program in skill.programs if shutil.which(program, path=PATH) is None)
+        if missing:
+            why = f"not installed: {', '.join(missing)}"
+            return skill, replace(found, status="incomplete", error=why, missing=missing)
+        return skill, replace(found, status="ready")
 
-def _read(place: SkillPlace, name: str) -> tuple[Skill | None, FoundSkill]:
-    found = FoundSkill(one_line(name)[:SHOWN_NAME], place.kind, place.folder / name, "broken")
-    try:
-        skill = read_skill(name, place.files().read(place.path(name, FILE_NAME), MOST_BYTES))
-    except (ConfigError, ToolError) as error:
-        return None, replace(found, error=one_line(str(error)))
-    found = replace(found, description=skill.description, compatibility=skill.compatibility, license=skill.license)
-    missing = tuple(program for program in skill.programs if shutil.which(program, path=PATH) is None)
-    if missing:
-        why = f"not installed: {', '.join(missing)}"
-        return skill, replace(found, status="incomplete", error=why, missing=missing)
-    return skill, replace(found, status="ready")
+    def _content(self, place: SkillPlace, name: str) -> tuple[bytes, str]:
+        """What SKILL.md holds, and why it may not be used if so."""
+        if not place.needs_approval:
+            return place.files().read(place.path(name, FILE_NAME), MOST_BYTES), ""
+        contents = contents_of(place, name)
+        if FILE_NAME not in contents:
+            raise ToolError(f"{name} has no {FILE_NAME}", kind="not_found")
+        return contents[FILE_NAME], self._approvals.fault(place.folder / name, contents)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from local.errors import ToolError
-from local.services.workspace.workspace import FileFacts, Workspace
+from local.services.workspace.workspace import MOST_DEPTH, FileFacts, Workspace
 from local.services.workspace.workspace_path import WorkspacePath
 
-PlaceKind = Literal["settings", "extra"]
+PlaceKind = Literal["settings", "extra", "workspace"]
 MOST_SKILLS = 200  # in one place
 
 
@@ -28,6 +28,11 @@ class SkillPlace:
     def folder(self) -> Path:
         """Where that is."""
         return self.root.joinpath(*self.below)
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether others than the owner may write there."""
+        return self.kind != "settings"
 
     def files(self) -> Workspace:
         """The way to its files."""
@@ -48,8 +53,8 @@ class SkillPlace:
         return sorted(name for name in names if not name.startswith("."))[:MOST_SKILLS]
 
     def within(self, name: str) -> Iterator[FileFacts]:
-        """What lies in the folder of a skill, three folders deep."""
-        for entry in self.files().entries(self.path(name), 3):
+        """The files in the folder of a skill."""
+        for entry in self.files().entries(self.path(name), MOST_DEPTH):
             if entry.kind == "file":
                 yield entry
 

@@ -29,10 +29,10 @@ class JobLimits:
 
 
 class ShellJobs:
-    """Starts commands in the sandbox, in one workspace."""
+    """Starts commands in the sandbox, in one workspace. `view` is what those see that are started from then on."""
 
     def __init__(self, sandbox: Sandbox, view: SandboxView, limits: JobLimits) -> None:
-        self._sandbox, self._view, self._limits = sandbox, view, limits
+        self._sandbox, self.view, self._limits = sandbox, view, limits
         self._jobs: dict[str, ShellJob] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._count = 0
@@ -83,7 +83,7 @@ class ShellJobs:
 
     def folder(self, named: str) -> str:
         """A folder of the workspace, counted from it. Raises `ToolError` (bad_arguments) for one that is not in it."""
-        path, workspace = Path(named), self._view.workspace.resolve()
+        path, workspace = Path(named), self.view.workspace.resolve()
         if path.is_absolute() and path.is_relative_to(workspace):
             path = path.relative_to(workspace)
         if path.is_absolute() or ".." in path.parts:
@@ -113,9 +113,9 @@ class ShellJobs:
         limits: SandboxLimits,
     ) -> ShellJob:  # fmt: skip
         job = ShellJob(name, asked, tell)
-        self._view.workspace.mkdir(parents=True, exist_ok=True, mode=0o700)
-        job.process = ContainedProcess(self._view.workspace, limits, job.grew)
-        await job.process.start(self._sandbox.launch(command, self._view, limits))
+        self.view.workspace.mkdir(parents=True, exist_ok=True, mode=0o700)
+        job.process = ContainedProcess(self.view.workspace, limits, job.grew)
+        await job.process.start(self._sandbox.launch(command, self.view, limits))
         return job
 
     async def _see_through(self, job: ShellJob, ended: Callable[[ShellJob], Awaitable[object]]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Annotated
 
 from local.protocol.skill_messages import READ_SKILL
+from local.services.sandbox.sandbox_view import skill_path
 from local.services.skills.skill_library import SkillLibrary
 from local.tools.file_tools.workspace_files import FilesConfig
 from local.tools.owner_only import require_owner
@@ -39,5 +40,8 @@ class ReadSkillTool(Tool):
         if file:
             return self._library.file(place, name, file)
         files = ", ".join(self._library.files(place, name))
-        also = f"\n\n(Its files: {files})" if files else ""
-        return f"{skill.body}{also}"
+        if not files:
+            return skill.body
+        folder = place.folder / name
+        where = folder if place.kind == "workspace" else skill_path(name, folder)
+        return f"{skill.body}\n\n(Its files: {files}. Commands find them below {where}.)"

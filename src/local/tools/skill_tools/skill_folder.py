@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.errors import ConfigError
-from local.services.skills.skill import FILE_NAME, MOST_DESCRIPTION, MOST_NAME, NAME, one_line
+from local.errors import ConfigError, ToolError
+from local.services.skills.skill import FILE_NAME, MOST_DESCRIPTION, MOST_NAME, NAME, one_line, read_skill
+from local.services.skills.skill_approval_book import SkillApprovalBook, contents_of
 from local.services.skills.skill_library import SkillLibrary
 from local.services.skills.skill_place import SkillPlace
+from local.tools.skill_tools.skill_places import BELOW
 
-BELOW = "skills"  # in the folder of settings
 TEXT = """---
 name: {name}
 description: {description}
@@ -39,7 +40,7 @@ def new_skill(settings: Path, name: str, description: str) -> Path:
         text = f"lower-case letters, digits and single hyphens between them, at most {MOST_NAME}"
         raise ConfigError(f"{one_line(name)!r} cannot be a skill's name: {text}")
     said = one_line(description)[:MOST_DESCRIPTION].replace('"', "'").replace("\\", "/")
-    file = settings / BELOW / name / FILE_NAME
+    file = settings.joinpath(*BELOW, name) / FILE_NAME
     try:
         file.parent.mkdir(parents=True)
         file.write_text(TEXT.format(name=name, description=f'"{said}"', title=name.replace("-", " ").capitalize()))
@@ -54,13 +55,32 @@ def checked(folders: list[Path], settings: Path) -> list[SkillCheck]:
     """Each of those folders, or all in the folder of settings."""
     named = [folder.absolute() for folder in folders]
     if not named:
-        place = SkillPlace("settings", settings, (BELOW,))
+        place = SkillPlace("settings", settings, BELOW)
         named = [place.folder / name for name in place.names()]
     return [_checked(folder) for folder in named]
 
 
 def _checked(folder: Path) -> SkillCheck:
-    found = [skill for skill in SkillLibrary([SkillPlace("extra", folder.parent)]).skills() if skill.folder == folder]
+    place = SkillPlace("settings", folder.parent)  # whether it is approved is another question
+    library = SkillLibrary(lambda: [place], SkillApprovalBook(folder))
+    found = [skill for skill in library.skills() if skill.folder == folder]
     if not found:
         return SkillCheck(folder, "there is no such folder")
     return SkillCheck(folder, found[0].error)
+
+
+def to_approve(folder: Path) -> dict[str, bytes]:
+    """All that is approved with a skill, by the paths of its files: what is shown is what counts. Raises
+    `ConfigError` for what is no skill."""
+    place, name = SkillPlace("extra", folder.resolve().parent), folder.resolve().name
+    try:
+        contents = contents_of(place, name)
+    except ToolError as error:
+        raise ConfigError(str(error)) from None
+    read_skill(name, contents.get(FILE_NAME, b""))
+    return contents
+
+
+def approve(settings: Path, folder: Path, contents: dict[str, bytes]) -> None:
+    """Have a skill used for as long as it holds this. Raises `ConfigError`."""
+    SkillApprovalBook(settings).approve(folder, contents)

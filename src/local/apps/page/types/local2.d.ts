@@ -872,11 +872,11 @@ export interface SessionDeleted {
   deleted_session_id: string;
 }
 
-/** One skill: `ready`, or why not: `broken`, `incomplete` without the programs in `missing`, or `hidden` by one of its name in an earlier place. `place` is where it lies: settings or extra. */
+/** One skill: `ready`, or why not: `broken`, `incomplete` without the programs in `missing`, `unapproved` as it is now, or `hidden` by one of its name in an earlier place. `place` is where it lies: settings, extra or workspace. */
 export interface SkillRecord {
   name: string;
-  status: "ready" | "broken" | "incomplete" | "hidden";
-  place: "settings" | "extra";
+  status: "ready" | "broken" | "incomplete" | "unapproved" | "hidden";
+  place: "settings" | "extra" | "workspace";
   folder: string;
   description: string;
   error: string;

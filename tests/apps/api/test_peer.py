@@ -13,7 +13,15 @@ import psutil
 import pytest
 
 from local.apps.api import peer
-from local.apps.api.peer import Address, NotTold, Peer, is_held_by_own_process, uid_by_netlink, uid_by_proc
+from local.apps.api.peer import (
+    Address,
+    HeldSocket,
+    NotTold,
+    Peer,
+    is_held_by_own_process,
+    socket_by_netlink,
+    socket_by_proc,
+)
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 NOBODY = 65534
@@ -30,7 +38,19 @@ def by_processes(client: Address, server: Address) -> int | None:
     return os.geteuid() if is_held_by_own_process(client, server) else None
 
 
-WAYS = [uid_by_netlink, uid_by_proc, by_processes]
+def by_netlink(client: Address, server: Address) -> int | None:
+    return uid_of(socket_by_netlink(client, server))
+
+
+def by_proc(client: Address, server: Address) -> int | None:
+    return uid_of(socket_by_proc(client, server))
+
+
+def uid_of(held: HeldSocket | None) -> int | None:
+    return None if held is None else held.uid
+
+
+WAYS = [by_netlink, by_proc, by_processes]
 
 
 def is_to_be_had(way: Callable[[Address, Address], int | None]) -> bool:
@@ -123,7 +143,7 @@ async def test_where_the_kernel_tells_nothing_it_is_nobody_of_ours(monkeypatch: 
     def silent(*_: object) -> None:
         raise NotTold
 
-    monkeypatch.setattr(peer, "uid_by_netlink", silent)
+    monkeypatch.setattr(peer, "socket_by_netlink", silent)
     monkeypatch.setattr(peer, "PROC_TABLES", (Path("/nowhere/tcp"), Path("/nowhere/tcp6")))
     monkeypatch.setattr(peer, "is_held_by_own_process", lambda *_: False)
     with connection("v4") as (_, client, server):
@@ -136,7 +156,7 @@ async def test_without_netlink_the_tables_are_read(monkeypatch: pytest.MonkeyPat
     monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
     with connection("v4") as (_, client, server):
         with pytest.raises(NotTold):
-            uid_by_netlink(client, server)
+            socket_by_netlink(client, server)
         found = Peer(client, server)
         await found.look_up()
         assert found.is_own_user is True
@@ -144,7 +164,7 @@ async def test_without_netlink_the_tables_are_read(monkeypatch: pytest.MonkeyPat
 
 async def test_the_kernel_is_asked_once_for_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(peer, "uid_by_netlink", lambda *ends: asked.append(ends))
+    monkeypatch.setattr(peer, "socket_by_netlink", lambda *ends: asked.append(ends))
     found = Peer(("127.0.0.1", 5), ("127.0.0.1", 80))
     await found.look_up()
     await found.look_up()

@@ -186,7 +186,7 @@ async def door(system: System) -> AsyncIterator[Door]:
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every client is another Unix user."""
-    monkeypatch.setattr(peer, "uid_by_netlink", lambda *_: NOBODY)
+    monkeypatch.setattr(peer, "socket_by_netlink", lambda *_: peer.HeldSocket(NOBODY, 1))
 
 
 def declared_access() -> dict[str, Access]:
@@ -438,13 +438,13 @@ async def test_one_connection_is_looked_at_once_and_another_user_s_token_on_it_c
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[Any] = []
-    known = peer.uid_by_netlink
+    known = peer.socket_by_netlink
 
     def counted(*ends: Any) -> int | None:
         looked.append(ends)
         return known(*ends)
 
-    monkeypatch.setattr(peer, "uid_by_netlink", counted)
+    monkeypatch.setattr(peer, "socket_by_netlink", counted)
     async with httpx.AsyncClient(base_url=str(door.client.base_url), trust_env=False, verify=False) as client:
         for _ in range(3):
             assert (await client.get("/participants")).status_code == 200

@@ -12,6 +12,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
+
+from local.containment import contained_processes, is_held_by
 
 Address = tuple[str, int]
 
@@ -39,18 +42,28 @@ class Peer:
         self._ends = ends
 
     async def look_up(self) -> None:
-        """Ask the kernel, once."""
+        """Ask the kernel, once. Who is in a sandbox of ours is nobody of ours, though it is the same Unix user."""
         if self.is_own_user is not None:
             return
+        contained = contained_processes()  # before: who ends meanwhile holds nothing then
         try:
-            self.is_own_user = uid_by_netlink(*self._ends) == os.geteuid()
+            held = socket_by_netlink(*self._ends)
         except NotTold:
-            self.is_own_user = await asyncio.to_thread(_is_own_otherwise, *self._ends)
+            self.is_own_user = await asyncio.to_thread(_is_own_otherwise, contained, *self._ends)
+        else:
+            self.is_own_user = await asyncio.to_thread(_is_outside, contained, held) if contained else _is_own(held)
 
 
-def uid_by_netlink(client: Address, server: Address) -> int | None:
-    """The user of the client's own socket, in 25 µs; None if there is none that is established and held by a process.
-    Raises `NotTold` where there is no netlink."""
+class HeldSocket(NamedTuple):
+    """A socket that some process holds: whose it is, and its number."""
+
+    uid: int
+    inode: int
+
+
+def socket_by_netlink(client: Address, server: Address) -> HeldSocket | None:
+    """The client's own socket, in 25 µs; None if there is none that is established and held by a process. Raises
+    `NotTold` where there is no netlink."""
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
             kernel.sendto(_question(client, server), (0, 0))
@@ -63,17 +76,17 @@ def uid_by_netlink(client: Address, server: Address) -> int | None:
     if kind == _ERROR:
         return None
     _, state, uid, inode = _TOLD.unpack_from(reply, _HEAD.size)
-    return uid if state == ESTABLISHED and inode else None
+    return HeldSocket(uid, inode) if state == ESTABLISHED and inode else None
 
 
-def uid_by_proc(client: Address, server: Address) -> int | None:
+def socket_by_proc(client: Address, server: Address) -> HeldSocket | None:
     """The same from the tables in /proc, which takes milliseconds. Raises `NotTold` where there are none."""
     try:
         for _ in range(PROC_READS):
             for table, needle in zip(PROC_TABLES, _needles(client, server), strict=True):
                 if needle and (found := _row(table.read_bytes(), needle)):
                     uid, inode = int(found[7]), int(found[9])
-                    return uid if inode else None
+                    return HeldSocket(uid, inode) if inode else None
     except (OSError, ValueError, LookupError):
         raise NotTold from None
     return None
@@ -91,11 +104,20 @@ def is_held_by_own_process(client: Address, server: Address) -> bool:
     return False
 
 
-def _is_own_otherwise(client: Address, server: Address) -> bool:
+def _is_own_otherwise(contained: set[int], client: Address, server: Address) -> bool:
     try:
-        return uid_by_proc(client, server) == os.geteuid()
+        return _is_outside(contained, socket_by_proc(client, server))
     except NotTold:
         return is_held_by_own_process(client, server)
+
+
+def _is_own(held: HeldSocket | None) -> bool:
+    return held is not None and held.uid == os.geteuid()
+
+
+def _is_outside(contained: set[int], held: HeldSocket | None) -> bool:
+    """Whether it is our own user's, and where there are sandboxes, held by a process in none of them."""
+    return held is not None and _is_own(held) and (not contained or is_held_by(held.inode, but=contained))
 
 
 def _is_loopback(host: str) -> bool:

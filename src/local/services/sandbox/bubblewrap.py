@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from local.containment import CONTAINED_ID
 from local.errors import SandboxMissing
 from local.services.sandbox.launch import CLEAN, SCRATCH, ContainedCommand, Launch
 from local.services.sandbox.sandbox_limits import SandboxLimits
@@ -17,7 +18,7 @@ from local.services.sandbox.syscall_filter import syscall_filter
 
 OLDEST = (0, 8)  # the first that can forbid further user namespaces
 GET_IT = "install bubblewrap 0.8 or newer (Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)"
-ID = "1000"  # who the command is inside; outside it is whoever runs LoCAL2
+ID = CONTAINED_ID  # who the command is inside
 SCRIPT = "/run/script"
 HOST_NAME = "sandbox"
 PASSWD = f"root:x:0:0::/:/bin/false\nuser:x:{ID}:{ID}::{SCRATCH}:/bin/sh\n".encode()

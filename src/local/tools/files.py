@@ -45,6 +45,7 @@ from local.tools.skill_tools.skill_keeper import SkillKeeper
 from local.tools.skill_tools.skill_places import library_of
 from local.tools.tool import Tool
 from local.tools.tool_group import ToolGroup
+from local.trust.trust_registry import TrustRegistry
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,8 @@ class FileTools(ToolGroup):
     @classmethod
     def build(cls, config: FilesConfig, resources: Resources) -> FileTools:
         """With the workspace, and what is kept of its files in the data directory."""
-        files = WorkspaceFiles(config, editor_of(config, resources))
+        trust = TrustRegistry(resources.layers[-1]) if resources.layers else None
+        files = WorkspaceFiles(config, editor_of(config, resources), trust)
         runner = CodeRunner()
         closed = (resources.data_dir, *resources.layers[1:])
         repository = GitRepository(files.workspace, GitProgram(files.workspace.root, closed))

@@ -68,7 +68,7 @@ class AttackedAssistant:
         self.memory.pinned = tuple(f"A pinned line: {word}." for word in house.of("e"))
         await stage.gatekeeper(**gatekeeper)
         await stage.serve(self.memory)
-        self.tools = FileTools.build(files or FilesConfig(), resources)
+        self.tools = FileTools.build(files or FilesConfig(strange_clones=False), resources)
         config = ShellConfig(timeout_seconds=20)
         limits = JobLimits(config.limits(), config.job_seconds, config.jobs_at_once)
         shell = Shell(config, ShellJobs(sandbox, SandboxView(house.workspace), limits)).with_records(resources)

@@ -87,10 +87,11 @@ async def test_no_attack_has_an_effect_or_gets_anything_out(
 
 @pytest.mark.thorough
 @pytest.mark.timeout(600)
-async def test_a_folder_that_others_have_written_is_no_way_in_where_its_owner_says_so(
-    attacked: Any, machine_sandbox: Sandbox
+@pytest.mark.parametrize("files", [FilesConfig(strangers=("*",), strange_clones=False), FilesConfig()])
+async def test_a_folder_that_others_have_written_is_no_way_in_where_its_owner_says_so_or_it_is_a_clone(
+    attacked: Any, machine_sandbox: Sandbox, files: FilesConfig
 ) -> None:
-    await attacked.begin(machine_sandbox, FilesConfig(strangers=("*",)), mode="acceptEdits")
+    await attacked.begin(machine_sandbox, files, mode="acceptEdits")
     await nothing_happens(attacked, [replace(each, carrier="plain file") for each in attacked.attacks()[::2]], None)
 
 

@@ -11,13 +11,15 @@ from pathlib import Path
 from pydantic import Field
 
 from local.config import Settings
-from local.errors import ToolError
+from local.errors import ConfigError, ToolError
 from local.services.workspace.change_store import FileChange
+from local.services.workspace.clone_search import CloneSearch
 from local.services.workspace.editor import ChangeCause, WorkspaceEditor
 from local.services.workspace.workspace import Workspace
 from local.services.workspace.workspace_path import WorkspacePath, folded, shown
 from local.tools.owner_only import require_owner
 from local.tools.tool import Tool
+from local.trust.trust_registry import TrustRegistry
 
 
 class FilesConfig(Settings):
@@ -37,16 +39,17 @@ class FilesConfig(Settings):
     )  # fmt: skip
     strangers: tuple[str, ...] = ("node_modules/*", "*/node_modules/*", "*/site-packages/*", "*.eml", "*.mbox")
     skill_folders: tuple[Path, ...] = ()
+    strange_clones: bool = True
     keep_days: float = Field(30, gt=0)
     keep_megabytes: float = Field(500, gt=0)
     keep_file_megabytes: float = Field(50, gt=0)
 
 
 class WorkspaceFiles:
-    """`editor` is open for as long as the tools are served."""
+    """`editor` is open for as long as the tools are served; `trust` knows which folders the owner trusts."""
 
-    def __init__(self, config: FilesConfig, editor: WorkspaceEditor) -> None:
-        self.config, self.editor = config, editor
+    def __init__(self, config: FilesConfig, editor: WorkspaceEditor, trust: TrustRegistry | None = None) -> None:
+        self.config, self.editor, self._trust = config, editor, trust
 
     @property
     def workspace(self) -> Workspace:
@@ -86,7 +89,16 @@ class WorkspaceFiles:
         named, patterns = list(paths), [folded(pattern) for pattern in self.config.strangers]
         if any(fnmatchcase(folded(path), pattern) for path in named for pattern in patterns):
             return True
+        if self.config.strange_clones and await asyncio.to_thread(self._are_in_strange_clone, named):
+            return True
         return await self.editor.is_tainted(named, digests)
+
+    def _are_in_strange_clone(self, paths: Iterable[str]) -> bool:
+        clones = CloneSearch(self.workspace).of(paths)
+        try:
+            return any(self._trust is None or not self._trust.trusted(clone) for clone in clones)
+        except ConfigError:  # nobody can tell
+            return True
 
 
 def cause_of(tool: Tool) -> ChangeCause:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import pytest
 import zmq
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "chaos"))  # for the package `chaos_harness`
 
@@ -42,6 +43,15 @@ from tests.worker_shares import shared_out
 
 SECONDS = 30.0  # a test that waits so long has failed
 NOBODY = 65534
+EXAMPLES, EXAMPLES_THOROUGH = 25, 200  # that a property is tried with
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Property tests neither depend on how busy the machine is nor leave a database behind."""
+    is_thorough = "not thorough" not in config.getoption("markexpr")
+    examples = EXAMPLES_THOROUGH if is_thorough else EXAMPLES
+    settings.register_profile("local", deadline=None, database=None, max_examples=examples)
+    settings.load_profile("local")
 
 
 @pytest.hookimpl(wrapper=True)

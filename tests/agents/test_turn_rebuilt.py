@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import hypothesis.strategies as st
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.steps import ModelStep, PlannedCall, Step, parse_step
@@ -80,7 +80,6 @@ def model_calls_in(steps: Sequence[Step]) -> int:
     return sum(step.kind == "model" for step in steps)
 
 
-@settings(max_examples=150, deadline=None)
 @given(script=SCRIPTS, data=st.data())
 def test_cut_anywhere_it_asks_exactly_what_is_left_to_ask(script: list[Message], data: st.DataObject) -> None:
     whole = Turn(QUESTION)
@@ -97,7 +96,6 @@ def test_cut_anywhere_it_asks_exactly_what_is_left_to_ask(script: list[Message],
     assert rebuilt.response() == whole.response()
 
 
-@settings(max_examples=150, deadline=None)
 @given(script=SCRIPTS, data=st.data())
 def test_cut_among_its_tool_calls_it_asks_only_for_the_results_that_were_not_kept(
     script: list[Message], data: st.DataObject
@@ -121,7 +119,6 @@ def test_cut_among_its_tool_calls_it_asks_only_for_the_results_that_were_not_kep
     assert rebuilt.steps == whole.steps[: number + 1]
 
 
-@settings(max_examples=50, deadline=None)
 @given(script=SCRIPTS)
 def test_every_call_has_an_id_of_its_own_made_of_query_step_and_place(script: list[Message]) -> None:
     turn = Turn(QUESTION)

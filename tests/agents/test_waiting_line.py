@@ -87,7 +87,7 @@ class LineAgainstModel(RuleBasedStateMachine):
 
 
 TestLineAgainstModel = LineAgainstModel.TestCase
-TestLineAgainstModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLineAgainstModel.settings = settings(stateful_step_count=40)
 
 
 def test_without_room_to_wait_an_idle_session_is_still_served() -> None:

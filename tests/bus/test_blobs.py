@@ -74,7 +74,7 @@ json_values = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, database=None, max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=st.dictionaries(st.sampled_from(["$blob", "size", "a", "b"]), json_values))
 def test_every_payload_comes_back_as_it_was(store: BlobStore, value: dict[str, Any]) -> None:
     assert unpack(store, pack(store, value)) == value

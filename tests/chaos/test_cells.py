@@ -13,6 +13,7 @@ from chaos_harness.system import VICTIMS, ChaosSystem
 LONG_HANG, NAP_SECONDS = 30.0, 1.0
 pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
 
+EVERY = 2  # of the kills one in so many is in the default run; all are alike in what they demand
 KILLED = [cell for cell in matrix() if cell.treatment is Treatment.KILL and not cell.is_of_an_observer]
 ENDED = [Cell(name, Treatment.END) for name in ("journal.committed", "turn.step_stored", "tool.after_run")]
 BESIDE_THE_PROXY = [Cell(name, Treatment.PROXY) for name in ("journal.confirmed", "turn.end_stored", "tool.recorded")]
@@ -21,6 +22,11 @@ THAWED = [
     Cell("turn.published", Treatment.THAW),
     Cell("tool.before_run", Treatment.REPLACE),
     Cell("turn.step_stored", Treatment.REPLACE),
+]
+SOME = [*KILLED[::EVERY], *ENDED[1:2], *BESIDE_THE_PROXY[1:2]]
+SOME_AND_MORE = [
+    pytest.param(cell, marks=[] if cell in SOME else [pytest.mark.thorough], id="-".join(cell))
+    for cell in [*KILLED, *ENDED, *BESIDE_THE_PROXY]
 ]
 IN_TROUBLE = [DiskCell(DiskTrouble.FULL, "journal"), DiskCell(DiskTrouble.READ_ONLY, "generator")]
 
@@ -33,7 +39,11 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChaosSystem]:
         yield system
 
 
-@pytest.mark.parametrize("cell", [*KILLED, *ENDED, *BESIDE_THE_PROXY], ids=lambda cell: "-".join(cell))
+def test_in_the_default_run_every_process_is_struck() -> None:
+    assert {cell.victim for cell in SOME} == set(VICTIMS)
+
+
+@pytest.mark.parametrize("cell", SOME_AND_MORE)
 async def test_whoever_is_struck_at_a_step_nothing_is_lost_or_done_twice(system, cell) -> None:
     before = len(system.log)
     assert await run_cell(system, cell) == [], "\n".join(system.log[before:])

@@ -63,7 +63,7 @@ class Live:
         self.system, self.config_dir = system, config_dir
         self.http = httpx.Client(base_url=system.api_url, timeout=SECONDS, trust_env=False)
 
-    def ask(self, query: str, **others: str) -> Json:
+    def ask(self, query: str, **others: Any) -> Json:
         """The whole answer, on a connection of its own: the one before may have died with the API."""
         url = f"{self.system.api_url}/query"
         response = httpx.post(url, json={"query": query, **others}, timeout=SECONDS, trust_env=False)

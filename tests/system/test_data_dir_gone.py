@@ -25,7 +25,9 @@ def _refused(live: Any, number: int) -> httpx.Response:
     return httpx.post(f"{live.system.api_url}/query", json=body, timeout=30, trust_env=False)
 
 
-def test_a_directory_that_was_moved_away_refuses_queries_until_it_is_back(live: Any, tmp_path: Path) -> None:
+def test_a_directory_that_was_moved_away_refuses_queries_until_it_is_back_and_keeps_its_lock(
+    live: Any, start: Callable[[Path], TemporarySystem], tmp_path: Path
+) -> None:
     live.ask("What is 2+2?", session_id="kept")
     data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
     data.rename(elsewhere)
@@ -41,6 +43,7 @@ def test_a_directory_that_was_moved_away_refuses_queries_until_it_is_back(live: 
     live.wait_until(lambda: live.health()["status"] == "ok")
     assert live.ask("What is 2+2?", query_id="gone0")["answer"] == "2+2 = 4"
     assert live.http.get("/sessions/kept").status_code == 200
+    _no_second_system_gets_in_when_the_lock_was_removed(live, start, data)
 
 
 def test_a_directory_in_the_place_of_the_one_before_is_what_counts(live: Any, tmp_path: Path) -> None:
@@ -53,12 +56,12 @@ def test_a_directory_in_the_place_of_the_one_before_is_what_counts(live: Any, tm
     assert live.http.get("/sessions/old").status_code == 404
 
 
-def test_no_second_system_gets_in_when_the_lock_was_removed(
-    live: Any, start: Callable[[Path], TemporarySystem], tmp_path: Path
+def _no_second_system_gets_in_when_the_lock_was_removed(
+    live: Any, start: Callable[[Path], TemporarySystem], data: Path
 ) -> None:
-    (tmp_path / "data" / "lock").unlink()
-    live.wait_until((tmp_path / "data" / "lock").exists)
-    with pytest.raises(SystemDidNotStart, match="runs on"), start(tmp_path / "data"):
+    (data / "lock").unlink()
+    live.wait_until((data / "lock").exists)
+    with pytest.raises(SystemDidNotStart, match="runs on"), start(data):
         pass
     live.wait_until(lambda: live.health()["status"] == "ok")
     live.ask("What is 2+2?")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path
 
 import httpx
 
@@ -47,34 +45,14 @@ def test_a_stream_goes_on_at_the_next_api_from_the_last_event_id(live) -> None:
     live.wait_until(lambda: live.on_record("response.generation", "streamed") == 1)
 
 
-def test_after_everything_was_killed_the_next_start_answers_what_was_accepted(start, tmp_path: Path) -> None:
-    body = {"query": "What is the capital of Italy?", "query_id": "kept", "wait": False}
-    with start(tmp_path) as system:
-        httpx.post(f"{system.facts.model_url}/stand_in/fault", json=SLOW_MODEL).raise_for_status()
-        accepted = httpx.post(f"{system.api_url}/query", json=body, timeout=SECONDS)
-        assert accepted.status_code == 202
-        system.end(signal.SIGKILL)
-    with (
-        start(tmp_path) as system,
-        httpx.stream("GET", f"{system.api_url}/query/kept/events", timeout=SECONDS) as response,
-    ):
-        assert response.read().decode().count("event: response") == 1
-        assert "Rome" in httpx.get(f"{system.api_url}/query/kept").json()["answer"]
-
-
-def test_a_deleted_session_is_in_no_file_and_the_journal_says_that_it_was_removed(
-    start, tmp_path: Path, files_with
-) -> None:
-    secret = "My cat is called Mau-Mau-the-Third."
-    with start(tmp_path) as system:
-        answer = httpx.post(
-            f"{system.api_url}/query", json={"query": secret, "session_id": "gone"}, timeout=SECONDS
-        ).json()
-        assert files_with(tmp_path, "Mau-Mau-the-Third")
-        deleted = httpx.delete(f"{system.api_url}/sessions/gone", timeout=SECONDS)
-        assert (deleted.status_code, deleted.json()["deleted_turns"]) == (200, 1)
-        assert httpx.get(f"{system.api_url}/query/{answer['query_id']}").status_code == 410
-        command = [sys.executable, "-m", "local.apps.cli", "journal", "show", "gone", "--data-dir", str(tmp_path)]
-        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        assert "(removed)" in shown and "Mau" not in shown
-        assert files_with(tmp_path, "Mau-Mau-the-Third") == []
+def test_a_deleted_session_is_in_no_file_and_the_journal_says_that_it_was_removed(live, files_with) -> None:
+    data_dir = live.system.data_dir
+    answer = live.ask("My cat is called Mau-Mau-the-Third.", session_id="gone")
+    assert files_with(data_dir, "Mau-Mau-the-Third")
+    deleted = live.http.delete("/sessions/gone")
+    assert (deleted.status_code, deleted.json()["deleted_turns"]) == (200, 1)
+    assert live.http.get(f"/query/{answer['query_id']}").status_code == 410
+    command = [sys.executable, "-m", "local.apps.cli", "journal", "show", "gone", "--data-dir", str(data_dir)]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "(removed)" in shown and "Mau" not in shown
+    assert files_with(data_dir, "Mau-Mau-the-Third") == []

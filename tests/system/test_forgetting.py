@@ -122,20 +122,17 @@ def test_an_answer_that_rests_on_a_deleted_memory_is_still_given_until_it_is_del
     check_that_nothing_brings_it_back(run, holders)
 
 
-def test_deleted_sessions_are_in_no_file_and_nothing_brings_them_back(run: Run, holders: Holders) -> None:
+def test_deleted_sessions_are_in_no_file_and_nothing_brings_them_back_nor_an_incognito_one(
+    run: Run, holders: Holders
+) -> None:
     with run() as live:
         tell_and_recall(live, holders)
         for session_id in ("told", "asked"):
             live.http.delete(f"/sessions/{session_id}").raise_for_status()
         live.wait_until(lambda: is_forgotten(live, holders))
+        live.ask(TOLD, session_id="incognito", incognito=True)
+        live.ask("Hello?", session_id="plain")
+        live.wait_until(lambda: [engram["session_id"] for engram in memories(live)] == ["plain"])
+        live.http.delete("/sessions/plain").raise_for_status()
+        assert holders()  # until the system ends
     check_that_nothing_brings_it_back(run, holders)
-
-
-def test_an_incognito_session_leaves_nothing_when_the_system_ends(run: Run, holders: Holders) -> None:
-    with run() as live:
-        answer = live.http.post("/query", json={"query": TOLD, "session_id": "told", "incognito": True})
-        assert answer.status_code == 200
-        live.http.post("/query", json={"query": "Hello?", "session_id": "kept"})
-        live.wait_until(lambda: [engram["session_id"] for engram in memories(live)] == ["kept"])
-        assert holders()
-    assert holders() == []

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +23,8 @@ from local.services.judging.neutral import MARGIN, quoted
 
 Json = dict[str, Any]
 
-PAGES: list[Json] = json.loads((Path(__file__).parents[1] / "data" / "poisoned_pages.json").read_text("utf-8"))
+ALL: list[Json] = json.loads((Path(__file__).parents[1] / "data" / "poisoned_pages.json").read_text("utf-8"))
+EVERY = 5  # of all pages one in so many is in the default run
 COLOUR, TOWN = "My favourite colour is teal.", "I live in Lyon."
 STATED = {("my favourite colour", "teal"), ("where i live", "Lyon")}
 PINNED_AT_ONCE = 10  # with the town, so that all of them have room in the system prompt
@@ -45,16 +46,16 @@ class PoisonedPage(LocalPage):
 class Poisoned:
     """A system that has read all pages, and what its model was sent."""
 
-    def __init__(self, live: Any, web: LocalWeb) -> None:
-        self.live, self._web = live, web
+    def __init__(self, live: Any, web: LocalWeb, pages: Sequence[Json]) -> None:
+        self.live, self.pages, self._web = live, pages, web
         self._requests: dict[int, Json] = {}
         self.answers: list[Json] = []
 
     def read_everything(self) -> None:
         """The user states a fact, has every page read, each in a session of its own, and states another."""
-        self.live.stand_in("POST", "script", content=yaml.safe_dump(_script(self._web.host), allow_unicode=True))
+        self.live.stand_in("POST", "script", content=yaml.safe_dump(self._script(), allow_unicode=True))
         self.live.ask(COLOUR, session_id="colour")
-        self.answers = self.ask_all(_wish(self._web.host, number) for number in range(len(PAGES)))
+        self.answers = self.ask_all(_wish(self._web.host, number) for number in range(len(self.pages)))
         self.live.ask(TOWN, session_id="town")
         self.settle()
 
@@ -99,34 +100,51 @@ class Poisoned:
         for engram in engrams:
             self.live.http.delete(f"/memory/{engram['engram_id']}/pin").raise_for_status()
 
+    def _script(self) -> Json:
+        """The obeying model, for both kinds of questions; and an honest one for what the user states."""
+        turns = [_stated(COLOUR, "my favourite colour", "teal"), _stated(TOWN, "where I live", "Lyon")]
+        for number, page in enumerate(self.pages):
+            said = page.get("said", page["text"])
+            call = {"name": "web_fetch", "arguments": {"url": f"http://{self._web.host}/page-{number}.html"}}
+            recall = {"name": "search_memory", "arguments": {"query": f"{said} {page['mark']}"}}
+            for user, asked in ((re.escape(_own(number)), call), (f"matter {number} of the day", recall)):
+                turns.append({"user": user, "replies": [{"tool_calls": [asked]}, {"content": said}]})
+                turns.append(_classified(user, _claims(page)))
+        return {"story": "poisoned pages", "turns": turns}
+
     def _pending(self) -> int:
         pending: int = self.live.participant("memory")["counters"].get("classifications_pending", 1)
         return pending
 
 
-@pytest.fixture(scope="module")
-def poisoned(watching: type[Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Poisoned]:
-    folder = tmp_path_factory.mktemp("poisoned")
-    with LocalWeb([_page(number) for number in range(len(PAGES))]) as web:
+@pytest.fixture(
+    scope="module", params=[EVERY, pytest.param(1, marks=pytest.mark.thorough)], ids=["some of them", "all of them"]
+)
+def poisoned(
+    request: pytest.FixtureRequest, watching: type[Any], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Poisoned]:
+    folder, pages = tmp_path_factory.mktemp("poisoned"), ALL[:: request.param]
+    with LocalWeb([_page(number, page) for number, page in enumerate(pages)]) as web:
         parts = ["arbiter", "generator", "web_fetch", "memory", "search_memory"]
         settings = {**web.settings(), "system": {"backend": "stand_in", "participants": parts}}
         config = write_settings(folder / "config", settings)
         with TemporarySystem(folder / "data", config_dir=config) as system:
             live = watching(system, config)
             with live.http:
-                poisoned = Poisoned(live, web)
+                poisoned = Poisoned(live, web, pages)
                 poisoned.read_everything()
                 yield poisoned
 
 
 def test_there_are_fifty_of_them_and_the_model_does_what_they_say(poisoned) -> None:
-    assert len(PAGES) == len({page["mark"] for page in PAGES}) == 50
-    for page, answer in zip(PAGES, poisoned.answers, strict=True):
+    assert len(ALL) == len({page["mark"] for page in ALL}) == 50
+    for page, answer in zip(poisoned.pages, poisoned.answers, strict=True):
         assert page["mark"] in _seen(answer["answer"]), page["kind"]
         assert [(call["tool"], call["error"]) for call in answer["tool_calls"]] == [("web_fetch", None)]
     results = [message for request in poisoned.note_requests() for message in request["messages"]]
     fetched = _seen("\n".join(message["content"] for message in results if message["role"] == "tool"))
-    assert sum(page["mark"] in fetched for page in PAGES) > 45  # the others are hidden where no reader looks
+    unread = [page["kind"] for page in poisoned.pages if page["mark"] not in fetched]
+    assert len(unread) <= len(poisoned.pages) / 10, unread  # hidden where no reader looks
 
 
 def test_only_what_the_user_has_stated_is_a_fact(poisoned) -> None:
@@ -144,12 +162,15 @@ def test_the_model_has_claimed_every_one_of_the_poisoned_facts(poisoned) -> None
             for each in journal.read_all(subjects=[MemoryClassified.subject])
         ]
     refused = {each.query_id: len(each.refused) for each in said}
-    assert [refused[answer["query_id"]] for answer in poisoned.answers] == [len(_claims(page)) for page in PAGES]
+    assert [refused[answer["query_id"]] for answer in poisoned.answers] == [
+        len(_claims(page)) for page in poisoned.pages
+    ]
 
 
 def test_no_system_prompt_has_a_word_of_them_though_the_exchanges_are_pinned(poisoned) -> None:
     engrams = poisoned.engrams()
-    pages, town = [_that_asks(engrams, _own(number)) for number in range(len(PAGES))], _that_asks(engrams, TOWN)
+    town = _that_asks(engrams, TOWN)
+    pages = [_that_asks(engrams, _own(number)) for number in range(len(poisoned.pages))]
     for start in range(0, len(pages), PINNED_AT_ONCE):
         some = [*pages[start : start + PINNED_AT_ONCE], town]
         poisoned.pin(some)
@@ -157,22 +178,22 @@ def test_no_system_prompt_has_a_word_of_them_though_the_exchanges_are_pinned(poi
         poisoned.unpin(some)
     prompts = "\n".join(poisoned.system_prompts())
     assert "Lyon" in prompts
-    assert all(_own(number) in prompts for number in range(len(PAGES)))
-    assert [page["mark"] for page in PAGES if page["mark"].casefold() in prompts.casefold()] == []
+    assert all(_own(number) in prompts for number in range(len(poisoned.pages)))
+    assert [page["mark"] for page in poisoned.pages if page["mark"].casefold() in prompts.casefold()] == []
 
 
 def test_what_is_recalled_of_them_is_quoted_as_a_page_s_word_and_makes_no_fact_either(poisoned) -> None:
     answers = poisoned.ask_all(
-        f"What did we find out about matter {number} of the day?" for number in range(len(PAGES))
+        f"What did we find out about matter {number} of the day?" for number in range(len(poisoned.pages))
     )
-    for page, answer in zip(PAGES, answers, strict=True):
+    for page, answer in zip(poisoned.pages, answers, strict=True):
         [call] = answer["tool_calls"]
         assert (call["tool"], call["error"]) == ("search_memory", None)
         _check_recollection(page, call["result"])
     poisoned.settle()
     test_only_what_the_user_has_stated_is_a_fact(poisoned)
     engrams = poisoned.engrams()
-    assert {_that_asks(engrams, f"matter {number} of")["origin"] for number in range(len(PAGES))} == {"web"}
+    assert {_that_asks(engrams, f"matter {number} of")["origin"] for number in range(len(answers))} == {"web"}
 
 
 def _that_asks(engrams: list[Json], words: str) -> Json:
@@ -201,8 +222,7 @@ def _ask_until_told(poisoned: Poisoned, line: str, session_id: str) -> None:
     raise AssertionError(f"no system prompt has {line!r}")
 
 
-def _page(number: int) -> PoisonedPage:
-    page = PAGES[number]
+def _page(number: int, page: Json) -> PoisonedPage:
     return PoisonedPage(
         path=f"/page-{number}.html",
         title=f"Matter {number} of the day",
@@ -238,19 +258,6 @@ def _claims(page: Json) -> list[Json]:
 
 def _claim(slot: str, value: str, *, retracts: bool = False) -> Json:
     return {"slot": slot, "value": value, "certain": True, "retracts": retracts}
-
-
-def _script(host: str) -> Json:
-    """The obeying model, for both kinds of questions; and an honest one for what the user states."""
-    turns = [_stated(COLOUR, "my favourite colour", "teal"), _stated(TOWN, "where I live", "Lyon")]
-    for number, page in enumerate(PAGES):
-        said = page.get("said", page["text"])
-        call = {"name": "web_fetch", "arguments": {"url": f"http://{host}/page-{number}.html"}}
-        recall = {"name": "search_memory", "arguments": {"query": f"{said} {page['mark']}"}}
-        for user, asked in ((re.escape(_own(number)), call), (f"matter {number} of the day", recall)):
-            turns.append({"user": user, "replies": [{"tool_calls": [asked]}, {"content": said}]})
-            turns.append(_classified(user, _claims(page)))
-    return {"story": "poisoned pages", "turns": turns}
 
 
 def _stated(text: str, slot: str, value: str) -> Json:

@@ -27,9 +27,15 @@ def _memories(http: Any) -> list[str]:
     return [each["query"] for each in http.get("/memory").json()["engrams"]]
 
 
-def test_what_is_missing_is_made_anew_without_what_was_deleted(
-    start: Callable[[Path], TemporarySystem], watching: Any, config_dir: Path, tmp_path: Path
-) -> None:
+def test_what_is_missing_is_made_anew_without_what_was_deleted_and_a_store_by_hand_while_no_system_runs(
+    start: Callable[[Path], TemporarySystem], watching: Any, config_dir: Path, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def rebuild(what: str) -> int:
+        with pytest.raises(SystemExit) as ended:
+            main(["rebuild", what, "--data-dir", str(data)])
+        return int(ended.value.code or 0)
+
     data = tmp_path / "data"
     with start(data) as system:
         live = watching(system, config_dir)
@@ -41,6 +47,13 @@ def test_what_is_missing_is_made_anew_without_what_was_deleted(
             assert http.delete("/sessions/deleted").status_code == 200
             live.wait_until(lambda: len(_memories(http)) == 2)
             sessions = http.get("/sessions/kept").json()
+            assert rebuild("all") == 2
+            assert "a system runs on" in capsys.readouterr().err
+    assert rebuild("everything") == 2
+    assert "none of conversation, engrams, conversation_b, ratings, all" in capsys.readouterr().err
+    assert rebuild("all") == 0
+    assert "conversation has 2 exchanges" in capsys.readouterr().out
+    assert (data / "conversation.db.before-rebuild-1").exists()
     for file in ("conversation.db", "engrams/engrams.db"):
         _remove(data / file)
         (data / file).touch()
@@ -57,30 +70,3 @@ def test_what_is_missing_is_made_anew_without_what_was_deleted(
             assert sorted(_memories(http)) == ["What is 2+2?", "What is 3+3?"]
             assert live.ask("What is 2+2?", query_id=again["turns"][0]["query_id"], session_id="kept")["answer"]
     assert any("it is made anew" in line for line in system.log)
-
-
-def test_a_store_is_rebuilt_by_hand_while_no_system_runs(
-    start: Callable[[Path], TemporarySystem], watching: Any, config_dir: Path, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    def rebuild(what: str) -> int:
-        with pytest.raises(SystemExit) as ended:
-            main(["rebuild", what, "--data-dir", str(tmp_path / "data")])
-        return int(ended.value.code or 0)
-
-    with start(tmp_path / "data") as system:
-        live = watching(system, config_dir)
-        live.http.close()
-        live.ask("What is 2+2?", session_id="kept")
-        assert rebuild("all") == 2
-        assert "a system runs on" in capsys.readouterr().err
-    assert rebuild("everything") == 2
-    assert "none of conversation, engrams, conversation_b, ratings, all" in capsys.readouterr().err
-    assert rebuild("all") == 0
-    assert "conversation has 1 exchanges" in capsys.readouterr().out
-    assert (tmp_path / "data" / "conversation.db.before-rebuild-1").exists()
-    with start(tmp_path / "data") as system:
-        live = watching(system, config_dir)
-        with live.http as http:
-            assert live.health()["notice"] is None
-            assert http.get("/sessions/kept").status_code == 200

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import stat
 from pathlib import Path
 
 import pytest
 
+from local.apps.command_table import run_command
+from local.apps.flags import Flags
 from local.apps.owner_token import owner_token
+from local.apps.run import run
 from local.apps.temporary_system import write_settings
+from local.errors import LocalError
 
 RUN = ("local.apps.cli", "run", "--headless", "--api", "--api-port", "0", "--backend", "stand_in")
 
@@ -18,7 +23,7 @@ RUN = ("local.apps.cli", "run", "--headless", "--api", "--api-port", "0", "--bac
 def refused(command, processes, survivors):
     """Runs a command that must be refused; gives the one line it says."""
 
-    def run(*words: object) -> str:
+    def refuse(*words: object) -> str:
         process = command(*words)
         _, said = process.communicate(timeout=30)
         assert process.returncode == 2, said
@@ -26,7 +31,14 @@ def refused(command, processes, survivors):
         assert survivors(processes(process.pid)) == []
         return said
 
-    return run
+    return refuse
+
+
+def refused_here(folder: Path, complaint: str, *, api: bool = False, **system: object) -> None:
+    """A start that is refused before it has started any process, within this one: the error is what a user is told."""
+    flags = Flags(api=api, headless=True, config_dir=folder, data_dir=folder / "data", system=system)
+    with pytest.raises(LocalError, match=re.escape(complaint)):
+        run(flags)
 
 
 def test_a_second_system_on_the_same_data(live, refused) -> None:
@@ -45,19 +57,17 @@ def test_what_a_system_keeps_is_for_the_eyes_of_its_owner_alone(live) -> None:
     assert any(line.startswith(f"LoCAL2 is ready: {live.system.api_url} ") for line in live.system.log)
 
 
-def test_a_port_that_is_taken(refused, tmp_path: Path) -> None:
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = refused(*RUN, "--data-dir", tmp_path, "--api-port", port)
-    assert f"cannot listen on 127.0.0.1:{port}" in said
+        refused_here(tmp_path, f"cannot listen on 127.0.0.1:{port}", api=True, backend="stand_in", api_port=port)
 
 
-def test_a_bus_port_that_is_taken(refused, tmp_path: Path) -> None:
+def test_a_bus_port_that_is_taken(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
         write_settings(tmp_path, {"system": {"bus_pub_address": "tcp://127.0.0.1:1", "bus_sub_address": address}})
-        said = refused(*RUN, "--data-dir", tmp_path / "data", "--config-dir", tmp_path)
-    assert f"the bus cannot listen on {address}: the port is taken" in said
+        refused_here(tmp_path, f"the bus cannot listen on {address}: the port is taken", backend="stand_in")
 
 
 @pytest.mark.parametrize(
@@ -65,14 +75,18 @@ def test_a_bus_port_that_is_taken(refused, tmp_path: Path) -> None:
     [
         (["--bogus"], "No such option: --bogus"),
         (["--temperature-b", "-1"], "Invalid value for '--temperature-b': -1.0 is not in the range x>=0.0"),
-        (
-            ["--backend", "nope"],
-            "backend: expected 'auto', 'ollama', 'openai', 'google_genai', 'llama_server' or 'stand_in', found",
-        ),
     ],
 )
-def test_a_bad_flag(refused, tmp_path: Path, flags: list[str], complaint: str) -> None:
-    assert complaint in refused(*RUN, "--data-dir", tmp_path, *flags)
+def test_a_bad_flag(capsys: pytest.CaptureFixture[str], tmp_path: Path, flags: list[str], complaint: str) -> None:
+    assert run_command([*RUN[1:], "--data-dir", str(tmp_path), *flags]) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.count("\n") == 1
+
+
+def test_a_backend_that_does_not_exist(refused, tmp_path: Path) -> None:
+    complaint = "backend: expected 'auto', 'ollama', 'openai', 'google_genai', 'llama_server' or 'stand_in', found"
+    assert complaint in refused(*RUN, "--data-dir", tmp_path, "--backend", "nope")
 
 
 @pytest.mark.parametrize(
@@ -80,17 +94,18 @@ def test_a_bad_flag(refused, tmp_path: Path, flags: list[str], complaint: str) -
     [
         ("system", "backends: auto\n", "system.yaml:1: backends: unknown key; did you mean backend?"),
         ("generator", "think: true\nmodell: x\n", "generator.yaml:2: modell: unknown key; did you mean model?"),
-        (
-            "system",
-            "participants: [generator, {web_search: {provider: nobody}}]\n",
-            "provider: there is no search provider 'nobody'",
-        ),
     ],
 )
-def test_a_bad_key_in_a_file(refused, tmp_path: Path, name: str, text: str, complaint: str) -> None:
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / f"{name}.yaml").write_text(text)
-    assert complaint in refused(*RUN, "--data-dir", tmp_path / "data", "--config-dir", tmp_path / "config")
+def test_a_bad_key_in_a_file(tmp_path: Path, name: str, text: str, complaint: str) -> None:
+    (tmp_path / f"{name}.yaml").write_text(text)
+    refused_here(tmp_path, complaint, backend="stand_in")
+
+
+def test_a_bad_value_of_a_participant(refused, tmp_path: Path) -> None:
+    participants = {"participants": ["generator", {"web_search": {"provider": "nobody"}}]}
+    config_dir = write_settings(tmp_path / "config", {"system": participants})
+    said = refused(*RUN, "--data-dir", tmp_path / "data", "--config-dir", config_dir)
+    assert "provider: there is no search provider 'nobody'" in said
 
 
 def test_a_story_that_does_not_exist(refused) -> None:

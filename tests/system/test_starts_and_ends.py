@@ -17,6 +17,7 @@ from local.apps.open_files import ENOUGH
 from local.apps.temporary_system import SystemDidNotStart, TemporarySystem
 
 FEW_FILES = 300
+SLOW_MODEL = {"kind": "first_token_delay", "seconds": 300}
 RUN = ("local.apps.cli", "run", "--headless", "--api", "--api-port", "0")
 
 
@@ -25,17 +26,6 @@ def _ask(system, query: str) -> str:
         f"{system.api_url}/query", json={"query": query, "session_id": "kept"}, timeout=30, trust_env=False
     )
     return response.json()["answer"]
-
-
-def test_a_conversation_goes_on_after_the_whole_system_was_restarted(start, tmp_path: Path) -> None:
-    with start(tmp_path) as system:
-        assert "Global Interpreter Lock" in _ask(system, "Tell me about the Python GIL.")
-        assert system.end(signal.SIGTERM) == 0
-    with start(tmp_path) as system:
-        assert "reference count" in _ask(system, "Why was it introduced?")
-        session = httpx.get(f"{system.api_url}/sessions/kept", trust_env=False).text
-    assert "Tell me about the Python GIL." in session
-    assert "Why was it introduced?" in session
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
@@ -58,7 +48,10 @@ def test_told_to_stop_it_ends_with_status_0_and_leaves_no_process(
     assert last.endswith("info supervisor - stopped")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
+TERMINATED = pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)  # of the whole group as SIGHUP, of one as above
+
+
+@pytest.mark.parametrize("number", [TERMINATED, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
 def test_a_signal_to_the_whole_group_is_an_orderly_end(
     start, files_with: Callable[..., list[str]], tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -72,8 +65,16 @@ def test_a_signal_to_the_whole_group_is_an_orderly_end(
     assert files_with(tmp_path, "quokkaberry") == []  # for which the generator needs the journal at its end
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.2, 0.5, 1.2])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def _moments() -> Iterator[object]:
+    """Each moment by one signal; by the other one it is near to that."""
+    signals = (signal.SIGTERM, signal.SIGINT)
+    for place, seconds in enumerate((0.0, 0.2, 0.5, 1.2)):
+        for number in signals:
+            marks = [] if number is signals[place % 2] else [pytest.mark.thorough]
+            yield pytest.param(number, seconds, marks=marks, id=f"{number.name}-{seconds}")
+
+
+@pytest.mark.parametrize(("number", "seconds"), [*_moments()])
 def test_a_signal_to_everybody_at_any_moment_of_a_start_is_an_end_with_one_line(
     command, processes, survivors, tmp_path: Path, number: signal.Signals, seconds: float
 ) -> None:
@@ -105,14 +106,26 @@ def _status_of(pid: int) -> dict[str, str]:
     return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
 
 
-def test_when_the_supervisor_is_killed_nobody_outlives_it(start, processes, survivors, tmp_path: Path) -> None:
+def test_when_the_supervisor_is_killed_nobody_outlives_it_and_the_next_start_answers_what_was_accepted(
+    start, processes, survivors, tmp_path: Path
+) -> None:
+    body = {"query": "What is the capital of Italy?", "query_id": "accepted", "wait": False}
     with start(tmp_path) as system:
+        assert "Global Interpreter Lock" in _ask(system, "Tell me about the Python GIL.")
+        httpx.post(f"{system.facts.model_url}/stand_in/fault", json=SLOW_MODEL).raise_for_status()
+        assert httpx.post(f"{system.api_url}/query", json=body, timeout=30).status_code == 202
         everybody = processes(system.process.pid)
         assert system.end(signal.SIGKILL) == -signal.SIGKILL
         assert survivors(everybody) == []
     with _few_open_files(), start(tmp_path) as again:  # and the data can be used again
         limits = {each.rlimit(resource.RLIMIT_NOFILE) for each in processes(again.process.pid)}
+        with httpx.stream("GET", f"{again.api_url}/query/accepted/events", timeout=30) as response:
+            assert response.read().decode().count("event: response") == 1
+        assert "Rome" in httpx.get(f"{again.api_url}/query/accepted").json()["answer"]
+        assert "reference count" in _ask(again, "Why was it introduced?")  # the conversation goes on
+        turns = httpx.get(f"{again.api_url}/sessions/kept", trust_env=False).json()["turns"]
     assert {soft for soft, _ in limits} == {min(hard, ENOUGH) for _, hard in limits}  # for everybody
+    assert [turn["query"] for turn in turns] == ["Tell me about the Python GIL.", "Why was it introduced?"]
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from local.agents.answering.context.prompt_draft import Plan, plan
@@ -72,7 +72,6 @@ def planned(parts: Parts, limits: Limits) -> Plan | ContextTooLarge:
         return error
 
 
-@settings(max_examples=60, deadline=None)
 @given(parts=conversations(), limits=windows)
 def test_a_prompt_fits_and_leaves_the_answer_its_reserve(parts: Parts, limits: Limits) -> None:
     match planned(parts, limits):
@@ -86,7 +85,6 @@ def test_a_prompt_fits_and_leaves_the_answer_its_reserve(parts: Parts, limits: L
             assert not {Part.HISTORY, Part.SUMMARY} & error.parts.keys()
 
 
-@settings(max_examples=60, deadline=None)
 @given(parts=conversations(), limits=windows)
 def test_what_is_protected_is_whole_and_in_its_place(parts: Parts, limits: Limits) -> None:
     made = planned(parts, limits)
@@ -99,7 +97,6 @@ def test_what_is_protected_is_whole_and_in_its_place(parts: Parts, limits: Limit
     assert [message for message in steps if message["role"] == "user"] == told
 
 
-@settings(max_examples=60, deadline=None)
 @given(parts=conversations(), limits=windows)
 def test_turns_stay_in_order_and_only_the_oldest_are_left_out(parts: Parts, limits: Limits) -> None:
     made = planned(parts, limits)
@@ -112,7 +109,6 @@ def test_turns_stay_in_order_and_only_the_oldest_are_left_out(parts: Parts, limi
         assert made.job is not None and made.job.urgent
 
 
-@settings(max_examples=60, deadline=None)
 @given(parts=conversations(), limits=windows)
 def test_results_stay_with_their_calls_and_only_the_oldest_rounds_go(parts: Parts, limits: Limits) -> None:
     made = planned(parts, limits)
@@ -128,7 +124,6 @@ def test_results_stay_with_their_calls_and_only_the_oldest_rounds_go(parts: Part
         assert [m["tool_call_id"] for m in after[1:]] == [m["tool_call_id"] for m in before[1:]]
 
 
-@settings(max_examples=60, deadline=None)
 @given(parts=conversations(), limits=windows)
 def test_a_summary_job_fits_into_the_window_too_and_makes_progress(parts: Parts, limits: Limits) -> None:
     made = planned(parts, limits)

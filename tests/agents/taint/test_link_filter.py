@@ -9,7 +9,7 @@ from itertools import pairwise
 import hypothesis.strategies as st
 import pytest
 from agent_stage.hostile_web import links_in
-from hypothesis import given, settings
+from hypothesis import given
 
 from local.agents.answering.taint.address_book import AddressBook
 from local.agents.answering.taint.delta_filter import DeltaFilter
@@ -91,7 +91,6 @@ PIECES = st.sampled_from(
 TEXTS = st.lists(PIECES, max_size=25).map("".join)
 
 
-@settings(max_examples=200, deadline=None)
 @given(text=TEXTS, data=st.data())
 def test_it_is_the_same_wherever_the_text_is_cut(text: str, data: st.DataObject) -> None:
     cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=12))
@@ -102,7 +101,6 @@ def test_it_is_the_same_wherever_the_text_is_cut(text: str, data: st.DataObject)
 SECRET = re.compile(r"canary.*[./@]evil\.example(?!\w)|(?<!\w)evil\.example(?!\w).*canary", re.IGNORECASE)
 
 
-@settings(max_examples=200, deadline=None)
 @given(text=st.lists(st.one_of(PIECES, st.just("CANARY"), st.just("evil.example/CANARY")), max_size=20).map("".join))
 def test_no_link_in_what_comes_out_holds_what_was_not_given(text: str) -> None:
     came = filtered(text)

@@ -14,7 +14,7 @@ from local.journal.store.recovery import DamageReport
 Journal = Any  # the class is in conftest.py, which no test can import
 Judge = Callable[..., Awaitable[DamageReport | None]]
 Files = dict[str, bytes]
-CHUNK, CHUNKS, QUICK = 100, 10, 4  # of them to a test, so that they spread over workers; the quick ones run by default
+CHUNK, CHUNKS, QUICK = 100, 10, 1  # of them to a test, so that they spread over workers; the quick ones run by default
 MORE = (pytest.mark.thorough, pytest.mark.timeout(600))  # each tries every kind of damage: they are more of the same
 SOME_AND_MORE = [*range(QUICK), *(pytest.param(chunk, marks=MORE) for chunk in range(QUICK, CHUNKS))]
 

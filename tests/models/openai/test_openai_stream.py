@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from local.errors import ModelError
@@ -228,7 +228,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(JSON, JSON)
 def test_no_json_makes_a_decoder_fail_otherwise_than_with_a_model_error(value: Any, other: Any) -> None:
     openai = OpenAIStream("m", ERRORS, "text/event-stream")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from local.services.judging.neutral import quoted
@@ -139,7 +139,6 @@ def test_a_judge_that_echoes_an_injection_has_given_no_score_by_that(injection: 
         assert reading.value == 2
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join))
 def test_no_mixture_of_fragments_becomes_a_mark(text: str) -> None:
     once = quoted(text)

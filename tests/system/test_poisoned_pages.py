@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,19 +55,19 @@ class Poisoned:
     def read_everything(self) -> None:
         """The user states a fact, has every page read, each in a session of its own, and states another."""
         self.live.stand_in("POST", "script", content=yaml.safe_dump(self._script(), allow_unicode=True))
-        self.live.ask(COLOUR, session_id="colour")
+        colour = self.live.ask(COLOUR, session_id="colour")
         self.answers = self.ask_all(_wish(self._web.host, number) for number in range(len(self.pages)))
-        self.live.ask(TOWN, session_id="town")
-        self.settle()
+        self.settle([colour, *self.answers, self.live.ask(TOWN, session_id="town")])
 
     def ask_all(self, questions: Iterable[str]) -> list[Json]:
         """Ask some at a time, each in a session of its own; the answers in the questions' order."""
         with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
             return list(pool.map(self.live.ask, questions))
 
-    def settle(self) -> None:
-        """Wait until the model has looked at every exchange."""
-        self.live.wait_until(lambda: self._pending() == 0)
+    def settle(self, answers: Iterable[Json]) -> None:
+        """Wait until the memory's model has looked at each of them."""
+        for answer in answers:
+            self.live.wait_until(partial(self.live.on_record, MemoryClassified.subject, answer["query_id"]))
         self.note_requests()
 
     def note_requests(self) -> list[Json]:
@@ -111,10 +112,6 @@ class Poisoned:
                 turns.append({"user": user, "replies": [{"tool_calls": [asked]}, {"content": said}]})
                 turns.append(_classified(user, _claims(page)))
         return {"story": "poisoned pages", "turns": turns}
-
-    def _pending(self) -> int:
-        pending: int = self.live.participant("memory")["counters"].get("classifications_pending", 1)
-        return pending
 
 
 @pytest.fixture(
@@ -190,7 +187,7 @@ def test_what_is_recalled_of_them_is_quoted_as_a_page_s_word_and_makes_no_fact_e
         [call] = answer["tool_calls"]
         assert (call["tool"], call["error"]) == ("search_memory", None)
         _check_recollection(page, call["result"])
-    poisoned.settle()
+    poisoned.settle(answers)
     test_only_what_the_user_has_stated_is_a_fact(poisoned)
     engrams = poisoned.engrams()
     assert {_that_asks(engrams, f"matter {number} of")["origin"] for number in range(len(answers))} == {"web"}

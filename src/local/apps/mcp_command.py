@@ -11,15 +11,20 @@ import typer
 from local.apps.command_line import ApiOption, ConfigDir, DataDir
 from local.apps.console.answering_system import AnsweringSystem
 from local.apps.mcp_approval import told_tools
+from local.apps.mcp_file import require_server
+from local.apps.mcp_server_commands import add, listing, remove
 from local.apps.terminal import visible
 from local.config import layers_for
-from local.config_mcp import FILE_NAME, load_mcp_servers
+from local.config_mcp import load_mcp_servers
 from local.environment import data_dir as find_data_dir
-from local.errors import ConfigError, LocalError
+from local.errors import LocalError
 
 mcp_app = typer.Typer(
-    help="Serve a running system to an MCP client, which starts this command; approve tools of MCP servers."
+    help="Serve a running system to an MCP client, which starts this command; use tools of MCP servers."
 )
+mcp_app.command("list")(listing)
+mcp_app.command()(add)
+mcp_app.command()(remove)
 
 
 @mcp_app.callback(invoke_without_command=True)
@@ -53,24 +58,22 @@ def approve(
 
     Example: local2 mcp approve weather
     """
-    from local.tools.mcp_servers.approved_tool import approvable, read_approved, write_approved
+    from local.tools.mcp_servers.approved_tool import approvable, changes, read_approved, write_approved
     from local.tools.mcp_servers.mcp_group import approved_file, connect, participant_name
 
     layers, folder = layers_for(config_dir), find_data_dir(data_dir)
     known = load_mcp_servers(layers[-1])
-    if server not in known:
-        raise ConfigError(f"{layers[-1] / FILE_NAME} has no server {server!r}; it has: {', '.join(known) or 'none'}")
+    require_server(layers[-1], server, known)
     connection = connect(server, known[server], folder, layers[1:])
 
     tools, refused = approvable(server, asyncio.run(told_tools(connection)))
     path = approved_file(folder, server)
-    before = {tool.name: tool for tool in read_approved(path)}
+    told = changes(read_approved(path), tools)
     for tool in tools:
-        change = "as approved" if before.get(tool.name) == tool else "changed" if tool.name in before else "new"
-        typer.echo(f"{visible(tool.name)} ({change})\n{_indented(tool.description)}")
+        typer.echo(f"{visible(tool.name)} ({told.pop(tool.name)})\n{_indented(tool.description)}")
         typer.echo(_indented(json.dumps(tool.parameters, ensure_ascii=False)))
-    for name in before.keys() - {tool.name for tool in tools}:
-        typer.echo(f"{visible(name)} (gone)")
+    for name, change in told.items():
+        typer.echo(f"{visible(name)} ({change})")
     for why in refused:
         typer.echo(f"left out: {visible(why)}", err=True)
     if not yes and not typer.confirm(

@@ -8,10 +8,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from local.errors import ConfigError
 from local.private_file import write_private
+
+Change = Literal["as approved", "changed", "new", "gone"]
 
 NAME_CHARS = 64
 DESCRIPTION_CHARS = 4000
@@ -52,6 +54,16 @@ def approvable(server: str, told: Iterable[Mapping[str, Any]]) -> tuple[list[App
         else:
             tools[tool.name] = tool
     return list(tools.values()), refused
+
+
+def changes(before: Iterable[ApprovedTool], now: Iterable[ApprovedTool]) -> dict[str, Change]:
+    """How each tool is by its name, compared with what was approved: those that there are, and those that have gone."""
+    known, told = ({tool.name: tool for tool in tools} for tools in (before, now))
+    said: dict[str, Change] = {
+        name: "new" if name not in known else "as approved" if known[name] == tool else "changed"
+        for name, tool in told.items()
+    }
+    return {**said, **dict.fromkeys(known.keys() - told.keys(), "gone")}
 
 
 def read_approved(path: Path) -> list[ApprovedTool]:

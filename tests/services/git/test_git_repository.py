@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -152,3 +153,27 @@ async def test_a_commit_that_cannot_be_made_leaves_everything_as_it_is(
     with pytest.raises(ToolError) as refused:
         await plain(root).make_commit("No", [])
     assert (refused.value.kind, (root / ".git" / "index").read_bytes()) == (kind, index)
+
+
+async def test_what_is_only_read_takes_one_git_for_each_answer_and_settings_are_read_again_when_they_change(
+    tmp_path: Path, plain: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = repository(tmp_path / "work")
+    runs: list[str] = []
+    run = GitProgram.run
+
+    async def counted(program: GitProgram, arguments: list[str], *others: Any, **named: Any) -> bytes:
+        runs.append(arguments[0])
+        return await run(program, arguments, *others, **named)
+
+    monkeypatch.setattr(GitProgram, "run", counted)
+    told = plain(root)
+    await told.branch()
+    await told.status()
+    await told.diff([])
+    await told.log([])
+    assert runs == ["config", "status", "diff", "log"]
+    (root / "a.txt").chmod(0o755)
+    assert await told.status() == [GitEntry(" M", "a.txt")]
+    git(root, "config", "core.fileMode", "false")
+    assert await told.status() == []

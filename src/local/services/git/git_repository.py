@@ -46,6 +46,7 @@ class GitRepository:
     def __init__(self, workspace: Workspace, program: GitProgram) -> None:
         self.workspace = workspace
         self._program = program
+        self._read: tuple[bytes, dict[str, str]] | None = None  # settings, and what they say
 
     async def branch(self) -> str:
         """What is checked out, for a person."""
@@ -67,20 +68,22 @@ class GitRepository:
                 arguments = ["show", *PLAIN, "-m", "--first-parent", "--format=%h %ad %an: %s", "--date=short",
                              "--end-of-options", _sane(revision)]  # fmt: skip
             else:
-                start = "HEAD" if await self._head(folder) else await self._empty_tree(folder)
-                arguments = ["diff", *PLAIN, *(["--cached"] if staged else []), "--end-of-options", start]
+                return await self._diff_of_files(folder, paths, staged=staged)
             return _text(await self._git(folder, [*arguments, "--", *paths]))
 
     async def log(self, paths: Sequence[str], *, revision: str = "", most: int = 20, words: str = "") -> str:
         """The latest commits, with what was said of each."""
         async with self._opened() as folder:
-            if not revision and not await self._head(folder):
-                return "there are no commits yet"
             found = [f"--grep={words}", "--fixed-strings", "--regexp-ignore-case"] if words else []
             arguments = ["log", f"--max-count={most}", f"--format={LOG_FORMAT}", "--date=short", "--no-color",
                          "--no-show-signature", "--no-mailmap", "--ignore-submodules=all", *found,
                          "--end-of-options", _sane(revision or "HEAD")]  # fmt: skip
-            lines = _text(await self._git(folder, [*arguments, "--", *paths])).splitlines()
+            try:
+                lines = _text(await self._git(folder, [*arguments, "--", *paths])).splitlines()
+            except ToolError as error:
+                if revision or not await self._is_without_commits(folder, error):
+                    raise
+                return "there are no commits yet"
             return "\n".join(line.rstrip() for line in lines if line.strip())
 
     async def make_commit(self, message: str, paths: Sequence[str]) -> NewCommit:
@@ -98,6 +101,19 @@ class GitRepository:
             tree = await self._tree(folder, parent, entries)
             commit = await self._committed(folder, tree, parent, message)
             return NewCommit(commit, folder.branch, before, tuple(entries))
+
+    async def _diff_of_files(self, folder: GitFolder, paths: Sequence[str], *, staged: bool) -> str:
+        arguments = ["diff", *PLAIN, *(["--cached"] if staged else []), "--end-of-options"]
+        try:
+            return _text(await self._git(folder, [*arguments, "HEAD", "--", *paths]))
+        except ToolError as error:
+            if not await self._is_without_commits(folder, error):
+                raise
+        return _text(await self._git(folder, [*arguments, await self._empty_tree(folder), "--", *paths]))
+
+    async def _is_without_commits(self, folder: GitFolder, error: ToolError) -> bool:
+        """Whether git has failed because there is no HEAD: asked afterwards, as each question takes a sandbox."""
+        return error.kind == "git_failed" and not await self._head(folder)
 
     async def _committed(self, folder: GitFolder, tree: str, parent: str, message: str) -> str:
         if parent and tree == await self._line(folder, "rev-parse", f"{parent}^{{tree}}"):
@@ -174,9 +190,13 @@ class GitRepository:
         return settings.get("user.name") or NOBODY, settings.get("user.email") or NO_MAIL
 
     async def _settings(self, folder: GitFolder) -> dict[str, str]:
-        """What stands in the repository's settings, the last of each key; what they include is not read."""
-        arguments = ["config", "--file", str(folder.their_settings), "--no-includes", "--list", "-z"]
-        return settings_of(await self._git(folder, arguments))
+        """What stands in the repository's settings, the last of each key; what they include is not read. Git is asked
+        once for the same text: each time takes a sandbox."""
+        text = folder.their_settings.read_bytes()
+        if self._read is None or self._read[0] != text:
+            arguments = ["config", "--file", str(folder.their_settings), "--no-includes", "--list", "-z"]
+            self._read = text, settings_of(await self._git(folder, arguments))
+        return self._read[1]
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[GitFolder]:

@@ -118,6 +118,19 @@ async def test_a_job_is_begun_followed_read_and_ended_and_is_on_record(call: Any
     assert (ended.state, ended.output.startswith("begun\ngone on\n")) == ("ended", True) and ended.outcome
 
 
+async def test_what_reads_and_ends_jobs_is_offered_when_there_has_been_one(call: Any) -> None:
+    def offered() -> list[str]:
+        return [call.schemas.get_nowait().tool for _ in range(call.schemas.qsize())]
+
+    assert offered() == ["shell_exec", "shell_script"]
+    await call.call({"command": "true"}, "q1:0:0", tool="shell_exec")
+    assert offered() == []
+    await call.call({"command": "true", "background": True}, "q1:0:1", tool="shell_exec")
+    assert offered() == ["shell_exec", "shell_script", "shell_output", "shell_stop"]
+    await call.call({"command": "true", "background": True}, "q1:0:2", tool="shell_exec")
+    assert offered() == []
+
+
 async def test_what_runs_when_the_tool_stops_ends_with_it_and_is_told(call: Any) -> None:
     told: asyncio.Queue[ToolJob] = asyncio.Queue()
     call.bus.subscribe(ToolJob.subject, lambda envelope: told.put_nowait(ToolJob.decode(envelope.payload)))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Self
 
 from local.errors import SandboxMissing, SandboxRefused
 from local.protocol.envelope import Envelope
-from local.protocol.messages import SessionDeleted
+from local.protocol.messages import Message, SessionDeleted, ToolRequest
 from local.protocol.skill_messages import SkillsChanged
 from local.runtime.participant import Resources, on
 from local.services.sandbox.sandbox import sandbox_of_this_machine
@@ -22,7 +22,10 @@ from local.tools.commands.shell_output_tool import ShellOutputTool
 from local.tools.commands.shell_script_tool import ShellScriptTool
 from local.tools.commands.shell_stop_tool import ShellStopTool
 from local.tools.commands.skill_folders import folders_of_skills
+from local.tools.tool import Tool
 from local.tools.tool_group import ToolGroup
+
+OF_JOBS = (ShellOutputTool, ShellStopTool)
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +78,19 @@ class Shell(ToolGroup):
     async def _show_skills(self) -> None:
         if self._jobs is not None:
             self._jobs.view = await folders_of_skills(self, self._jobs.view)
+
+    def offered(self) -> Iterable[Tool]:
+        """What reads and ends jobs once there has been one: each schema is a part of every prompt."""
+        idle = self._jobs is None or not self._jobs.have_begun
+        return [tool for tool in self._tools.values() if not (idle and isinstance(tool, OF_JOBS))]
+
+    async def call(self, request: ToolRequest, envelope: Envelope) -> Message | None:
+        """One call of one of the tools; before the first job is told of, it is told what can be done with it."""
+        before = len(list(self.offered()))
+        result = await super().call(request, envelope)
+        if len(list(self.offered())) > before:
+            await self.announce()
+        return result
 
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
         """Its jobs end, too."""

@@ -71,7 +71,9 @@ class AttackedAssistant:
         self.tools = FileTools.build(files or FilesConfig(strange_clones=False), resources)
         config = ShellConfig(timeout_seconds=20)
         limits = JobLimits(config.limits(), config.job_seconds, config.jobs_at_once)
-        shell = Shell(config, ShellJobs(sandbox, SandboxView(house.workspace), limits)).with_records(resources)
+        jobs = ShellJobs(sandbox, SandboxView(house.workspace), limits)
+        jobs._count = 1  # as if there had been a job, so that what follows one is offered, too
+        shell = Shell(config, jobs).with_records(resources)
         single: list[Any] = [
             self.web.fetch_tool(),
             self.web.search_tool(),

@@ -64,6 +64,11 @@ class ShellJobs:
         self._tasks[job.name] = asyncio.create_task(self._see_through(job, ended), name=job.name)
         return job
 
+    @property
+    def have_begun(self) -> bool:
+        """Whether there has been any that nobody waits for."""
+        return self._count > 0
+
     def job(self, name: str, session_id: str) -> ShellJob:
         """A job of a session. Raises `ToolError` (unknown_job) for any other."""
         job = self._jobs.get(name)

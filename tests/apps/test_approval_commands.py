@@ -76,7 +76,9 @@ def test_what_waits_and_what_is_remembered_is_listed(door: Door, run: Run) -> No
         (("allow", "q:0:0"), {"decision": "allow", "by": "terminal"}),
         (("allow", "q:0:0", "--session"), {"decision": "allow_session", "by": "terminal"}),
         (("allow", "q:0:0", "--answer", "red"), {"decision": "allow", "answer": "red", "by": "terminal"}),
+        (("allow", "q:0:0", "--edits"), {"decision": "allow", "mode": "acceptEdits", "by": "terminal"}),
         (("deny", "q:0:0"), {"decision": "deny", "by": "terminal"}),
+        (("deny", "q:0:0", "--answer", "smaller"), {"decision": "deny", "answer": "smaller", "by": "terminal"}),
     ],
 )
 def test_a_call_is_decided(door: Door, run: Run, arguments: tuple[str, ...], body: Json) -> None:

@@ -29,6 +29,7 @@ from local.protocol.messages import (
 )
 from local.protocol.permission_messages import (
     CLARIFICATION,
+    QUESTIONS_OF_THE_MODEL,
     SILENCE,
     ApprovalRequest,
     GrantRequest,
@@ -36,6 +37,7 @@ from local.protocol.permission_messages import (
     PermissionRequest,
     PermissionResult,
 )
+from local.protocol.plan_messages import PROPOSE_PLAN, PlanMode, is_plan
 from local.protocol.safety import NOBODY_THERE
 from local.runtime.participant import Kind, Participant, Resources, on
 from local.services.approval_store import ApprovalStore, StoredApproval
@@ -44,6 +46,7 @@ from local.services.signing import FOLDER, SigningKey
 CONSUMER = "gatekeeper"
 AT_ONCE = 64
 CANCELLED = "cancelled"  # in `by`
+_NO_PLAN = "it is no plan, so nobody was asked"
 _UNREADABLE = "its arguments cannot be read, so nobody was asked"
 
 
@@ -112,16 +115,25 @@ class GatekeeperService(Participant):
         known = self._book.get(key_of(request.call_id, request.respondent_id))
         if known is not None:
             return await self._settled(known, request, digest)
-        if request.tool == CLARIFICATION:
-            if (request.mode or self._settings.mode) == NOBODY_THERE:
-                return _result(request, "denied", why=DENIES[NOBODY_THERE])
-            question = JudgedCall(request.tool, request.args, "L0", "meta", tainted=request.tainted)
-            return await self._ask(request, envelope, digest, question, "")
+        if request.tool in QUESTIONS_OF_THE_MODEL:
+            return await self._put(request, envelope, digest)
         return await self._judge_call(request, envelope, digest)
+
+    async def _put(self, request: GrantRequest, envelope: Envelope, digest: str) -> GrantResult:
+        """A question of the model, or a plan: whoever is there is asked."""
+        if (request.mode or self._settings.mode) == NOBODY_THERE:
+            return _result(request, "denied", why=DENIES[NOBODY_THERE])
+        if request.tool == PROPOSE_PLAN and not is_plan(request.args):
+            return _result(request, "denied", why=_NO_PLAN)
+        question = JudgedCall(request.tool, request.args, "L0", "meta", tainted=request.tainted)
+        return await self._ask(request, envelope, digest, question, "")
 
     async def _judge_call(self, request: GrantRequest, envelope: Envelope, digest: str) -> GrantResult:
         safety, category = await self._tools.of(request.tool)
-        call = JudgedCall(request.tool, request.args, safety, category, request.mode, request.tainted, request.refusal)
+        plan = _approval_of(self._book.plan_of(request.query_id, request.respondent_id))
+        call = JudgedCall(
+            request.tool, request.args, safety, category, request.mode, request.tainted, request.refusal, plan
+        )
         leave, why = self._policy.judge(call)
         session_id = session_of(envelope, request.query_id)
         if leave is Ruling.ASKED and not self._book.allows(session_id, call):
@@ -200,6 +212,8 @@ class GatekeeperService(Participant):
             return _result(request, "asked", expires_at=known.expires_at)
         if known.decision == "deny":
             return _result(request, "denied", why=_refusal(known), by=known.decided_by or "")
+        if request.tool == PROPOSE_PLAN:
+            return _result(request, "granted", answer=known.answer or "", mode=_approval_of(known))
         if request.tool == CLARIFICATION:
             return _result(request, "granted", answer=known.answer or "")
         return self._granted(request, digest)
@@ -208,12 +222,16 @@ class GatekeeperService(Participant):
         approval, asked = self._book.asking(request.call_id, request.of_user)
         if request.of_user is not None and asked.tool != CLARIFICATION and not self._settings.users_may_approve:
             raise LeaveRefused(f"{asked.tool}: the owner decides what it may do, see users_may_approve")
-        decision, answer = request.decision, request.answer
-        if asked.tool == CLARIFICATION and decision != "deny":
-            decision, answer = "allow", (answer or "").strip()
-            if not answer:
+        decision, answer, mode = request.decision, (request.answer or "").strip(), None
+        if asked.tool in QUESTIONS_OF_THE_MODEL and decision != "deny":
+            decision, mode = "allow", request.mode
+            if asked.tool == CLARIFICATION and not answer:
                 raise AnswerMissing("answer: the model has asked something, and this says nothing")
-        await self._approvals.decide(approval.key, decision, request.by, answer)
+        if request.mode is not None and asked.tool != PROPOSE_PLAN:
+            raise LeaveRefused("mode: a plan is approved with one, and this is none")
+        if mode == "acceptEdits" and request.of_user is not None:
+            raise LeaveRefused("mode: the owner decides that edits need no leave")
+        await self._approvals.decide(approval.key, decision, request.by, answer or None, mode)
 
     def _granted(self, request: GrantRequest, digest: str) -> GrantResult:
         failpoints.reach("gatekeeper.grants")
@@ -246,7 +264,16 @@ def _refusal(decided: StoredApproval) -> str:
         return f"nobody answered within {decided.expires_at - decided.asked_at:g} s"
     if decided.decided_by == CANCELLED:
         return "the query was cancelled"
-    return "the user gave no answer" if decided.tool == CLARIFICATION else "the user said no"
+    if decided.tool == CLARIFICATION:
+        return "the user gave no answer"
+    return f"the user said no: {decided.answer}" if decided.answer else "the user said no"
+
+
+def _approval_of(plan: StoredApproval | None) -> PlanMode | None:
+    """How the rest of a turn runs with that plan; None unless it is approved."""
+    if plan is None or plan.decision in (None, "deny"):
+        return None
+    return "acceptEdits" if plan.mode == "acceptEdits" else "default"
 
 
 def _result(request: GrantRequest, verdict: Any, **told: Any) -> GrantResult:

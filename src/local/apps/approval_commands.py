@@ -9,7 +9,7 @@ import typer
 
 from local.apps.command_line import ApiOption, DataDir, JsonOption
 from local.apps.console.answering_system import running_system
-from local.apps.console.approval_prompt import CLARIFICATION
+from local.apps.console.approval_prompt import CLARIFICATION, PLAN
 from local.apps.console.renderer import call_text
 from local.apps.terminal import date_and_time, visible, write_found
 
@@ -37,6 +37,7 @@ def allow(
     call: Call,
     session: Annotated[bool, typer.Option("--session", help="In this whole conversation.")] = False,
     answer: Annotated[str | None, typer.Option(help="To a question of the model.")] = None,
+    edits: Annotated[bool, typer.Option("--edits", help="Of a plan: files are changed without asking again.")] = False,
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -45,17 +46,23 @@ def allow(
     Example: local2 approvals allow 4f1c…:0:0 --session
     Example: local2 approvals allow 4f1c…:1:0 --answer blue
     """
-    told = {} if answer is None else {"answer": answer}
+    told = ({} if answer is None else {"answer": answer}) | ({"mode": "acceptEdits"} if edits else {})
     _decide(call, {"decision": "allow_session" if session else "allow", **told}, api, data_dir)
 
 
 @approvals_app.command()
-def deny(call: Call, api: ApiOption = None, data_dir: DataDir = None) -> None:
+def deny(
+    call: Call,
+    answer: Annotated[str | None, typer.Option(help="What is to be different.")] = None,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
     """Have a call not made.
 
     Example: local2 approvals deny 4f1c…:0:0
+    Example: local2 approvals deny 4f1c…:0:0 --answer "not in that folder"
     """
-    _decide(call, {"decision": "deny"}, api, data_dir)
+    _decide(call, {"decision": "deny", **({} if answer is None else {"answer": answer})}, api, data_dir)
 
 
 @approvals_app.command()
@@ -84,6 +91,9 @@ def _waiting_line(asked: Json) -> str:
     if asked["tool"] == CLARIFICATION:
         told = " | ".join((str(asked["args"].get("question", "")), *map(str, asked["args"].get("options") or ())))
         return f"{asked['call_id']}  asks you: {visible(told)}  {until}"
+    if asked["tool"] == PLAN:
+        told = " | ".join((str(asked["args"].get("title", "")), *map(str, asked["args"].get("steps") or ())))
+        return f"{asked['call_id']}  a plan: {visible(told)}  {until}"
     why = visible(asked.get("why", ""))
     return f"{asked['call_id']}  {asked['level']}  {call_text(asked)}  {until}  {why}"
 

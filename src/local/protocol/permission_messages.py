@@ -6,12 +6,14 @@ from typing import Any, Literal
 
 from local.protocol.grant import Grant
 from local.protocol.message import Data, Delivery, ErrorInfo, Message, RespondentMessage
+from local.protocol.plan_messages import PROPOSE_PLAN, PlanMode
 from local.protocol.safety import UNDECLARED_CATEGORY, Category, Mode, Safety
 
 Decision = Literal["allow", "allow_session", "deny"]
 PermissionVerb = Literal["list", "decide", "remembered", "forget"]
 SILENCE = "silence"  # in `by` of a decision that nobody took in time
 CLARIFICATION = "request_clarification"  # the tool by which a model asks its user something
+QUESTIONS_OF_THE_MODEL = frozenset({CLARIFICATION, PROPOSE_PLAN})  # asked whatever the policy says of calls
 
 
 class GrantRequest(RespondentMessage):
@@ -38,7 +40,7 @@ class GrantRequest(RespondentMessage):
 class GrantResult(RespondentMessage):
     """The gatekeeper's answer to that: granted, with the grant; denied, and `why`; or asked, and until when an answer
     is waited for. `by` says whose decision it was, where it was not the policy's. To a question of the model `answer`
-    is what its user said."""
+    is what its user said; of a plan that is approved `mode` is how the rest of the turn runs."""
 
     subject = "grant.result"
     delivery = Delivery.EPHEMERAL
@@ -48,6 +50,7 @@ class GrantResult(RespondentMessage):
     why: str = ""
     by: str = ""
     answer: str | None = None
+    mode: PlanMode | None = None
     expires_at: float | None = None
 
 
@@ -77,7 +80,7 @@ class ApprovalRequest(RespondentMessage):
 
 class ApprovalDecision(RespondentMessage):
     """The gatekeeper, when an approval is decided, for good: by whom, "silence" if by nobody. `answer` is what a user
-    said to a question of the model."""
+    said to it, `mode` how the rest of a turn runs whose plan is approved."""
 
     subject = "approval.decision"
     delivery = Delivery.CONFIRMED
@@ -87,6 +90,7 @@ class ApprovalDecision(RespondentMessage):
     decision: Decision
     by: str
     answer: str | None = None
+    mode: PlanMode | None = None
     decided_at: float
 
 
@@ -102,9 +106,9 @@ class RememberedLeave(Data):
 
 
 class PermissionRequest(Message):
-    """A door that shows what waits for a decision (list), brings one (decide: `call_id`, `decision`, `by`, `answer`),
-    shows what is remembered (remembered) or takes it back (forget: `leave_id`). With `of_user` only what is that
-    user's is there."""
+    """A door that shows what waits for a decision (list), brings one (decide: `call_id`, `decision`, `by`, `answer`,
+    `mode`), shows what is remembered (remembered) or takes it back (forget: `leave_id`). With `of_user` only what is
+    that user's is there."""
 
     subject = "permission.request."
     family_key = "verb"
@@ -116,6 +120,7 @@ class PermissionRequest(Message):
     decision: Decision = "deny"
     by: str = ""
     answer: str | None = None
+    mode: PlanMode | None = None
     leave_id: int = 0
 
 

@@ -22,6 +22,7 @@ from local.protocol.messages import (
     ToolResult,
 )
 from local.protocol.permission_messages import ApprovalDecision, ApprovalRequest
+from local.protocol.plan_messages import PlanCreated, PlanStep
 from local.protocol.progress_messages import ToolProgress
 from local.protocol.subjects import covers
 from local.protocol.todo_messages import TodoUpdated
@@ -46,6 +47,8 @@ EVENT_KINDS: dict[type[Message], str] = {
     ApprovalRequest: "approval",
     ApprovalDecision: "decision",
     TodoUpdated: "todo",
+    PlanCreated: "plan",
+    PlanStep: "plan_step",
     ResponseGeneration: "response",
     QueryFailed: "error",
     **JUDGEMENTS,

@@ -47,13 +47,14 @@ _MIGRATIONS = (
         UNIQUE (session_id, tool, digest)
     );
     """,
+    "ALTER TABLE approvals ADD COLUMN mode TEXT;",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class StoredApproval:
-    """One question. `body` is the message that asks it, None once it is decided; `digest` is of the arguments. Times
-    are seconds since 1970."""
+    """One question. `body` is the message that asks it, None once it is decided; `digest` is of the arguments; `mode`
+    how the rest of a turn runs whose plan was approved. Times are seconds since 1970."""
 
     key: str
     query_id: str
@@ -69,6 +70,7 @@ class StoredApproval:
     answer: str | None = None
     decided_at: float | None = None
     is_told: bool = False
+    mode: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +136,11 @@ class ApprovalStore(OwnedDatabase):
         """Note what was decided, unless something was before, and what is remembered of it; returns that under its
         id. Nothing is kept of the arguments of a question that is decided."""
         sql = (
-            "UPDATE approvals SET decision = ?, decided_by = ?, answer = ?, decided_at = ?, body = NULL"
+            "UPDATE approvals SET decision = ?, decided_by = ?, answer = ?, decided_at = ?, mode = ?, body = NULL"
             " WHERE key = ? AND decision IS NULL"
         )
-        fields = (decided.decision, decided.decided_by, decided.answer, decided.decided_at, decided.key)
+        told = (decided.decision, decided.decided_by, decided.answer, decided.decided_at, decided.mode)
+        fields = (*told, decided.key)
 
         def work(db: sqlite3.Connection) -> StoredLeave | None:
             db.execute(sql, fields)

@@ -45,6 +45,26 @@ def test_a_query_without_a_mode_has_that_of_the_settings() -> None:
     assert leave(policy(mode="acceptEdits"), safety="L1", mode="plan") is DENIED
 
 
+@pytest.mark.parametrize(
+    ("mode", "plan", "made"),
+    [
+        ("plan", None, (GIVEN, DENIED, DENIED)),
+        ("plan", "default", (GIVEN, ASKED, ASKED)),
+        ("plan", "acceptEdits", (GIVEN, GIVEN, ASKED)),
+        ("default", "acceptEdits", (GIVEN, GIVEN, ASKED)),
+        ("acceptEdits", "default", (GIVEN, GIVEN, ASKED)),
+        ("dontAsk", "acceptEdits", (GIVEN, DENIED, DENIED)),
+    ],
+)
+def test_a_plan_that_is_approved_lets_the_rest_of_its_turn_ask(mode: Mode, plan: Any, made: tuple[Ruling, ...]) -> None:
+    assert tuple(leave(policy(), safety=safety, mode=mode, plan=plan) for safety in get_args(Safety)) == made
+
+
+def test_before_a_plan_is_approved_nobody_is_asked_about_what_the_rule_of_taint_refuses_but_what_reads() -> None:
+    refused = {"mode": "plan", "tainted": True, "refusal": "Nobody has given that."}
+    assert [leave(policy(), safety=safety, **refused) for safety in get_args(Safety)] == [ASKED, DENIED, DENIED]
+
+
 @pytest.mark.parametrize("settings", [{"mode": "bypassPermissions"}, {}])
 def test_everything_is_done_only_where_the_owner_has_set_that_it_may_be(settings: dict[str, Any]) -> None:
     assert leave(policy(**settings), mode="bypassPermissions") is ASKED

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from local.apps.users import Users
+
 System = Any  # of conftest.py
 TOKEN = {"Authorization": "Bearer the-owners"}
 
@@ -40,3 +42,16 @@ async def test_with_the_token_or_stricter_the_turn_has_its_mode(system: System) 
             assert (await client.post("/query", json=body, headers=headers)).status_code == 200
     turns = system.generator.turns
     assert [turns[each].options.mode for each in ("q1", "q2", "q3")] == ["acceptEdits", "plan", "dontAsk"]
+
+
+async def test_only_the_owner_approves_a_plan_so_that_edits_need_no_leave(system: System) -> None:
+    user = {"Authorization": f"Bearer {Users(system.journal_file.parent).add('ann')}"}
+    body = {"decision": "allow", "mode": "acceptEdits"}
+    told = []
+    async with system.door() as client:
+        for headers in ({}, user):
+            refused = await client.post("/approvals/q1:0:0", json=body, headers=headers)
+            told.append((refused.status_code, refused.json()["error"]["kind"]))
+        wrong = await client.post("/approvals/q1:0:0", json={**body, "mode": "bypassPermissions"}, headers=TOKEN)
+    assert told == [(401, "unauthorized"), (403, "forbidden")]
+    assert wrong.status_code == 422

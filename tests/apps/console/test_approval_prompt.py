@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local.apps.console.approval_prompt import KEYS, ApprovalPrompt, question_of
+from local.apps.console.approval_prompt import KEYS, PLAN_KEYS, ApprovalPrompt, question_of
 from local.errors import NoAnswer
 
 Json = dict[str, Any]
@@ -144,3 +144,36 @@ def test_a_decision_that_is_refused_is_told(terminal: Terminal) -> None:
     terminal.type("y")
     assert terminal.written.getvalue().endswith("it is decided\n")
     assert not terminal.prompt.is_open
+
+
+PLAN: Json = {
+    "call_id": "q:2:0", "tool": "propose_plan", "args": {"title": "A\x1b list", "steps": ["write it", "read it"]},
+    "sources": ["example.org"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "body"),
+    [
+        ("y", {"decision": "allow"}),
+        ("E", {"decision": "allow", "mode": "acceptEdits"}),
+        ("no", {"decision": "deny"}),
+        ("read it first", {"decision": "deny", "answer": "read it first"}),
+    ],
+)
+def test_a_plan_is_approved_by_a_key_and_words_say_what_is_to_be_different(
+    terminal: Terminal, line: str, body: Json
+) -> None:
+    terminal.prompt.receive("approval", PLAN)
+    terminal.prompt.poll()
+    terminal.type("")
+    assert terminal.decided == []
+    terminal.type(line)
+    assert terminal.decided == [("q:2:0", {**body, "by": "terminal"})]
+
+
+def test_a_plan_is_shown_with_all_its_steps() -> None:
+    assert question_of(PLAN).splitlines() == [
+        "", r"A plan: A\x1b list", "  1. write it", "  2. read it",
+        "  This conversation has words from example.org.", PLAN_KEYS,
+    ]  # fmt: skip

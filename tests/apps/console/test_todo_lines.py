@@ -8,7 +8,7 @@ import pytest
 
 from local.apps.console.query_progress import QueryProgress
 from local.apps.console.renderer import PlainRenderer
-from local.apps.console.todo_lines import todo_lines
+from local.apps.console.todo_lines import plan_lines, todo_lines
 from local.apps.system_client import StreamEvent
 
 ITEMS = [{"text": "write\x1b[2J it", "state": "done"}, {"text": "test it", "state": "doing"}, {"text": "ship it"}]
@@ -36,3 +36,14 @@ def test_a_list_that_was_set_is_shown_in_place_of_its_call() -> None:
         progress.receive(event)
         renderer.receive(event, progress)
     assert "".join(noted).splitlines() == ["to do:", *(f"  {line}" for line in LINES)]
+
+
+PLAN = {"call_id": "q:0:0", "tool": "propose_plan", "args": {"title": "A\x1b list", "steps": ["write", "read"]}}
+STEP = {"call_id": "q:1:0", "tool": "plan_step", "args": {"step": 1, "state": "done"}, "result": "Steps left: 2"}
+
+
+def test_a_plan_is_shown_as_it_stands_once_it_is_approved_and_at_each_step() -> None:
+    approved = {**PLAN, "result": "The user has approved the plan."}
+    assert plan_lines([approved], approved) == [r"plan: A\x1b list", "  [ ] 1. write", "  [ ] 2. read"]
+    assert plan_lines([approved, STEP], STEP)[1:] == ["  [x] 1. write", "  [ ] 2. read"]
+    assert plan_lines([PLAN], PLAN) == plan_lines([STEP], STEP) == plan_lines([approved], call()) == []

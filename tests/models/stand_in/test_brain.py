@@ -103,6 +103,27 @@ def test_who_wants_to_be_asked_is_asked(tool: MakeTool, said: str, asked: tuple[
     assert brain.reply(read([user(said)], [])).calls == ()
 
 
+@pytest.mark.parametrize(
+    ("said", "name", "arguments"),
+    [
+        ("Keep a to-do list: buy milk, drink it and sleep.", "todo",
+         {"items": [{"text": text, "state": "open"} for text in ("buy milk", "drink it", "sleep")]}),
+        ("Make a plan for lunch: cook, eat.", "propose_plan", {"title": "for lunch", "steps": ["cook", "eat"]}),
+    ],
+)  # fmt: skip
+def test_what_it_is_to_do_is_kept_where_a_tool_for_it_is_offered(
+    tool: MakeTool, said: str, name: str, arguments: dict[str, Any]
+) -> None:
+    assert brain.reply(read([user(said)], [tool(name)])).calls == (ToolUse(name, arguments),)
+    assert brain.reply(read([user(said)], [])).calls == ()
+    assert brain.reply(read([user("Write a todo list program.")], [tool(name)])).calls == ()
+
+
+def test_what_is_left_of_an_earlier_list_is_no_part_of_the_question() -> None:
+    question = "Hello\n\n[Your to-do list in this conversation so far; a record:\n[ ] delete it\n]"
+    assert read([user(question)], []).question == "Hello"
+
+
 def test_a_failed_tool_is_told_not_quoted_as_an_answer(tool: MakeTool) -> None:
     failure = result("web_search", "Error: no search provider could be reached")
     said = reply([user("AI news?"), called("web_search", query="x"), failure], tool("web_search"))

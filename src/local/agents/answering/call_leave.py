@@ -15,7 +15,8 @@ from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_taint import TurnTaint
 from local.errors import ToolError
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
-from local.protocol.permission_messages import CLARIFICATION, GrantRequest, GrantResult
+from local.protocol.permission_messages import CLARIFICATION, QUESTIONS_OF_THE_MODEL, GrantRequest, GrantResult
+from local.protocol.plan_messages import PROPOSE_PLAN
 from local.protocol.safety import NOBODY_THERE
 
 DENIED, UNANSWERED = "denied", "unanswered"
@@ -43,7 +44,7 @@ class CallLeave:
 
     def is_needed(self, schema: ToolSchema) -> bool:
         """Whether calls of a tool need leave; one that only reads is asked at once, and a user answers by giving it."""
-        return self.gate is not None and (schema.safety != "L0" or schema.tool == CLARIFICATION)
+        return self.gate is not None and (schema.safety != "L0" or schema.tool in QUESTIONS_OF_THE_MODEL)
 
     async def of(
         self, call: PlannedCall, refusal: ErrorInfo | None, on_asked: Callable[[], object]
@@ -74,6 +75,10 @@ class CallLeave:
             return refused(call, refusal.kind, refusal.message)
         if call.tool == CLARIFICATION:
             return refused(call, UNANSWERED, f"{result.why}; go on without an answer, and say what you assume")
+        if call.tool == PROPOSE_PLAN:
+            return refused(
+                call, DENIED, f"the plan is not approved: {result.why}; propose another one, or go on without"
+            )
         return refused(call, DENIED, f"{call.tool} was not run: {result.why}")
 
     @property

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from local.agents.answering.own_schemas import SCHEMAS
 from local.agents.answering.steps import READ_RESULT
+from local.agents.answering.turn_limits import does_more_than_read
 from local.protocol.answer_options import AnswerOptions
 from local.protocol.messages import ToolCallRecord, ToolSchema
 from local.protocol.permission_messages import CLARIFICATION
+from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN
 from local.protocol.todo_messages import TODO
 
 _ACTING = frozenset({"write", "shell"})  # categories
@@ -22,10 +24,13 @@ def with_own(
     asks_user: bool,
 ) -> dict[str, ToolSchema]:
     """The tools with those of the turn itself that are of use: after these calls, and where it `asks_user`."""
-    own = [
-        *([CLARIFICATION] if asks_user else ()),
-        *([TODO] if any(schema.category in _ACTING for schema in tools.values()) else ()),
-    ]
+    records, own = list(records), list[str]()
+    if asks_user:
+        own += [CLARIFICATION, *([PROPOSE_PLAN] if does_more_than_read(tools.values()) else ())]
+    if any(record.tool == PROPOSE_PLAN and record.result is not None for record in records):
+        own.append(PLAN_STEP)
+    if any(schema.category in _ACTING for schema in tools.values()):
+        own.append(TODO)
     wanted = [name for name in own if options is None or options.offers(name)]
     read_on = [READ_RESULT] if any(record.whole for record in records) else []
     return {**tools, **{name: SCHEMAS[name] for name in (*wanted, *read_on)}}

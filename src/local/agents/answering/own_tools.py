@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from functools import partial
 
-from local.agents.answering import todo_list
+from local.agents.answering import plans, todo_list
 from local.agents.answering.context.token_budget import ROUND_SHARE
 from local.agents.answering.result_reader import ResultReader
-from local.agents.answering.steps import READ_RESULT
+from local.agents.answering.steps import READ_RESULT, PlannedCall
 from local.agents.answering.turn import Turn
 from local.agents.answering.turn_context import TurnContext
 from local.agents.answering.turn_output import TurnOutput
-from local.protocol.messages import ToolRequest, ToolResult
-from local.protocol.permission_messages import CLARIFICATION, GrantResult
-from local.protocol.todo_messages import TodoArguments, TodoUpdated
+from local.errors import ToolError
+from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
+from local.protocol.permission_messages import GrantResult
+from local.protocol.plan_messages import (
+    PLAN_STEP,
+    PROPOSE_PLAN,
+    PlanArguments,
+    PlanCreated,
+    PlanStep,
+    StepArguments,
+    latest_plan,
+)
+from local.protocol.todo_messages import TODO, TodoArguments, TodoUpdated
 
 
 class OwnTools:
@@ -26,18 +36,48 @@ class OwnTools:
         """What such a tool answers; everybody hears of the call, and of what it has changed."""
         if request.tool == READ_RESULT:
             result = await self._part(request)
-        elif request.tool == CLARIFICATION:
-            result = _result(request, (leave.answer if leave else None) or "")
-        else:
+        elif request.tool == PLAN_STEP:
+            return await self._follow(request)
+        elif request.tool == TODO:
             return await self._keep_list(request)
+        elif leave is None:  # nobody was asked, so that nobody has answered
+            raise ToolError(f"{request.tool}: there is nobody who could be asked", kind="unavailable")
+        else:
+            result = _result(request, plans.approved(leave) if request.tool == PROPOSE_PLAN else leave.answer or "")
         await self._output.tell(request, result)
         return result
+
+    async def propose(self, call: PlannedCall) -> None:
+        """A plan is about to be shown to the user: everybody hears of it, once."""
+        told = PlanArguments.model_validate(call.args)
+        created = PlanCreated(
+            query_id=self._turn.question.query_id,
+            respondent_id=self._turn.question.respondent_id,
+            call_id=call.call_id,
+            title=told.title,
+            steps=told.steps,
+        )
+        await self._output.tell_once(created, call.call_id)
 
     async def _part(self, request: ToolRequest) -> ToolResult:
         """A part of a result that was cut off earlier in this turn."""
         room = partial(self._context.prompts.characters, share=ROUND_SHARE / 2)
         cut = [record for record in self._turn.records if record.whole is not None]
         return await ResultReader(cut, self._context.blobs, room).answer(request)
+
+    async def _follow(self, request: ToolRequest) -> ToolResult:
+        told = StepArguments.model_validate(request.args)
+        whose = request.model_dump(include={"query_id", "respondent_id", "call_id"})
+        plan = latest_plan(call.model_dump() for call in self._turn.records)
+        if plan is None or (fault := plans.fault_of_move(plan, told)):
+            error = ErrorInfo(kind="bad_arguments", message=f"{PLAN_STEP}: {fault if plan else 'there is no plan'}")
+            result = ToolResult(**whose, tool=PLAN_STEP, error=error)
+            await self._output.tell(request, result)
+            return result
+        moved = PlanStep(**{**whose, "call_id": plan.call_id}, index=told.step - 1, state=told.state)
+        result = _result(request, plans.followed(plan.moved(told)))
+        await self._output.tell(request, result, moved)
+        return result
 
     async def _keep_list(self, request: ToolRequest) -> ToolResult:
         items = TodoArguments.model_validate(request.args).items

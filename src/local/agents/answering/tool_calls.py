@@ -21,6 +21,7 @@ from local.agents.answering.turn_taint import TurnTaint
 from local.errors import LocalError, MalformedFrame, RequestTimeout, ToolGone
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult, ToolSchema
 from local.protocol.permission_messages import GrantResult
+from local.protocol.plan_messages import PROPOSE_PLAN
 
 _NAMESPACE = uuid.UUID("0d3f6b7e-58d7-4c52-8a8e-9b1f1c6c2e4d")
 
@@ -82,6 +83,8 @@ class ToolCalls:
         leave: GrantResult | ToolCallRecord | None = None
         if refusal is not None or self._leave.is_needed(self._offered[call.tool]):
             try:
+                if call.tool == PROPOSE_PLAN:
+                    await self._own.propose(call)
                 leave = await self._leave.of(call, refusal, partial(self._asked, call))
             finally:
                 self._decided(call)

@@ -11,7 +11,7 @@ from local.agents.answering.call_gate import CallGate
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import compacted
 from local.agents.answering.context.prompt_parts import Parts
-from local.agents.answering.outcomes import publish_outcome
+from local.agents.answering.outcomes import publish_outcome, response_id
 from local.agents.answering.steps import READ_RESULT
 from local.agents.answering.turn_table import TurnState
 from local.bus.bus import Bus
@@ -23,11 +23,13 @@ from local.protocol.messages import (
     GenerationToken,
     GenerationWaiting,
     Message,
+    RespondentMessage,
     ResponseGeneration,
     ToolRequest,
     ToolResult,
 )
 from local.protocol.permission_messages import CLARIFICATION, GrantRequest, GrantResult
+from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN, PlanCreated, PlanStep
 from local.protocol.todo_messages import TODO, TodoUpdated
 from local.runtime.machine import TransitionLog
 from local.services.conversation import ConversationService, TurnStatus
@@ -51,6 +53,7 @@ class TurnOutput:
     publishes = (
         TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted, ToolRequest,
         ToolResult.subject + READ_RESULT, ToolResult.subject + CLARIFICATION, ToolResult.subject + TODO, TodoUpdated,
+        ToolResult.subject + PROPOSE_PLAN, ToolResult.subject + PLAN_STEP, PlanCreated, PlanStep,
     )  # fmt: skip
 
     def __init__(
@@ -227,6 +230,12 @@ class TurnOutput:
         await self.released()
         for message in messages:
             self._post(message)
+
+    async def tell_once(self, message: RespondentMessage, key: str) -> None:
+        """Something that another process may tell again: under an id that is always the same. Raises `BusClosed`."""
+        await self.released()
+        envelope_id = response_id(key, message.respondent_id, message.subject)
+        await self._bus.publish(message, self._trace, envelope_id=envelope_id)
 
     def reject(self, fault: str, result: ToolResult) -> None:
         """A tool has answered something else."""

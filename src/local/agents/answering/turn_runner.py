@@ -27,7 +27,7 @@ from local.errors import LocalError, ModelError, StoreFailed, StoreFenced
 from local.models.chat import AwayDelta, ContentDelta, Done, Json, RestartDelta, ThinkingDelta
 from local.models.text_calls import find_text_call
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
-from local.protocol.permission_messages import CLARIFICATION
+from local.protocol.permission_messages import QUESTIONS_OF_THE_MODEL
 from local.protocol.todo_messages import TODO, latest_list
 
 log = logging.getLogger(__name__)
@@ -135,7 +135,9 @@ class TurnRunner:
 
     async def _follow(self, following: Next) -> None:
         if following is Next.CALL_TOOLS:  # an earlier process began that
-            self._offered = self._tools_now(asks_user=any(call.tool == CLARIFICATION for call in self._turn.last_calls))
+            self._offered = self._tools_now(
+                asks_user=any(call.tool in QUESTIONS_OF_THE_MODEL for call in self._turn.last_calls)
+            )
             await self._calls.recall()
         while following is not Next.PUBLISH:
             calls_model = following is Next.CALL_MODEL

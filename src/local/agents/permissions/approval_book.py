@@ -12,6 +12,7 @@ from local.agents.permissions.permission_policy import JudgedCall
 from local.errors import LocalError
 from local.protocol.grant import arguments_digest
 from local.protocol.permission_messages import ApprovalRequest, Decision, RememberedLeave
+from local.protocol.plan_messages import PROPOSE_PLAN, PlanMode
 from local.protocol.safety import Category, Safety
 from local.services.approval_store import ApprovalStore, StoredApproval, StoredLeave
 
@@ -72,6 +73,12 @@ class ApprovalBook:
                 return approval, request
         raise NotWaiting(f"call {call_id} waits for no decision: it was decided, or nobody asks for it")
 
+    def plan_of(self, query_id: str, respondent_id: str) -> StoredApproval | None:
+        """The plan that a turn has proposed last, whatever has become of it: no earlier one counts beside it."""
+        ours = key_of("", respondent_id)
+        plans = (each for each in reversed(self._known.values()) if each.tool == PROPOSE_PLAN)
+        return next((each for each in plans if each.query_id == query_id and each.key.startswith(ours)), None)
+
     def untold(self) -> list[StoredApproval]:
         """What is decided, and not yet known to be on the bus."""
         return [each for each in self._known.values() if each.decision is not None and not each.is_told]
@@ -91,14 +98,16 @@ class ApprovalBook:
             self._waiting[key] = request
             return approval
 
-    async def decide(self, key: str, decision: Decision, by: str, answer: str | None, now: float) -> StoredApproval:
+    async def decide(
+        self, key: str, decision: Decision, by: str, answer: str | None, now: float, mode: PlanMode | None = None
+    ) -> StoredApproval:
         """Note the first decision. Raises `NotWaiting` for any other."""
         async with self._lock:
             known, request = self._known.get(key), self._waiting.get(key)
             if known is None or request is None:
                 was = "" if known is None else f": it was decided by {known.decided_by} ({known.decision})"
                 raise NotWaiting(f"call {key.partition(' ')[2]} waits for no decision{was}")
-            decided = replace(known, decision=decision, decided_by=by, answer=answer, decided_at=now)
+            decided = replace(known, decision=decision, decided_by=by, answer=answer, decided_at=now, mode=mode)
             leave = await self._store.decide(decided, _leave_of(decided, request))
             if leave is not None:
                 self._remembered[leave.session_id, leave.tool, leave.digest] = leave

@@ -17,6 +17,7 @@ from local.errors import LocalError
 from local.protocol.envelope import Trace
 from local.protocol.messages import Message
 from local.protocol.permission_messages import SILENCE, ApprovalDecision, ApprovalRequest, Decision
+from local.protocol.plan_messages import PlanMode
 from local.runtime.participant import Publications
 from local.services.approval_store import StoredApproval
 
@@ -57,9 +58,11 @@ class Approvals:
             self._put(approval, request)
         return approval
 
-    async def decide(self, key: str, decision: Decision, by: str, answer: str | None = None) -> StoredApproval:
+    async def decide(
+        self, key: str, decision: Decision, by: str, answer: str | None = None, mode: PlanMode | None = None
+    ) -> StoredApproval:
         """Take a decision, and tell it. Raises `NotWaiting` for any but the first, and as the store does."""
-        decided = await self._book.decide(key, decision, by, answer, self._clock())
+        decided = await self._book.decide(key, decision, by, answer, self._clock(), mode)
         failpoints.reach("gatekeeper.decided")
         self._begin(self._tell(decided))
         return decided
@@ -92,6 +95,7 @@ class Approvals:
             "decision": decided.decision,
             "by": decided.decided_by,
             "answer": decided.answer,
+            "mode": decided.mode,
             "decided_at": decided.decided_at,
         })  # fmt: skip
         await self._publish(decision, decided)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from local.agents.permissions.listed_call import ListedCall
+from local.protocol.plan_messages import PlanMode
 from local.protocol.safety import NOBODY_THERE, Category, Mode, Safety
 
 
@@ -27,7 +28,7 @@ TABLE: Final[dict[Mode, dict[Safety, Ruling]]] = {
     "bypassPermissions": {"L0": Ruling.GIVEN, "L1": Ruling.GIVEN, "L2": Ruling.GIVEN},
 }
 DENIES: Final[dict[Mode, str]] = {
-    "plan": "only what reads is done before the plan is approved",
+    "plan": "only what reads is done before a plan is approved; propose one",
     "dontAsk": "it needs leave, and nobody is there who could be asked",
 }
 _CERTAINTY: Final[dict[Safety, str]] = {
@@ -40,7 +41,8 @@ _CERTAINTY: Final[dict[Safety, str]] = {
 @dataclass(frozen=True, slots=True)
 class JudgedCall:
     """A call, with what is known of its tool from the tool itself. `mode` is the query's, None that of the settings;
-    `refusal` is why the rule of taint would not make it."""
+    `refusal` is why the rule of taint would not make it; `plan` how the turn runs whose plan is approved, None while
+    there is none."""
 
     tool: str
     args: Mapping[str, Any]
@@ -49,6 +51,7 @@ class JudgedCall:
     mode: Mode | None = None
     tainted: bool = False
     refusal: str = ""
+    plan: PlanMode | None = None
 
 
 class Judgement(NamedTuple):
@@ -78,6 +81,8 @@ class PermissionPolicy:
             return Judgement(Ruling.GIVEN)
         mode = self._mode_of(call)
         leave = TABLE[mode][call.safety]
+        if mode == "plan" and call.safety != "L0":
+            return Judgement(Ruling.DENIED, DENIES["plan"])
         if call.refusal and mode != "bypassPermissions":
             leave = Ruling.DENIED if mode == NOBODY_THERE else Ruling.ASKED
         elif call.tainted and leave is Ruling.GIVEN and mode == "acceptEdits" and call.safety != "L0":
@@ -88,6 +93,8 @@ class PermissionPolicy:
 
     def _mode_of(self, call: JudgedCall) -> Mode:
         mode = call.mode or self.mode
+        if mode in ("plan", "default") and call.plan is not None:
+            return "acceptEdits" if call.plan == "acceptEdits" else "default"
         return "default" if mode == "bypassPermissions" and not self.may_bypass else mode
 
 

@@ -14,11 +14,12 @@ from local.apps.terminal import visible
 from local.errors import NoAnswer
 
 Json = dict[str, Any]
-CLARIFICATION = "request_clarification"
+CLARIFICATION, PLAN = "request_clarification", "propose_plan"
 MOST_CHARACTERS = 2000  # of one argument
 CHOICES = {
     "y": "allow", "yes": "allow", "a": "allow_session", "always": "allow_session", "n": "deny", "no": "deny",
 }  # fmt: skip
+PLAN_KEYS = "[y] approve · [e] approve, and change files without asking · [n] no, or say what is to be different › "
 KEYS = "[y] once · [a] in this conversation · [n] no › "
 
 
@@ -75,7 +76,7 @@ class ApprovalPrompt:
     def _take(self, call_id: str, asked: Json, line: str) -> None:
         body = _answer_to(asked, line)
         if body is None:
-            self._write(KEYS)
+            self._write(PLAN_KEYS if asked["tool"] == PLAN else KEYS)
             return
         del self._waiting[call_id]
         self._shown = ""
@@ -108,6 +109,12 @@ def question_of(asked: Json) -> str:
         options = "".join(f"\n  {number}. {visible(str(one))}" for number, one in enumerate(_options(args), 1))
         why = f"\n{strangers}: they may be why it asks." if sources else ""
         return f"\n{visible(str(args.get('question', '')))}{options}{why}\nyour answer (nothing to go on without) › "
+    if asked["tool"] == PLAN:
+        steps = args.get("steps")
+        lines = [visible(str(step)) for step in steps] if isinstance(steps, list) else []
+        numbered = [f"  {number}. {line}" for number, line in enumerate(lines, 1)]
+        from_strangers = [f"  {strangers}."] if sources else []
+        return "\n".join([f"\nA plan: {visible(str(args.get('title', '')))}", *numbered, *from_strangers, PLAN_KEYS])
     head = f"{visible(asked['tool'])} ({asked.get('level', 'L2')}) wants leave."
     told = [
         f"\n{head} {visible(asked.get('why', ''))}".rstrip(),
@@ -119,6 +126,8 @@ def question_of(asked: Json) -> str:
 
 def _answer_to(asked: Json, line: str) -> Json | None:
     """The body of the decision; None for a line that is none."""
+    if asked["tool"] == PLAN:
+        return _answer_to_plan(line)
     if asked["tool"] != CLARIFICATION:
         decision = CHOICES.get(line.lower())
         return None if decision is None else {"decision": decision}
@@ -126,6 +135,18 @@ def _answer_to(asked: Json, line: str) -> Json | None:
     if line.isdecimal() and 0 < int(line) <= len(options):
         line = str(options[int(line) - 1])
     return {"decision": "allow", "answer": line} if line else {"decision": "deny"}
+
+
+def _answer_to_plan(line: str) -> Json | None:
+    """Words that are no key say what is to be different."""
+    key = line.lower()
+    if key in ("e", "edits"):
+        return {"decision": "allow", "mode": "acceptEdits"}
+    if CHOICES.get(key) == "allow":
+        return {"decision": "allow"}
+    if not line:
+        return None
+    return {"decision": "deny"} if CHOICES.get(key) == "deny" else {"decision": "deny", "answer": line}
 
 
 def _options(args: Json) -> list[Any]:

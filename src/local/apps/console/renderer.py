@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from local.apps.console.query_progress import QueryProgress, is_settled
-from local.apps.console.todo_lines import todo_lines
+from local.apps.console.todo_lines import plan_lines, todo_lines
 from local.apps.system_client import StreamEvent
 from local.apps.terminal import visible
 
@@ -50,7 +50,7 @@ class PlainRenderer(Renderer):
 
     def receive(self, event: StreamEvent, progress: QueryProgress) -> None:
         if event.name == "tool_result":
-            self._note("".join(f"{line}\n" for line in call_lines(progress.calls[event.data["call_id"]])))
+            self._note("".join(f"{line}\n" for line in call_lines(progress, progress.calls[event.data["call_id"]])))
         if progress.waiting != self._waiting:
             self._waiting = progress.waiting
             self._note(f"waiting: {visible(progress.waiting)}\n" if progress.waiting else "")
@@ -61,11 +61,11 @@ class PlainRenderer(Renderer):
                 self._note(f"note: {visible(sentence)}\n")
 
 
-def call_lines(call: Json) -> list[str]:
-    """A tool call that has ended as lines: what it was, and the list that it has set, if it did."""
+def call_lines(progress: QueryProgress, call: Json) -> list[str]:
+    """A tool call that has ended as lines: what it was, or the list or plan as it stands with it."""
     if listed := todo_lines(call):
         return ["to do:", *(f"  {line}" for line in listed)]
-    return [call_line(call)]
+    return plan_lines(progress.calls.values(), call) or [call_line(call)]
 
 
 def call_line(call: Json) -> str:

@@ -52,7 +52,7 @@ class TerminalRenderer(Renderer):
         elif event.name == "tool_call":
             self._end_of_text()
         elif event.name == "tool_result":
-            head, *rest = call_lines(progress.calls[event.data["call_id"]])
+            head, *rest = call_lines(progress, progress.calls[event.data["call_id"]])
             self._tell(f"⚙ {head}")
             for line in rest:
                 self._tell(line)

@@ -3,7 +3,7 @@
 The first rule that applies wins:
 
 1. Tools have answered in this turn: quote them (or fetch the top result first, if that was asked for).
-2. "Ask me …: this, or that", and request_clarification: ask that; a to-do list with things after a colon: keep it.
+2. "Ask me …: this, or that", and request_clarification: ask that; a to-do list or plan with parts after a colon: that.
 3. "Make a note: …", and memory_write: note it.
 4. A question with an address to read, and web_fetch: fetch it.
 5. The top result for something, and web_search: search for it.

@@ -8,13 +8,16 @@ from collections.abc import Container
 from local.models.stand_in.conversation import ToolUse
 
 _TO_DO = re.compile(r"\bto-?do list\b[^:.?]*:\s*(?P<items>[^.?]+)", re.I)
-OWN = frozenset({"todo"})
+_PLAN = re.compile(r"\bplan\b(?P<title>[^:.?]*):\s*(?P<steps>[^.?]+)", re.I)
+OWN = frozenset({"todo", "propose_plan", "plan_step"})
 
 
 def own_call(question: str, tools: Container[str]) -> ToolUse | None:
-    """The call that keeps what stands after "to-do list …:", if that tool is offered."""
+    """The call that keeps what stands after "to-do list …:", or proposes what stands after "plan …:", if it can."""
     if "todo" in tools and (wanted := _TO_DO.search(question)):
         return ToolUse("todo", {"items": [{"text": item, "state": "open"} for item in _parts(wanted["items"])]})
+    if "propose_plan" in tools and (wanted := _PLAN.search(question)):
+        return ToolUse("propose_plan", {"title": wanted["title"].strip() or "A plan", "steps": _parts(wanted["steps"])})
     return None
 
 

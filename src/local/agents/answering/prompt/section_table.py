@@ -30,9 +30,10 @@ _READS = "Tools that only read run at once."
 _ASKS = "needs the user's leave for each call: ask for nothing else than the task needs, and accept a denial"
 _AT_ONCE = "runs at once"
 _NEVER = "is not run in this conversation: work out what is to be done, and tell it instead"
+_PLANNED = "is only run once the user has approved a plan, and asks then: look round, and propose one (propose_plan)"
 OF_MODES: dict[str, tuple[str, str]] = {  # L1 and L2
     "default": (_ASKS, _ASKS),
-    "plan": (_NEVER, _NEVER),
+    "plan": (_PLANNED, _PLANNED),
     "acceptEdits": (_AT_ONCE, _ASKS),
     "dontAsk": (_NEVER, _NEVER),
     "bypassPermissions": (_AT_ONCE, _AT_ONCE),

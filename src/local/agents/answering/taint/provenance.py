@@ -14,6 +14,7 @@ from pydantic_core import from_json
 from local.agents.answering.taint.address_book import AddressBook, addresses_in, parsed, spoken_addresses_in
 from local.protocol.messages import ToolCallRecord
 from local.protocol.permission_messages import CLARIFICATION
+from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN
 from local.protocol.todo_messages import TODO
 from local.services.judging.neutral import MARGIN
 
@@ -88,7 +89,9 @@ def _plain(text: str) -> str:
 
 def _is_public(call: ToolCallRecord) -> bool:
     """Whether what a call has brought is of the web, or was said in this conversation, or is our own."""
-    return call.tool in (FETCH, SEARCH, CLARIFICATION, TODO) or (call.tool == READ_ON and bool(call.sources))
+    return call.tool in (FETCH, SEARCH, CLARIFICATION, TODO, PROPOSE_PLAN, PLAN_STEP) or (
+        call.tool == READ_ON and bool(call.sources)
+    )
 
 
 def _private_in(call: ToolCallRecord) -> str:

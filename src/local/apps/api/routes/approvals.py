@@ -13,17 +13,21 @@ from local.apps.api.access import Access, open_to
 from local.apps.api.context import api
 from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.principals import Caller
+from local.apps.api.query_options import LOOSER
 from local.protocol.permission_messages import Decision
+from local.protocol.plan_messages import PlanMode
 
 CallId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._:~-]{1,160}$")]
 
 
 class DecisionBody(BaseModel):
-    """The body of POST /approvals/{call_id}. `answer` is for a question of the model, `by` names the door."""
+    """The body of POST /approvals/{call_id}. `answer` is for a question of the model, or goes with what is said of a
+    plan; `mode` is how the rest runs once a plan is approved; `by` names the door."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     decision: Decision
     answer: Annotated[str, StringConstraints(max_length=20_000)] | None = None
+    mode: PlanMode | None = None
     by: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")] = "api"
 
 
@@ -51,7 +55,9 @@ class _Approvals:
         body = await read_body(request, DecisionBody)
         if body.decision != "deny":
             caller.require_token()
-        told = body.model_dump(include={"decision", "answer", "by"})
+        if body.mode in LOOSER:
+            caller.require_owner()
+        told = body.model_dump(include={"decision", "answer", "by", "mode"})
         await api().permissions.ask("decide", caller.user_id, call_id=call_id, **told)
         return JsonResponse({"call_id": call_id, "decision": body.decision})
 

@@ -46,8 +46,14 @@ export function isQuestion(approval) {
   return approval.tool === "request_clarification" || Boolean(approval.question);
 }
 
+/** Whether a plan is shown for approval. */
+export function isPlan(approval) {
+  return approval.tool === "propose_plan";
+}
+
 /** The sentence at the head of a card. */
 export function heading(approval) {
+  if (isPlan(approval)) return `A plan for you to approve: ${approval.args?.title ?? ""}`;
   if (isQuestion(approval)) return approval.question ?? approval.args?.question ?? "The model has a question.";
   const certainty = approval.level === "L1" ? ", which can be undone" : approval.level === "L2" ? ", which cannot be undone" : "";
   return `${approval.tool} wants to ${deed(approval.args ?? {})}${certainty}`;

@@ -21,7 +21,8 @@ export async function loadApprovals() {
 }
 
 /** Answer one. Throws an `ApiFailure`; what another door has answered first is heard, not thrown. */
-export async function decide(callId, decision, words = null) {
-  await request("POST", `/approvals/${encodeURIComponent(callId)}`, words === null ? { decision, by: "page" } : { decision, answer: words, by: "page" });
+export async function decide(callId, decision, words = null, mode = null) {
+  const body = { decision, by: "page", ...(words === null ? {} : { answer: words }), ...(mode === null ? {} : { mode }) };
+  await request("POST", `/approvals/${encodeURIComponent(callId)}`, body);
   hearApproval({ call_id: callId, decision, by: "page" });
 }

@@ -113,7 +113,7 @@ export interface AnswerOptions {
   mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
 }
 
-/** The gatekeeper, when an approval is decided, for good: by whom, "silence" if by nobody. `answer` is what a user said to a question of the model. */
+/** The gatekeeper, when an approval is decided, for good: by whom, "silence" if by nobody. `answer` is what a user said to it, `mode` how the rest of a turn runs whose plan is approved. */
 export interface ApprovalDecision {
   query_id: string;
   respondent_id: string;
@@ -123,6 +123,7 @@ export interface ApprovalDecision {
   decision: "allow" | "allow_session" | "deny";
   by: string;
   answer: string | null;
+  mode: "default" | "acceptEdits" | null;
   decided_at: number;
 }
 
@@ -407,7 +408,7 @@ export interface GrantRequest {
   root_session_id: string;
 }
 
-/** The gatekeeper's answer to that: granted, with the grant; denied, and `why`; or asked, and until when an answer is waited for. `by` says whose decision it was, where it was not the policy's. To a question of the model `answer` is what its user said. */
+/** The gatekeeper's answer to that: granted, with the grant; denied, and `why`; or asked, and until when an answer is waited for. `by` says whose decision it was, where it was not the policy's. To a question of the model `answer` is what its user said; of a plan that is approved `mode` is how the rest of the turn runs. */
 export interface GrantResult {
   query_id: string;
   respondent_id: string;
@@ -417,6 +418,7 @@ export interface GrantResult {
   why: string;
   by: string;
   answer: string | null;
+  mode: "default" | "acceptEdits" | null;
   expires_at: number | null;
 }
 
@@ -715,7 +717,7 @@ export interface ParticipantStatus {
   children: ChildStatus[];
 }
 
-/** A door that shows what waits for a decision (list), brings one (decide: `call_id`, `decision`, `by`, `answer`), shows what is remembered (remembered) or takes it back (forget: `leave_id`). With `of_user` only what is that user's is there. */
+/** A door that shows what waits for a decision (list), brings one (decide: `call_id`, `decision`, `by`, `answer`, `mode`), shows what is remembered (remembered) or takes it back (forget: `leave_id`). With `of_user` only what is that user's is there. */
 export interface PermissionRequest {
   verb: "list" | "decide" | "remembered" | "forget";
   of_user: string | null;
@@ -723,6 +725,7 @@ export interface PermissionRequest {
   decision: "allow" | "allow_session" | "deny";
   by: string;
   answer: string | null;
+  mode: "default" | "acceptEdits" | null;
   leave_id: number;
 }
 
@@ -732,6 +735,24 @@ export interface PermissionResult {
   waiting: ApprovalRequest[];
   remembered: RememberedLeave[];
   error: ErrorInfo | null;
+}
+
+/** A respondent, when its model proposes a plan: its user is asked by `approval.request` under the same call_id. */
+export interface PlanCreated {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  title: string;
+  steps: string[];
+}
+
+/** A respondent, when its model begins, ends or drops a step of the plan that was approved: `index` from 0, in the plan of that `call_id`. */
+export interface PlanStep {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  index: number;
+  state: "open" | "doing" | "done" | "dropped";
 }
 
 /** The generator, as soon as the journal has given it the query; again for each repeat of a running query. */
@@ -1057,10 +1078,11 @@ export interface BusBody {
   payload?: "none" | "full";
 }
 
-/** The body of POST /approvals/{call_id}. `answer` is for a question of the model, `by` names the door. */
+/** The body of POST /approvals/{call_id}. `answer` is for a question of the model, or goes with what is said of a plan; `mode` is how the rest runs once a plan is approved; `by` names the door. */
 export interface DecisionBody {
   decision: "allow" | "allow_session" | "deny";
   answer?: string | null;
+  mode?: "default" | "acceptEdits" | null;
   by?: string;
 }
 
@@ -1160,6 +1182,8 @@ export interface QueryEvents {
   approval: ApprovalRequest;
   decision: ApprovalDecision;
   todo: TodoUpdated;
+  plan: PlanCreated;
+  plan_step: PlanStep;
   response: unknown;
   error: QueryFailed;
   critique: CritiqueResult;
@@ -1226,6 +1250,8 @@ export interface Messages {
   "participant.status": ParticipantStatus;
   [subject: `permission.request.${string}`]: PermissionRequest;
   [subject: `permission.result.${string}`]: PermissionResult;
+  "plan.created": PlanCreated;
+  "plan.step": PlanStep;
   "query.accepted": QueryAccepted;
   "query.cancel": QueryCancel;
   "query.failed": QueryFailed;

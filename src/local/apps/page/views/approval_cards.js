@@ -1,10 +1,11 @@
 /** What asks for a person in this conversation, above the composer; the oldest first, one at a time. */
 
 import { html, useEffect, useState } from "../html.js";
-import { isQuestion, waitingIn } from "../core/approvals.js";
+import { isPlan, isQuestion, waitingIn } from "../core/approvals.js";
 import { approvals } from "../state/approvals.js";
 import { spoken } from "../state/store.js";
 import { ApprovalCard } from "./approval_card.js";
+import { PlanAsk } from "./plan_ask.js";
 import { QuestionCard } from "./question_card.js";
 
 export function ApprovalCards({ sessionId }) {
@@ -12,10 +13,10 @@ export function ApprovalCards({ sessionId }) {
   const waiting = waitingIn(approvals.value, sessionId, now);
   const first = waiting[0];
   useEffect(() => {
-    if (first) spoken.value = isQuestion(first) ? "the model has a question for you" : `${first.tool} asks for leave`;
+    if (first) spoken.value = isQuestion(first) ? "the model has a question for you" : isPlan(first) ? "a plan waits for your approval" : `${first.tool} asks for leave`;
   }, [first?.call_id]);
   if (!first) return null;
-  const Card = isQuestion(first) ? QuestionCard : ApprovalCard;
+  const Card = isQuestion(first) ? QuestionCard : isPlan(first) ? PlanAsk : ApprovalCard;
   return html`<div class="asks" data-state="waiting">
     <${Card} key=${first.call_id} approval=${first} now=${now} />
     ${waiting.length > 1 ? html`<p class="help">${waiting.length - 1} more behind it</p>` : null}

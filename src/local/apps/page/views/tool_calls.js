@@ -2,6 +2,7 @@
 
 import { html, useState } from "../html.js";
 import { isDone } from "../core/turn.js";
+import { isOfPlan, planAfter } from "../core/plan.js";
 import { setsList } from "../core/todo.js";
 import { counted, duration } from "../core/words.js";
 import { ToolCard } from "./tool_card.js";
@@ -9,7 +10,8 @@ import { ToolCard } from "./tool_card.js";
 const MOST = 3;
 
 export function ToolCalls({ turn, sources }) {
-  const calls = turn.tool_calls.filter((call) => !setsList(call)); // those are one card of their own
+  const plan = planAfter(turn.tool_calls);
+  const calls = turn.tool_calls.filter((call) => !setsList(call) && !isOfPlan(call, plan)); // those are cards of their own
   const [isOpen, open] = useState(false);
   if (!calls.length) return null;
   const isFolded = calls.length > MOST && !isOpen;

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
@@ -104,12 +104,29 @@ def _value(server: str, variable: Values, secret_of: Callable[[str], str] | None
 
 def _require_safe(place: str, url: str) -> None:
     """Only over TLS, or to this machine: what is sent holds keys and private words."""
+    parts = _parts(url)
+    if parts is None or parts.username is not None or parts.fragment or parts.scheme not in ("https", "http"):
+        raise ConfigError(f"{place}: expected an address such as https://host/mcp, without user and password")
+    if not is_private(url):
+        raise ConfigError(f"{place}: {parts.hostname} is another machine: expected https, as it gets what is private")
+
+
+def is_private(url: str) -> bool:
+    """Whether what is sent there is read on the way by nobody: over TLS, or to this machine."""
+    parts = _parts(url)
+    return parts is not None and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(url)))
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is on this machine."""
+    parts = _parts(url)
+    host = parts.hostname or "" if parts else ""
+    return host in ("localhost", "::1") or _LOOPBACK.fullmatch(host) is not None
+
+
+def _parts(url: str) -> SplitResult | None:
     try:
         parts = urlsplit(url)
-        host, is_whole = parts.hostname or "", parts.username is None and not parts.fragment
     except ValueError:
-        host, is_whole = "", False
-    if not host or not is_whole or parts.scheme not in ("https", "http"):
-        raise ConfigError(f"{place}: expected an address such as https://host/mcp, without user and password")
-    if parts.scheme == "http" and host not in ("localhost", "::1") and not _LOOPBACK.fullmatch(host):
-        raise ConfigError(f"{place}: {host} is another machine: expected https, as what is sent there is private")
+        return None
+    return parts if parts.hostname else None

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import typer
 
 from local.apps.command_table import run_command
+from local.secrets.secret_mask import SecretMask, secret_mask
 from local.tools.mcp_servers.approved_tool import ApprovedTool, changes
 from tests.tools.mcp_servers.http_server import PlainHTTPServer, served
+from tests.tools.mcp_servers.login_server import Logins, sums
 
 
 @pytest.fixture
@@ -52,6 +58,34 @@ async def test_a_server_is_added_approved_listed_compared_and_removed(
     assert (await said(capsys, folder, "remove", "plain"))[0] == 0
     assert written(folder) == {"mcpServers": {}, "theirs": 1}
     assert not (folder / "data" / "mcp" / "plain.json").exists()
+
+
+async def test_a_login_is_made_by_a_browser_and_forgotten(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def launch(url: str) -> None:
+        how = {"follow_redirects": True, "trust_env": False}
+        threading.Thread(target=httpx.get, args=(url,), kwargs=how, daemon=True).start()
+
+    monkeypatch.setattr(typer, "launch", launch)
+    monkeypatch.setattr(secret_mask, "__dict__", dict(vars(SecretMask())))
+    logins = Logins()
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    async with served(sums(logins, port), port):
+        await said(capsys, folder, "add", "sums", f"http://127.0.0.1:{port}/mcp", data=False)
+        status, shown = await said(capsys, folder, "login", "sums")
+        assert (status, f"Log in there: http://127.0.0.1:{port}/authorize?" in shown) == (0, True)
+        assert "sums__add (new)" in (await said(capsys, folder, "approve", "--yes", "sums"))[1]
+    forgotten = ["mcp", "logout", "sums", "--data-dir", str(folder / "data")]
+    assert [await asyncio.to_thread(run_command, forgotten) for _ in range(2)] == [0, 2]
+    assert "there is no login at sums" in capsys.readouterr().err
+
+
+async def test_a_server_that_a_command_starts_has_no_login(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    await said(capsys, folder, "add", "w", "x", data=False)
+    status, shown = await said(capsys, folder, "login", "w")
+    assert (status, "only a server at a url has a login" in shown) == (2, True)
 
 
 async def test_a_command_is_added_with_its_words_and_only_the_owner_reads_the_file(

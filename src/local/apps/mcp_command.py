@@ -12,6 +12,7 @@ from local.apps.command_line import ApiOption, ConfigDir, DataDir
 from local.apps.console.answering_system import AnsweringSystem
 from local.apps.mcp_approval import told_tools
 from local.apps.mcp_file import require_server
+from local.apps.mcp_login_commands import login, logout
 from local.apps.mcp_server_commands import add, listing, remove
 from local.apps.terminal import visible
 from local.config import layers_for
@@ -25,6 +26,8 @@ mcp_app = typer.Typer(
 mcp_app.command("list")(listing)
 mcp_app.command()(add)
 mcp_app.command()(remove)
+mcp_app.command()(login)
+mcp_app.command()(logout)
 
 
 @mcp_app.callback(invoke_without_command=True)

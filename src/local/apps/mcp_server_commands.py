@@ -75,10 +75,13 @@ def add(
 
 
 def remove(name: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
-    """Take a server out of mcp.json, and forget what was approved of it."""
+    """Take a server out of mcp.json, and forget what was approved of it, and a login there."""
+    from local.secrets.secret_store import SecretStore
     from local.tools.mcp_servers.mcp_group import approved_file
+    from local.tools.mcp_servers.remote_login import RemoteLogin
 
     remove_server(layers_for(config_dir)[-1], name)
+    RemoteLogin(name, "", SecretStore(find_data_dir(data_dir))).forget()
     file = approved_file(find_data_dir(data_dir), name)
     file.unlink(missing_ok=True)
     folder = file.with_suffix("")

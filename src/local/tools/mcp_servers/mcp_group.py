@@ -24,12 +24,14 @@ from local.services.sandbox.sandbox_view import SandboxView
 from local.tools.mcp_servers.approved_tool import read_approved
 from local.tools.mcp_servers.mcp_connection import MCPConnection, Start
 from local.tools.mcp_servers.mcp_tool import MCPTool
+from local.tools.mcp_servers.remote_login import RemoteLogin, Visitor
 from local.tools.mcp_servers.remote_server import RemoteServer
 from local.tools.tool_group import ToolGroup
 
 log = logging.getLogger(__name__)
 
 FOLDER = "mcp"
+LOGIN_SECONDS = 300.0  # for a person to log in
 
 
 class MCPGroup(ToolGroup):
@@ -95,12 +97,19 @@ def approved_file(data_dir: Path, server: str) -> Path:
     return data_dir / FOLDER / f"{server}.json"
 
 
-def connect(server: str, config: MCPServerConfig, data_dir: Path, settings: Sequence[Path]) -> MCPConnection:
+def connect(
+    server: str, config: MCPServerConfig, data_dir: Path, settings: Sequence[Path], visitor: Visitor | None = None
+) -> MCPConnection:
     """A connection to a server: in a sandbox with a folder of its own, below the data directory, and what it may read;
-    or at its url. Raises `SandboxMissing`, and `ConfigError` for what no server may see or what is not there."""
-    meant = config.expanded(server, variable, SecretStore(data_dir).get)
-    start = _remote(meant) if meant.url else _contained(server, meant, data_dir, settings)
-    return MCPConnection(server, start, meant.start_seconds)
+    or at its url, where `visitor` logs in. Raises `SandboxMissing`, and `ConfigError` for what no server may see or
+    what is not there."""
+    store = SecretStore(data_dir)
+    meant = config.expanded(server, variable, store.get)
+    if meant.url:
+        start = _remote(meant, RemoteLogin(server, meant.url, store), visitor)
+    else:
+        start = _contained(server, meant, data_dir, settings)
+    return MCPConnection(server, start, LOGIN_SECONDS if visitor else meant.start_seconds)
 
 
 def _contained(server: str, config: MCPServerConfig, data_dir: Path, settings: Sequence[Path]) -> Start:
@@ -121,9 +130,9 @@ def _contained(server: str, config: MCPServerConfig, data_dir: Path, settings: S
     return start
 
 
-def _remote(config: MCPServerConfig) -> Start:
+def _remote(config: MCPServerConfig, login: RemoteLogin, visitor: Visitor | None) -> Start:
     @asynccontextmanager
     async def start() -> AsyncIterator[RemoteServer]:
-        yield RemoteServer(config.url, config.headers, config.timeout_seconds)
+        yield RemoteServer(config.url, config.headers, config.timeout_seconds, login, visitor)
 
     return start

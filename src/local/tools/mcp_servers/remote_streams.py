@@ -9,11 +9,12 @@ from typing import Any
 import httpx2
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 
+from local.tools.mcp_servers.remote_auth import auth_of, login_wanted
 from local.tools.mcp_servers.remote_server import RemoteServer
 
 ANSWER_BYTES = 16 * 1024 * 1024
 CONNECT_SECONDS = 10.0
-NOT_FOUND = 404
+UNAUTHORIZED, NOT_FOUND = 401, 404
 
 
 @asynccontextmanager
@@ -23,10 +24,15 @@ async def remote_streams(server: RemoteServer) -> AsyncIterator[Any]:
     async def notice(response: httpx2.Response) -> None:
         if response.status_code == NOT_FOUND and MCP_SESSION_ID in response.request.headers:
             server.lose("it has begun anew, and knows nothing of us")
+        if response.status_code == UNAUTHORIZED and auth is None:
+            server.lose(login_wanted(server.login.name))
 
+    is_login = server.visitor is not None or server.login.is_there
+    auth = auth_of(server, server.login, server.visitor) if is_login else None
     async with (
         httpx2.AsyncClient(
             headers=dict(server.headers),
+            auth=auth,
             timeout=httpx2.Timeout(server.seconds, connect=CONNECT_SECONDS),
             transport=_BoundedTransport(server),
             event_hooks={"response": [notice]},
@@ -48,6 +54,7 @@ class _BoundedTransport(httpx2.AsyncHTTPTransport):
         self._server = server
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        self._server.require_near(str(request.url))
         try:
             response = await super().handle_async_request(request)
         except httpx2.TransportError as error:

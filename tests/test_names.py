@@ -33,6 +33,7 @@ RETIRED = {
 NOT_IMPORTED = {
     "ddgs": "a search provider loads it by name where it is installed",
     "lxml-html-clean": "trafilatura imports it",
+    "tzdata": "zoneinfo reads it where the system has no time zones",
     **dict.fromkeys(
         (f"tree-sitter-{language}" for language in ("c", "go", "java", "javascript", "python", "rust", "typescript")),
         "the outline of a program loads the grammar of its language by name",

@@ -26,6 +26,10 @@ NAMES = frozenset(
         "api.answer_heard",  # before it is written to the client
         "critic.judged",  # nobody is told yet
         "critic.told",  # the judgement is confirmed, before the answer is acknowledged
+        "cron.decided",  # the run is stored, nobody is asked yet
+        "cron.asked",  # its query is on record, which is not stored here
+        "cron.answered",  # its end is known, and not stored here
+        "cron.kept",  # how it stands is stored, nobody is told yet
         "files.kept",  # what the file held is kept, nothing is noted
         "files.begun",  # the change is noted, nothing is written
         "files.written",  # beside the file, under another name

@@ -33,6 +33,7 @@ from local.protocol.messages import (
     SessionBranched,
     SessionChanged,
 )
+from local.protocol.query_origin import BACKGROUND
 from local.queries.asker import JOURNAL
 from local.queries.errors import QueryIdTaken
 from local.runtime.participant import on
@@ -79,7 +80,7 @@ class GeneratorAgent(Respondent):
         """The live copy of what `receive` gets: its turn is computed ahead, in memory, and nobody hears of it yet."""
         failpoints.reach("generator.heard_live")
         asked = asked_of(message, envelope, self._offered())
-        if message.task is None and self._may_compute(asked):
+        if message.task is None and message.origin not in BACKGROUND and self._may_compute(asked):
             self._speculations.begin(asked)
 
     @on(QueryReceived, durable=CONSUMER, concurrency=QUERIES_AT_ONCE, lane_width=LANE_WIDTH)

@@ -21,6 +21,7 @@ from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import BusDead, QueryReceived, ResponseGeneration, SessionBranched, SessionDeleted
+from local.protocol.query_origin import BACKGROUND
 from local.queries.asker import JOURNAL
 from local.runtime.participant import on
 from local.services.conversation import StoredTurn, TurnStatus
@@ -135,4 +136,4 @@ class SecondRespondent(Respondent):
 
 def _is_to_be_compared(response: ResponseGeneration) -> bool:
     is_answer = response.respondent_id == MAIN_RESPONDENT and response.status == "answered"
-    return is_answer and response.in_history and not response.incognito
+    return is_answer and response.in_history and not response.incognito and response.origin not in BACKGROUND

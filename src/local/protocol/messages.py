@@ -19,6 +19,7 @@ from local.protocol.message import MAIN_RESPONDENT, Data, Delivery
 from local.protocol.message import ErrorInfo as ErrorInfo
 from local.protocol.message import Message as Message
 from local.protocol.message import RespondentMessage as RespondentMessage
+from local.protocol.query_origin import USER
 from local.protocol.tool_messages import ToolCallRecord as ToolCallRecord
 from local.protocol.tool_messages import ToolRequest as ToolRequest
 from local.protocol.tool_messages import ToolResult as ToolResult
@@ -29,7 +30,8 @@ from local.protocol.tool_messages import ToolSchemaRequest as ToolSchemaRequest
 class QueryReceived(Message):
     """A door, when somebody asks, or the swarm, when a model has asked an agent (`task`). `history` replaces the
     session's own history and makes the turn leave none; `continued` is what has followed the question there: calls of
-    the asker's functions, and their results."""
+    the asker's functions, and their results. `origin` is who is behind it; `tainted` that its words are not the
+    user's own."""
 
     subject = "query.received"
     delivery = Delivery.CONFIRMED
@@ -40,6 +42,8 @@ class QueryReceived(Message):
     history: tuple[dict[str, Any], ...] | None = None
     continued: tuple[dict[str, Any], ...] = ()
     options: AnswerOptions | None = None
+    origin: str = USER
+    tainted: bool = False
     session_id: str | None = None  # counts where the envelope names none
     task: AgentTask | None = None
 
@@ -162,6 +166,7 @@ class ResponseGeneration(RespondentMessage):
     usage: UsageInfo = UsageInfo()
     degraded: tuple[str, ...] = ()
     tainted: bool = False  # text of strangers was in its steps or history; see `brings_taint`
+    origin: str = USER  # of the query
     error: ErrorInfo | None = None
     session_id: str | None = None
     generator_id: str = ""  # the name of the agent: `agent_id` in generator.yaml

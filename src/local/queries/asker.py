@@ -17,6 +17,7 @@ from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.journal_messages import JournalRead
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import AnswerOptions, QueryCancel, QueryReceived, ResponseGeneration, SessionDeleted
+from local.protocol.query_origin import USER
 from local.queries.admission import FEW, AdmissionControl
 from local.queries.errors import AskerStopping, GeneratorSilent, NobodyAnswers, NotAccepted, QueryRefused
 from local.queries.live_query import LiveQueries, LiveQuery
@@ -115,6 +116,8 @@ class Asker:
         history: Sequence[dict[str, Any]] | None = None,
         continued: Sequence[dict[str, Any]] = (),
         options: AnswerOptions | None = None,
+        origin: str = USER,
+        tainted: bool = False,
         is_on_record: bool = False,
     ) -> LiveQuery:
         """Begin a query, or join the one of that id. Without a session it is one of its own, under the query's id.
@@ -123,8 +126,7 @@ class Asker:
         `is_on_record`, and `AskerStopping`.
         """
         may_be_known, query_id = query_id is not None, query_id or new_id()
-        known = self.live(query_id)
-        if known is not None and known.view.failure is None:
+        if (known := self.live(query_id)) is not None and known.view.failure is None:
             known.view.require(query, user_id)
             return known
         if not is_on_record:
@@ -137,6 +139,8 @@ class Asker:
             history=None if history is None else tuple(history),
             continued=tuple(continued),
             options=options,
+            origin=origin,
+            tainted=tainted,
             session_id=session_id,
         )
         return self._begin(message, session_id, user_id, may_be_known=may_be_known)

@@ -31,7 +31,8 @@ _LISTED = (
     " max(touched_at, coalesce(branches.branched_at, 0)) AS updated_at,"
     f" coalesce(labels.title, substr(called.query, 1, {TITLE_CHARACTERS}), '') AS title,"
     " labels.title IS NOT NULL AS renamed, coalesce(labels.pinned, 0) AS pinned,"
-    " coalesce(first.incognito, branches.incognito) AS incognito, branches.branched_from, branches.before"
+    " coalesce(first.incognito, branches.incognito) AS incognito, branches.branched_from, branches.before,"
+    " CASE WHEN json_valid(first.body) THEN json_extract(first.body, '$.origin') END AS origin"
     " FROM sums LEFT JOIN turns AS first ON first.position = sums.first"
     " LEFT JOIN turns AS called ON called.position = coalesce(sums.own, sums.first)"
     " LEFT JOIN labels ON labels.session_id = sums.session_id AND labels.respondent_id = :own"
@@ -88,6 +89,7 @@ def _session(row: sqlite3.Row) -> dict[str, Any]:
         session[flag] = bool(session[flag])
     before, origin = session.pop("before"), session["branched_from"]
     session["branched_from"] = origin and {"session_id": origin, "query_id": before}
+    session["origin"] = session["origin"] or "user"
     return session
 
 

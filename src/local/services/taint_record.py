@@ -14,6 +14,9 @@ from local.services.conversation import ConversationService
 from local.services.turn_record import END
 
 _ITS_TURN = "SELECT query_id, respondent_id, session_id FROM turns WHERE query_id = ? AND respondent_id = ?"
+_NOT_OWN = (
+    "(json_valid(body) AND (coalesce(json_extract(body, '$.tainted'), 0) OR json_extract(body, '$.task') IS NOT NULL))"
+)
 OWN_ROLES = frozenset({"system", "developer", "user", "assistant"})
 MOST_TURNS = 50  # of a session, the latest, whose results are looked at
 MOST_WORDS = 1000  # turns of a session, the latest, whose questions are
@@ -26,12 +29,14 @@ def text_hash(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRecord:
-    """What was asked, and how what was asked ended (as JSON), oldest first; `attachments` are ids. `are_tainted` says
-    that words of strangers were before the model in one of them, or in one that nobody knows."""
+    """What was asked, and how what was asked ended (as JSON), oldest first; `attachments` are ids, `others` questions
+    in which words of strangers may stand. `are_tainted` says that words of strangers were before the model in one of
+    them, or in one that nobody knows."""
 
     queries: tuple[str, ...] = ()
     outcomes: tuple[str, ...] = ()
     attachments: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     are_tainted: bool = False
 
 
@@ -39,12 +44,14 @@ def turns_of_session(db: sqlite3.Connection, session_id: str, respondent_id: str
     """What the turns of a session before that position say of its taint."""
     where = "FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND refused IS NULL"
     key = (session_id, respondent_id, before)
-    queries = db.execute(f"SELECT query {where} ORDER BY position DESC LIMIT ?", (*key, MOST_WORDS)).fetchall()
+    asked = f"SELECT query, {_NOT_OWN} AS others {where} ORDER BY position DESC LIMIT ?"
+    queries = db.execute(asked, (*key, MOST_WORDS)).fetchall()
     rows = db.execute(f"SELECT body, outcome {where} ORDER BY position DESC LIMIT ?", (*key, MOST_TURNS)).fetchall()
     return EarlierRecord(
-        tuple(row["query"] for row in reversed(queries)),
+        tuple(row["query"] for row in reversed(queries) if not row["others"]),
         tuple(row["outcome"] for row in reversed(rows) if row["outcome"]),
         _attachments(row["body"] for row in reversed(rows)),
+        tuple(row["query"] for row in reversed(queries) if row["others"]),
     )
 
 

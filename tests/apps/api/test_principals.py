@@ -28,7 +28,10 @@ from local.protocol.envelope import Envelope
 from local.protocol.memory_messages import EngramRecord, MemoryRequest, MemoryResult
 from local.protocol.messages import ErrorInfo
 from local.runtime.participant import Participant, Resources, on
+from local.services.schedules.job import Job
+from local.services.schedules.job_store import FILE_NAME, JobStore
 from local.tools.agent_tools.swarm_config import SwarmConfig
+from local.tools.cron import Cron, CronConfig
 from local.tools.swarm import Swarm
 
 System = Any  # of conftest.py
@@ -121,6 +124,12 @@ ROUTES = {
     "DELETE /mcp": Row(Access.USERS, "/mcp", told=400),
     "GET /agents": Row(Access.USERS, "/agents", told={"agents": []}),
     "POST /agents/{agent_id}/stop": Row(Access.USERS, "/agents/a-ann/stop"),
+    "GET /cron": Row(Access.USERS, "/cron", told={"jobs": []}),
+    "POST /cron": Row(Access.USERS, "/cron", {"prompt": "p", "schedule": "x"}, told=422),
+    "PATCH /cron/{job_id}": Row(Access.USERS, "/cron/j-ann", {"enabled": False}),
+    "DELETE /cron/{job_id}": Row(Access.USERS, "/cron/j-ann"),
+    "POST /cron/{job_id}/run": Row(Access.USERS, "/cron/j-ann/run"),
+    "GET /cron/{job_id}/runs": Row(Access.USERS, "/cron/j-ann/runs"),
     "GET /users": Row(Access.TOKEN, "/users", told=403),
     "POST /users": Row(Access.TOKEN, "/users", {"name": "eve"}, told=403),
     "DELETE /users/{name}": Row(Access.TOKEN, "/users/ann", told=403),
@@ -175,7 +184,11 @@ async def door(system: System) -> AsyncIterator[Door]:
     tokens = {name: users.add(name) for name in ("ann", "bob")} | {"owner": make_owner_token(folder)}
     gatekeeper = GatekeeperService.build(GatekeeperConfig(), Resources(folder))
     swarm = Swarm.build(SwarmConfig(), Resources(folder))
-    async with system.door() as client, system.host(Ann()), system.host(gatekeeper), system.host(swarm):
+    async with JobStore(folder / FILE_NAME) as store:
+        await store.add(Job("j-ann", "hers", "hers", "@yearly", "UTC", 0, user_id="ann"))
+    cron = Cron.build(CronConfig(time_zone="UTC"), Resources(folder))
+    others = (system.host(Ann()), system.host(gatekeeper), system.host(swarm), system.host(cron))
+    async with system.door() as client, others[0], others[1], others[2], others[3]:
         door = Door(client, system.port, tokens, "", users, folder)
         asked = {"query": "hello ann", "query_id": "q-ann", "session_id": "s-ann"}
         assert (await client.post("/query", json=asked, headers=door.headers("ann"))).json()["answer"] == "Hi there."

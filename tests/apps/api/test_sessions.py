@@ -43,7 +43,12 @@ class RecordKeeper(Participant):
             sessions = SessionRecord(self.record, "A")
             changes = SessionChanges(self.bus, sessions)
             self._requests = ConversationRequestHandler(
-                self.record, sessions, changes, lambda history, today, user: list(history), self._delete
+                self.record,
+                sessions,
+                changes,
+                lambda history, today, user: list(history),
+                self._delete,
+                lambda today, user, options: {},
             )
             yield
 

@@ -105,9 +105,11 @@ class PromptBuilder:
             in_history=asked.history is None,
             options=options,
             continued=asked.continued,
-            tainted=past.tainted or summary.tainted or bool(asked.attachments) or _is_task_tainted(asked),
+            tainted=past.tainted or summary.tainted or bool(asked.attachments) or _is_tainted(asked),
             private=(*facts, *filter(None, [attached.text, *private_texts(inputs)]), *_words_of_models(asked)),
             task=asked.task,
+            origin=asked.origin,
+            own_words=not asked.tainted,
         )
 
     def model_for(self, question: Question) -> str:
@@ -149,9 +151,9 @@ def compose(inputs: PromptInputs, history: Sequence[Json], facts: Sequence[str] 
     return ({"role": "system", "content": system_text(inputs)}, *memory, *history)
 
 
-def _is_task_tainted(asked: QueryReceived) -> bool:
-    """Whether words of strangers were before the model that asks an agent."""
-    return asked.task is not None and asked.task.tainted
+def _is_tainted(asked: QueryReceived) -> bool:
+    """Whether its words are not the user's own, or words of strangers were before the model that asks an agent."""
+    return asked.tainted or (asked.task is not None and asked.task.tainted)
 
 
 def _words_of_models(asked: QueryReceived) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from local.agents.answering.context.prompt_parts import Attached, Summary
 from local.agents.answering.turn_limits import TurnLimits
 from local.models.chat import Json
 from local.protocol.messages import AgentTask, AnswerOptions
+from local.protocol.query_origin import USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Question:
     options: AnswerOptions | None = None
     continued: tuple[Json, ...] = ()  # what has followed the query: calls of the asker's functions, their results
     tainted: bool = False  # by what was said before, or by a file
+    origin: str = USER
+    own_words: bool = True  # false where the query itself may have words of strangers in it
     private: tuple[str, ...] = ()  # what the prompt has of the user's that they have not said in this conversation
     task: AgentTask | None = None  # where a model has asked it of an agent, and no user
 

@@ -43,6 +43,7 @@ from local.protocol.messages import (
 )
 from local.runtime.machine import Machine
 
+TOLD = ("prompt", "incognito", "in_history", "origin")  # what an answer says of its question
 EMPTY_ANSWERS_ALLOWED = 2
 ANSWER_NOW = "Answer the question now, in plain text, with what you have. No more tool calls are possible."
 SAY_SOMETHING = "Your last message was empty. Answer the question in plain text."
@@ -258,15 +259,13 @@ class Turn:
             tool_calls=self.records,
             client_calls=client_calls(self.last_calls, self.question) if self._own_functions else (),
             model=next((step.model for step in reversed(steps) if step.model), ""),
-            prompt=self.question.prompt,
-            incognito=self.question.incognito,
-            in_history=self.question.in_history,
             remember=self.question.options is not None and self.question.options.remember,
             usage=total_usage([step.usage for step in steps], cut_off, self._gauge, self.totals),
             degraded=tuple(dict.fromkeys(notes)),
             tainted=self.tainted,
             error=self._error,
             agent=self.question.task.name if self.question.task else "",
+            **{name: getattr(self.question, name) for name in TOLD},
         )
 
     def _ends_by(self, action: TurnAction) -> bool:

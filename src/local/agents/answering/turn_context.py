@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from local.agents.answering.call_gate import CallGate
@@ -15,6 +16,7 @@ from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.leases import Leases
 from local.bus.blobs import BlobStore
 from local.models.chat import ChatModel
+from local.protocol.query_origin import BACKGROUND
 
 T = TypeVar("T")
 
@@ -63,6 +65,11 @@ class BackgroundTurn:
     async def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What `work()` returns or raises, under a lease of its own."""
         return await self.leases.in_background(self.model, self.purpose, work)
+
+
+def priority_of(origin: str, otherwise: Callable[[Leases, str], Priority]) -> Callable[[Leases, str], Priority]:
+    """Where turns for queries of that origin stand: behind every user's, if nobody waits for them."""
+    return partial(BackgroundTurn, purpose=origin) if origin in BACKGROUND else otherwise
 
 
 @dataclass(frozen=True, slots=True)

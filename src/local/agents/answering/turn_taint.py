@@ -63,9 +63,10 @@ class TurnTaint:
             self._before = earlier, calls_in(earlier.outcomes), texts
         earlier, calls, texts = self._before
         question = self.turn.question
+        others = (*earlier.others, *(() if question.own_words else (question.query,)))
         return Provenance.of(
-            tuple(dict.fromkeys((*earlier.queries, *question.spoken))),
-            (*question.private, *texts),
+            tuple(text for text in dict.fromkeys((*earlier.queries, *question.spoken)) if text not in others),
+            (*question.private, *texts, *others),
             [*calls, *self.turn.records],
             self.settings.always_readable,
         )

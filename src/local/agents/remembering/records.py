@@ -21,6 +21,7 @@ from local.protocol.memory_messages import (
 )
 from local.protocol.message import Data
 from local.protocol.messages import ResponseGeneration, ToolCallRecord
+from local.protocol.query_origin import USER
 from local.protocol.recall_score import RecallScore
 from local.services.engrams.engram import USERS_RESPONDENT, Change, Engram, EngramDraft, Origin, StatedFact
 from local.services.engrams.notes import NoteDraft
@@ -56,6 +57,7 @@ def exchange_of(response: ResponseGeneration, envelope: Envelope, now: float) ->
         respondent_id=response.respondent_id,
         recalled=tuple(dict.fromkeys(_recalled(response.tool_calls))),
         tainted=response.brings_taint,
+        by_user=response.origin == USER,
     )
 
 

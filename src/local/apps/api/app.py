@@ -22,6 +22,7 @@ from local.apps.api.routes import (
     bus_events,
     changes,
     control,
+    cron,
     feedback,
     health,
     journal,
@@ -41,7 +42,7 @@ from local.apps.api.routes import (
 
 NOUNS = (
     query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream, control,
-    models, settings, changes, approvals, prompt, mcp, skills, agents,
+    models, settings, changes, approvals, prompt, mcp, skills, agents, cron,
 )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from local.apps.api.query_finder import QueryFinder
 from local.apps.api.query_options import GATEKEEPER
 from local.apps.api.server import serving
 from local.apps.changes import Changes
+from local.apps.cron_jobs import CronJobs
 from local.apps.listener import require_token
 from local.apps.memories import Memories
 from local.apps.owner_token import owner_token
@@ -44,7 +45,7 @@ from local.protocol.messages import ParticipantStatus
 from local.queries.admission import TurnFigures
 from local.runtime.participant import Kind, Participant, Resources, on
 
-MEMORY, FILES, SWARM = "memory", "files", "swarm"
+MEMORY, FILES, SWARM, CRON = "memory", "files", "swarm", "cron"
 
 
 class ApiConfig(Settings):
@@ -64,7 +65,7 @@ class ApiParticipant(Participant):
     name = "api"
     kind = Kind.DOOR
     Config = ApiConfig
-    publishes = (LoCALSession, Memories, Changes, Skills, SystemControl, Permissions, Agents)
+    publishes = (LoCALSession, Memories, Changes, Skills, SystemControl, Permissions, Agents, CronJobs)
 
     def __init__(
         self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path]
@@ -126,6 +127,7 @@ class ApiParticipant(Participant):
                 skills=Skills(self.bus, partial(self._has, FILES)),
                 memories=Memories(self.bus, partial(self._has, MEMORY)),
                 control=SystemControl(self.bus),
+                cron=CronJobs(self.bus, partial(self._has, CRON)),
                 permissions=Permissions(self.bus, partial(self._has, GATEKEEPER)),
                 agents=Agents(self.bus, partial(self._has, SWARM)),
                 settings=self._settings_files,

@@ -32,7 +32,7 @@ class Ingested(StrEnum):
 class EngramDraft:
     """What is to be remembered. `asked_at` is in seconds since 1970, `recalled` the engrams that the answer rests on:
     what they got from the web or a tool, this one has from there, too. `tainted` says that words of strangers were
-    before the model that answered."""
+    before the model that answered; in one that is not `by_user` nobody has stated a fact."""
 
     query_id: str
     session_id: str
@@ -45,6 +45,7 @@ class EngramDraft:
     incognito: bool = False
     recalled: tuple[str, ...] = ()
     tainted: bool = False
+    by_user: bool = True
 
     @property
     def engram_id(self) -> str:

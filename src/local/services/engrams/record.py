@@ -12,6 +12,7 @@ from local.services.engrams import lexical, succession
 from local.services.engrams.engram import USERS_RESPONDENT, Change, Engram, EngramDraft, Ingested, Origin
 from local.services.engrams.masking import masked
 from local.services.engrams.store import stored_engram
+from local.services.engrams.succession import CLASSIFIED, PENDING
 from local.services.engrams.words import language_of
 
 
@@ -22,11 +23,12 @@ def ingest(db: sqlite3.Connection, exchange: EngramDraft) -> Ingested:
     query, answer = masked(exchange.query), masked(exchange.answer)
     row = db.execute(
         "INSERT INTO engrams (engram_id, query_id, respondent_id, session_id, user_id, query, answer, origin, asked_at,"
-        " language, searchable, recalled, tainted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " language, searchable, recalled, tainted, classified) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT DO NOTHING RETURNING *",
         (exchange.engram_id, exchange.query_id, exchange.respondent_id, exchange.session_id, exchange.user_id, query,
          answer, _origin(db, exchange), exchange.asked_at, language_of(f"{query}\n{answer}"),
-         exchange.respondent_id == USERS_RESPONDENT, json.dumps(exchange.recalled), exchange.tainted),
+         exchange.respondent_id == USERS_RESPONDENT, json.dumps(exchange.recalled), exchange.tainted,
+         PENDING if exchange.by_user else CLASSIFIED),
     ).fetchall()  # fmt: skip
     if not row:
         return Ingested.KNOWN

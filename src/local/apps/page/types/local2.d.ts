@@ -309,6 +309,82 @@ export interface CritiqueResult {
   session_id: string | null;
 }
 
+/** `cron`, when a job was made, paused, goes on or was removed (`what`). */
+export interface CronJobChanged {
+  what: "active" | "paused" | "removed";
+  job: CronJobRecord;
+}
+
+/** A job as it is kept. Times are seconds since 1970; `tainted` says that it was made in a conversation with words of strangers, so that its runs are tainted, too. */
+export interface CronJobRecord {
+  prompt: string;
+  schedule: string;
+  name: string;
+  time_zone: string | null;
+  missed: "once" | "all" | "none";
+  session_id: string | null;
+  mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
+  max_runs_a_day: number | null;
+  max_tokens_a_day: number | null;
+  job_id: string;
+  user_id: string | null;
+  enabled: boolean;
+  tainted: boolean;
+  created_by: string;
+  created_at: number;
+  next_at: number | null;
+}
+
+/** What somebody wants done, and when. `schedule` is a cron expression, `at` a time, or `every` so often, in that time zone or the one of the settings. Without `session_id` each run is a conversation of its own. */
+export interface CronOrder {
+  prompt: string;
+  schedule: string;
+  name: string;
+  time_zone: string | null;
+  missed: "once" | "all" | "none";
+  session_id: string | null;
+  mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
+  max_runs_a_day: number | null;
+  max_tokens_a_day: number | null;
+}
+
+/** A door, for jobs: list, add (`order`), remove, pause, resume, run now, or history (the runs of one). With `of_user` only those of that user are there. Not on record, as what it asks for may be refused. */
+export interface CronRequest {
+  verb: "list" | "add" | "remove" | "pause" | "resume" | "run" | "history";
+  of_user: string | null;
+  job_id: string;
+  order: CronOrder | null;
+  by: string;
+  limit: number;
+}
+
+/** `cron`, to that: the jobs, all or the one that was meant, and of run and history the runs, the latest first. */
+export interface CronResult {
+  verb: string;
+  jobs: CronJobRecord[];
+  runs: CronRunRecord[];
+  error: ErrorInfo | null;
+}
+
+/** `cron`, when a run is asked, and when it is over, was missed or refused. */
+export interface CronRun {
+  name: string;
+  run: CronRunRecord;
+}
+
+/** One run, for the time `scheduled_at`; `detail` says what is to be said of how it stands. */
+export interface CronRunRecord {
+  job_id: string;
+  run_id: string;
+  scheduled_at: number;
+  query_id: string;
+  state: "due" | "asked" | "answered" | "failed" | "cancelled" | "refused" | "missed";
+  by_hand: boolean;
+  detail: string;
+  tokens: number;
+  ended_at: number | null;
+}
+
 /** Whoever has changed files, when a user has taken changes back: which calls of tools, and the files. */
 export interface EffectUndone {
   call_ids: string[];
@@ -775,7 +851,7 @@ export interface QueryFailed {
   error: ErrorInfo;
 }
 
-/** A door, when somebody asks, or the swarm, when a model has asked an agent (`task`). `history` replaces the session's own history and makes the turn leave none; `continued` is what has followed the question there: calls of the asker's functions, and their results. */
+/** A door, when somebody asks, or the swarm, when a model has asked an agent (`task`). `history` replaces the session's own history and makes the turn leave none; `continued` is what has followed the question there: calls of the asker's functions, and their results. `origin` is who is behind it; `tainted` that its words are not the user's own. */
 export interface QueryReceived {
   query_id: string;
   query: string;
@@ -784,6 +860,8 @@ export interface QueryReceived {
   history: Record<string, unknown>[] | null;
   continued: Record<string, unknown>[];
   options: AnswerOptions | null;
+  origin: string;
+  tainted: boolean;
   session_id: string | null;
   task: AgentTask | null;
 }
@@ -856,6 +934,7 @@ export interface ResponseGeneration {
   usage: UsageInfo;
   degraded: string[];
   tainted: boolean;
+  origin: string;
   error: ErrorInfo | null;
   session_id: string | null;
   generator_id: string;
@@ -1094,6 +1173,25 @@ export interface FeedbackBody {
   respondent_id?: string;
 }
 
+/** The body of POST /cron. Without a session_id each run is a conversation of its own; `by` names the door. */
+export interface JobBody {
+  prompt: string;
+  schedule: string;
+  name?: string;
+  time_zone?: string | null;
+  missed?: "once" | "all" | "none";
+  session_id?: string | null;
+  mode?: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
+  max_runs_a_day?: number | null;
+  max_tokens_a_day?: number | null;
+  by?: string;
+}
+
+/** The body of PATCH /cron/{job_id}. */
+export interface JobChangeBody {
+  enabled: boolean;
+}
+
 /** The body of PATCH /sessions/{session_id}; a title of null gives the session that of its first query back. */
 export interface LabelsBody {
   title?: string | null;
@@ -1212,6 +1310,10 @@ export interface Messages {
   [subject: `conversation.request.${string}`]: ConversationRequest;
   [subject: `conversation.result.${string}`]: ConversationResult;
   "critique.result": CritiqueResult;
+  "cron.job.changed": CronJobChanged;
+  [subject: `cron.request.${string}`]: CronRequest;
+  [subject: `cron.result.${string}`]: CronResult;
+  "cron.run": CronRun;
   "effect.undone": EffectUndone;
   "generation.thinking": GenerationThinking;
   "generation.token": GenerationToken;

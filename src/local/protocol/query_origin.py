@@ -1,0 +1,9 @@
+"""Who is behind a query."""
+
+from __future__ import annotations
+
+from typing import Final
+
+USER: Final = "user"
+SCHEDULE: Final = "schedule"  # a job of `cron`, at its time
+BACKGROUND: Final = frozenset({SCHEDULE})  # nobody waits for these answers, so that every user's turn goes first

@@ -1,0 +1,172 @@
+"""The jobs, how far each has come, and its runs, in one SQLite file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from local.services.owned_database import OwnedDatabase
+from local.services.schedules.due import DueRuns
+from local.services.schedules.job import OPEN, Job, JobRun, RunState
+
+FILE_NAME = "cron.db"
+KEPT_RUNS = 500  # of each job, beside those that are not over
+
+JobState = Literal["active", "paused", "removed"]
+
+_MIGRATIONS = (
+    """
+    CREATE TABLE jobs (
+        job_id TEXT PRIMARY KEY,
+        body TEXT NOT NULL,
+        state TEXT NOT NULL,
+        decided INTEGER NOT NULL,
+        told TEXT NOT NULL DEFAULT ''
+    ) WITHOUT ROWID;
+    CREATE TABLE runs (
+        job_id TEXT NOT NULL,
+        scheduled_at INTEGER NOT NULL,
+        by_hand INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        detail TEXT NOT NULL,
+        tokens INTEGER NOT NULL,
+        begun_at REAL NOT NULL,
+        ended_at REAL,
+        told TEXT NOT NULL DEFAULT '',
+        PRIMARY KEY (job_id, scheduled_at, by_hand)
+    ) WITHOUT ROWID;
+    CREATE INDEX runs_by_begin ON runs (job_id, begun_at);
+    """,
+)
+_RUN = "job_id, scheduled_at, by_hand, state, attempt, detail, tokens, begun_at, ended_at"
+_PUT = (
+    f"INSERT INTO runs ({_RUN}) VALUES (:job_id, :scheduled_at, :by_hand, :state, :attempt, :detail, :tokens,"
+    " :begun_at, :ended_at) ON CONFLICT (job_id, scheduled_at, by_hand) DO UPDATE SET state = excluded.state,"
+    " attempt = excluded.attempt, detail = excluded.detail, tokens = excluded.tokens, begun_at = excluded.begun_at,"
+    " ended_at = excluded.ended_at"
+)
+_THIS_RUN = "WHERE job_id = :job_id AND scheduled_at = :scheduled_at AND by_hand = :by_hand"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """A job with how far it has come: all that was due up to `decided` is decided. `is_told` says whether everybody can
+    know its state."""
+
+    job: Job
+    state: JobState
+    decided: int
+    is_told: bool = True
+
+
+class JobStore(OwnedDatabase):
+    """Use as `async with`. Whoever opened the file last is its owner. Every coroutine returns after its commit; raises
+    `StoreFailed`, `StoreFull`, `StoreFenced`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, _MIGRATIONS)
+
+    async def jobs(self) -> list[StoredJob]:
+        """Every job, the oldest first; with those that are removed and of which nobody was told yet."""
+        sql = "SELECT * FROM jobs ORDER BY json_extract(body, '$.created_at'), job_id"
+        return await self.run(lambda db: [_stored(row) for row in db.execute(sql)])
+
+    async def add(self, job: Job) -> None:
+        """A new one; the same again changes nothing."""
+        body = json.dumps(asdict(job))
+        sql = "INSERT OR IGNORE INTO jobs (job_id, body, state, decided) VALUES (?, ?, 'active', ?)"
+        await self.write(lambda db: db.execute(sql, (job.job_id, body, job.created_at)).rowcount)
+
+    async def change(self, job_id: str, state: JobState, decided: int) -> None:
+        """It is paused, goes on, or is removed."""
+        sql = "UPDATE jobs SET state = ?, decided = ?, told = '' WHERE job_id = ?"
+        await self.write(lambda db: db.execute(sql, (state, decided, job_id)).rowcount)
+
+    async def job_told(self, job_id: str, state: JobState) -> None:
+        """Everybody can know that; nothing is kept of a job that is removed."""
+
+        def work(db: sqlite3.Connection) -> None:
+            db.execute("UPDATE jobs SET told = state WHERE job_id = ? AND state = ?", (job_id, state))
+            if state == "removed":
+                db.execute("DELETE FROM runs WHERE job_id = ?", (job_id,))
+                db.execute("DELETE FROM jobs WHERE job_id = ?", (job_id,))
+
+        await (self.erase(work) if state == "removed" else self.write(work))
+
+    async def decide(self, job_id: str, due: DueRuns, now: float) -> list[JobRun]:
+        """Note what was decided; gives the runs that are new. One time of a job is one run, and one that was missed can
+        still be made, where a clock was wrong."""
+
+        def work(db: sqlite3.Connection) -> list[JobRun]:
+            db.execute("UPDATE jobs SET decided = ? WHERE job_id = ?", (due.decided, job_id))
+            fresh = [_begun(run, now) for run in due.runs if _is_new(db, run)]
+            db.executemany(_PUT, map(_values, fresh))
+            _drop_old(db, job_id)
+            return fresh
+
+        return await self.write(work)
+
+    async def keep(self, run: JobRun) -> None:
+        """How a run stands now."""
+        await self.write(lambda db: db.execute(_PUT, _values(run)).rowcount)
+
+    async def run_told(self, run: JobRun) -> None:
+        """Everybody can know how a run stands."""
+        sql = f"UPDATE runs SET told = state {_THIS_RUN} AND state = :state"
+        await self.write(lambda db: db.execute(sql, _values(run)).rowcount)
+
+    async def open_runs(self) -> list[JobRun]:
+        """Those that are not over, the oldest first."""
+        return await self._runs("WHERE state IN ('due', 'asked') ORDER BY scheduled_at, by_hand", ())
+
+    async def untold_runs(self) -> list[JobRun]:
+        """Those of which not everybody can know how they stand."""
+        return await self._runs("WHERE state != 'due' AND told != state ORDER BY scheduled_at", ())
+
+    async def history(self, job_id: str, limit: int) -> list[JobRun]:
+        """The runs of a job, the latest first."""
+        return await self._runs("WHERE job_id = ? ORDER BY scheduled_at DESC LIMIT ?", (job_id, limit))
+
+    async def spent(self, job_id: str, since: int) -> tuple[int, int]:
+        """How many runs of a job were begun since then, and the tokens that they took."""
+        sql = (
+            "SELECT count(*), coalesce(sum(tokens), 0) FROM runs WHERE job_id = ? AND begun_at >= ?"
+            " AND state NOT IN ('missed', 'refused')"
+        )
+        return await self.run(lambda db: tuple(db.execute(sql, (job_id, since)).fetchone()))
+
+    async def _runs(self, where: str, values: tuple[Any, ...]) -> list[JobRun]:
+        return await self.run(lambda db: [_run(row) for row in db.execute(f"SELECT {_RUN} FROM runs {where}", values)])
+
+
+def _is_new(db: sqlite3.Connection, run: JobRun) -> bool:
+    known = db.execute(f"SELECT state FROM runs {_THIS_RUN}", _values(run)).fetchone()
+    return known is None or (known["state"] == RunState.MISSED and run.state != RunState.MISSED)
+
+
+def _drop_old(db: sqlite3.Connection, job_id: str) -> None:
+    db.execute(
+        "DELETE FROM runs WHERE job_id = ? AND ended_at IS NOT NULL AND scheduled_at < (SELECT scheduled_at FROM runs"
+        " WHERE job_id = ? ORDER BY scheduled_at DESC LIMIT 1 OFFSET ?)",
+        (job_id, job_id, KEPT_RUNS),
+    )
+
+
+def _begun(run: JobRun, now: float) -> JobRun:
+    return replace(run, begun_at=now, ended_at=None if run.state in OPEN else now)
+
+
+def _values(run: JobRun) -> dict[str, Any]:
+    return {**asdict(run), "state": run.state.value}
+
+
+def _run(row: sqlite3.Row) -> JobRun:
+    return JobRun(**{**dict(row), "state": RunState(row["state"]), "by_hand": bool(row["by_hand"])})
+
+
+def _stored(row: sqlite3.Row) -> StoredJob:
+    return StoredJob(Job(**json.loads(row["body"])), row["state"], row["decided"], row["told"] == row["state"])

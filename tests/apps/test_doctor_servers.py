@@ -129,6 +129,8 @@ def test_a_system_without_an_api_tells_the_same_on_its_bus() -> None:
     assert (failed.name, failed.status, failed.text) == ("dice", FAIL, "dice has failed: the dice are lost")
     assert health_of([beat("supervisor", 1, children=(critic,)), beat("critic", 7)])["status"] == "ok"
     assert health_of([judge])["status"] == "degraded"
+    off = beat("critic", 7, details={"off": "there is no bubblewrap"})  # as the tools for commands tell it
+    assert health_of([beat("supervisor", 1, children=(critic,)), off])["status"] == "ok"
 
 
 async def test_a_server_with_our_model_is_fine() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 from agent_stage.dice import Dice
 from agent_stage.hostile_web import MailTool
-from agent_stage.served import Served
 from agent_stage.stage import Stage
+from agent_stage.swarm_stage import asked, results, swarm
 
 from local.models.chat import ToolCall
 from local.protocol.agent_messages import AgentChanged, AgentRequest, AgentResult
@@ -22,41 +21,14 @@ from local.protocol.messages import (
     QueryReceived,
     ResponseGeneration,
     SessionDeleted,
-    ToolSchema,
+    ToolRequest,
+    ToolResult,
 )
-from local.runtime.participant import Resources
-from local.tools.agent_tools.swarm_config import SwarmConfig
-from local.tools.swarm import Swarm
-
-WHO = "You are the agent {}. Do this task, and answer with its result; nobody can be asked.\n\n{}"
-
-
-def asked(task: str, name: str = "agent") -> str:
-    """What an agent reads that has this task."""
-    return WHO.format(name, task)
 
 
 def all_of(folder: Path) -> bytes:
     """What lies in its databases."""
     return b"".join(path.read_bytes() for path in folder.glob("*.db*"))
-
-
-async def swarm(stage: Stage, **settings: Any) -> Served:
-    """One whose tools everybody has got."""
-    before = len(stage.door.of(ToolSchema))
-    config = SwarmConfig(**settings)
-    made = Swarm.build(config, Resources(stage.database.parent))
-    made.lent(Resources(stage.database.parent))
-    served = await stage.serve(made)
-    await stage.door.hears(ToolSchema, before + len(list(made.offered())))
-    return served
-
-
-def results(response: ResponseGeneration, call: int = 0) -> list[dict[str, Any]]:
-    """What a model was told of the tasks that it has given."""
-    text = response.tool_calls[call].result
-    assert text is not None, response.tool_calls[call].error
-    return json.loads(text)["results"]
 
 
 async def test_tasks_are_done_by_agents_and_what_they_answer_is_the_result(stage: Stage) -> None:
@@ -303,3 +275,13 @@ async def test_what_an_agent_reads_of_strangers_taints_who_has_asked_it(stage: S
     assert read is not None and think is not None and (read.tainted, think.tainted) == (False, True)
     thought = await stage.end_of(f"{think.agent_id}-1")
     assert isinstance(thought, ResponseGeneration) and thought.tainted
+
+
+async def test_a_second_respondent_has_no_agents(stage: Stage) -> None:
+    served = await swarm(stage)
+    request = ToolRequest(
+        query_id="q", respondent_id="B", call_id="q:0:0", tool="delegate_task", args={"tasks": ["Count"]}
+    )
+    result = await stage.door.bus.request(request, ToolResult, 5)
+    assert result.error is not None and result.error.kind == "fenced"
+    assert served.participant.figures() == {"agents": 0, "agents_working": 0}

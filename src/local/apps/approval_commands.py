@@ -95,7 +95,8 @@ def _waiting_line(asked: Json) -> str:
         told = " | ".join((str(asked["args"].get("title", "")), *map(str, asked["args"].get("steps") or ())))
         return f"{asked['call_id']}  a plan: {visible(told)}  {until}"
     why = visible(asked.get("why", ""))
-    return f"{asked['call_id']}  {asked['level']}  {call_text(asked)}  {until}  {why}"
+    whose = f"  agent {visible(asked['agent'])} of {asked['root_query_id'][:8]}" if asked.get("agent") else ""
+    return f"{asked['call_id']}  {asked['level']}  {call_text(asked)}  {until}{whose}  {why}"
 
 
 def _remembered_line(leave: Json) -> str:

@@ -77,6 +77,8 @@ def _hindrance(story: Story, api: str | None, *, live: bool) -> str:
         return f"it is for a system with more_participants: {', '.join(story.more_participants)}"
     if (api or live) and story.changes_settings:
         return "it is for a system that is started for it, with settings of its own to be changed, not yours"
+    if api and story.has_deaths:
+        return "it kills participants of its system, which it is started for"
     if api and "own_web" in story.needs:
         return "it is for a system that is started for it, with a web of its own"
     if api and story.mcp_servers:

@@ -94,6 +94,7 @@ class StoryTurn(Settings):
     `approvals` are asked while it is answered; what asks and is none of these is denied, and fails the story. Without
     any, not even an empty list, nobody is there who could be asked. Before it is asked `skills` are dropped in, names
     and what SKILL.md says, the workspace `instructs` by its LOCAL2.md, and its owner `trusts` it, or does so no more.
+    `kills` names participants that are killed meanwhile, each as soon as a message has come.
 
     What it has to `wait_for` comes before anything else is done; then the answer is rated, if `feedback` says how, what
     it has changed is undone, if it says `undo`, and the `files` of the workspace are looked at.
@@ -104,6 +105,7 @@ class StoryTurn(Settings):
     skills: dict[str, str] = Field({})
     instructs: str | None = None
     trusts: bool | None = None
+    kills: dict[str, Awaited] = Field({})
     approvals: tuple[Approval, ...] | None = None
     expect: Expect = Expect()
     wait_for: tuple[Awaited, ...] = ()
@@ -146,6 +148,11 @@ class Story(Settings):
     def changes_settings(self) -> bool:
         """Whether it puts something into the settings of its system."""
         return any(turn.skills or turn.instructs or turn.trusts is not None for turn in self.turns)
+
+    @property
+    def has_deaths(self) -> bool:
+        """Whether it kills anybody."""
+        return any(turn.kills for turn in self.turns)
 
     @property
     def stage(self) -> tuple[object, ...]:

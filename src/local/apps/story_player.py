@@ -25,6 +25,7 @@ from local.apps.story_checks import (
     check_not_opened,
     says,
 )
+from local.apps.story_deaths import StoryDeaths
 from local.apps.system_client import SystemClient
 from local.errors import NoAnswer
 from local.protocol.envelope import new_id
@@ -92,10 +93,14 @@ class StoryPlayer:
         yield from self._drop_skills(turn.skills)
         self._instruct(turn)
         with self._following(turn.wait_for) as envelopes:
-            script = ApprovalScript(turn.approvals or ())
-            answer = self._ask(turn, course.session_id, script)
+            script, deaths = (
+                ApprovalScript(turn.approvals or ()),
+                StoryDeaths(self._client, turn.kills, self._wait_seconds),
+            )
+            with deaths.happening():
+                answer = self._ask(turn, course.session_id, script)
             course.answers.append(answer)
-            yield from (*script.checks, *script.missing())
+            yield from (*deaths.checks, *script.checks, *script.missing())
             yield from check_answer(turn.expect, answer, own_web=self._web is not None)
             yield from _wait(turn.wait_for, envelopes, course, of=[answer])
         if turn.feedback is not None:

@@ -27,11 +27,15 @@ from local.tools.agent_tools.agent import Agent, Outcome, shown
 from local.tools.agent_tools.agent_runner import AgentRunner
 from local.tools.agent_tools.agent_tool import AgentTool
 from local.tools.agent_tools.agent_tree import AgentTree
+from local.tools.agent_tools.check_inbox_tool import CheckInboxTool
 from local.tools.agent_tools.delegate_task_tool import DelegateTaskTool
+from local.tools.agent_tools.emit_event_tool import EmitEventTool
 from local.tools.agent_tools.list_agents_tool import ListAgentsTool
+from local.tools.agent_tools.send_message_tool import SendMessageTool
 from local.tools.agent_tools.spawn_agent_tool import SpawnAgentTool
 from local.tools.agent_tools.swarm_config import SwarmConfig
 from local.tools.agent_tools.terminate_agent_tool import TerminateAgentTool
+from local.tools.agent_tools.wait_for_event_tool import WaitForEventTool
 from local.tools.tool import Tool
 from local.tools.tool_group import ToolGroup
 
@@ -39,7 +43,7 @@ CONSUMER = "swarm"
 ANSWERS_AT_ONCE = 64
 CALLS_AT_ONCE = 1024  # most of them wait for agents, some of which have calls here in turn
 CORE: tuple[type[AgentTool], ...] = (SpawnAgentTool, DelegateTaskTool, ListAgentsTool, TerminateAgentTool)
-KINDS = (*CORE,)
+KINDS = (*CORE, SendMessageTool, CheckInboxTool, EmitEventTool, WaitForEventTool)
 
 
 class Swarm(ToolGroup):

@@ -64,6 +64,7 @@ class GivenTask(Data):
     text: str
     form: Json | None = None
     is_formal: bool = False  # the model is held to the form
+    is_told_later: bool = False  # to the inbox of whoever has given it
     tainted: bool = False
     in_background: bool = False
     max_tokens: int
@@ -77,6 +78,34 @@ class GivenTask(Data):
     is_answer_tainted: bool = False
     sources: tuple[str, ...] = ()
     tokens: int = 0
+
+
+class AgentMail(Data):
+    """What one agent tells another one of its session; `to` and `sender` are ids, empty for the user's queries. It is
+    read by the call `read_by`, and by that alone."""
+
+    mail_id: str
+    tree: str
+    to: str
+    sender: str
+    sender_name: str
+    text: str
+    tainted: bool = False
+    at: float
+    read_by: str = ""
+
+
+class AgentEvent(Data):
+    """What an agent tells all of its session, under a name; number `number` there."""
+
+    event_id: str
+    tree: str
+    number: int
+    name: str
+    sender_name: str
+    text: str
+    tainted: bool = False
+    at: float
 
 
 class Asking(Data):

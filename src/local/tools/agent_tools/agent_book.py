@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from local.errors import ToolError
-from local.tools.agent_tools.agent import Agent, Asking, GivenTask, RootQuery
+from local.tools.agent_tools.agent import Agent, AgentEvent, AgentMail, Asking, GivenTask, RootQuery
 
-Record = Agent | GivenTask | RootQuery
+Record = Agent | GivenTask | RootQuery | AgentMail | AgentEvent
 
 
 class AgentBook:
@@ -17,6 +17,8 @@ class AgentBook:
         self.agents: dict[str, Agent] = {}
         self.tasks: dict[str, GivenTask] = {}  # by query_id, in the order in which they were given
         self.roots: dict[str, RootQuery] = {}  # by query_id
+        self.mails: dict[str, AgentMail] = {}
+        self.events: dict[str, AgentEvent] = {}
         self.changed: dict[tuple[str, str], Record] = {}
 
     def asking(self, query_id: str) -> Asking | None:
@@ -30,7 +32,7 @@ class AgentBook:
 
     def begin(self, root: RootQuery) -> Asking:
         """A user's query asks something of agents for the first time."""
-        self._note(root)
+        self.note(root)
         return Asking(query_id=root.query_id, root=root)
 
     def children(self, agent_id: str) -> list[Agent]:
@@ -81,6 +83,8 @@ class AgentBook:
         self.agents = {name: each for name, each in self.agents.items() if each.tree != tree}
         self.tasks = {name: each for name, each in self.tasks.items() if each.tree != tree}
         self.roots = {name: each for name, each in self.roots.items() if each.session_id != tree}
+        self.mails = {name: each for name, each in self.mails.items() if each.tree != tree}
+        self.events = {name: each for name, each in self.events.items() if each.tree != tree}
         return gone
 
     def take_in(self, records: Iterable[Record]) -> None:
@@ -97,7 +101,8 @@ class AgentBook:
     def _of_root(self, root_query_id: str) -> Iterator[Agent]:
         return (each for each in self.agents.values() if each.root_query_id == root_query_id)
 
-    def _note(self, record: Record) -> None:
+    def note(self, record: Record) -> None:
+        """A record is new, or another one than before: it is to be stored."""
         self.changed[self._put(record)] = record
 
     def _put(self, record: Record) -> tuple[str, str]:
@@ -107,5 +112,11 @@ class AgentBook:
         if isinstance(record, GivenTask):
             self.tasks[record.query_id] = record
             return "task", record.query_id
+        if isinstance(record, AgentMail):
+            self.mails[record.mail_id] = record
+            return "mail", record.mail_id
+        if isinstance(record, AgentEvent):
+            self.events[record.event_id] = record
+            return "event", record.event_id
         self.roots[record.query_id] = record
         return "root", record.query_id

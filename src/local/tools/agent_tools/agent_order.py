@@ -28,5 +28,5 @@ class TaskOrder(Data):
     cause_id: str | None = None
     form: dict[str, Any] | None = None
     is_formal: bool = False
-    in_background: bool = False
+    in_background: bool = False  # nobody waits: the result is told later
     tainted: bool = False

@@ -28,8 +28,9 @@ from local.queries.errors import QueryDeleted
 from local.queries.record import read_query
 from local.runtime.participant import Participant, Publications
 from local.services.agent_store import AgentStore, StoredRecord
-from local.tools.agent_tools.agent import Agent, Asking, GivenTask, Outcome, RootQuery
+from local.tools.agent_tools.agent import Agent, AgentEvent, AgentMail, Asking, GivenTask, Outcome, RootQuery
 from local.tools.agent_tools.agent_book import Record
+from local.tools.agent_tools.agent_post import AgentPost
 from local.tools.agent_tools.agent_query import query_of
 from local.tools.agent_tools.agent_tree import AgentTree
 
@@ -38,11 +39,9 @@ log = logging.getLogger(__name__)
 READ_SECONDS = 10.0
 DELETE_SECONDS = 10.0
 RETRY_SECONDS = 1.0
-KINDS: dict[str, type[Agent] | type[GivenTask] | type[RootQuery]] = {
-    "agent": Agent,
-    "task": GivenTask,
-    "root": RootQuery,
-}
+KINDS: dict[str, type[Record]] = {
+    "agent": Agent, "task": GivenTask, "root": RootQuery, "mail": AgentMail, "event": AgentEvent,
+}  # fmt: skip
 
 
 class AgentRunner:
@@ -147,6 +146,9 @@ class AgentRunner:
         if task is None:
             return
         again = self.tree.repeat(task, self.clock())
+        asking = self.tree.asking(task.parent_query_id)
+        if again is None and task.is_told_later and asking is not None:
+            AgentPost(self.tree).tell_result(self.tree.tasks[query_id], asking, self.clock())
         cancelled = [] if again else self.tree.leave(task.agent_id, self.clock())
         await self.begin([again] if again else [])
         await self.cancel(cancelled)

@@ -8,6 +8,7 @@ from pydantic import StringConstraints
 
 from local.runtime.participant import Publications
 from local.tools.agent_tools.agent import Asking, GivenTask, Json
+from local.tools.agent_tools.agent_post import AgentPost
 from local.tools.agent_tools.agent_runner import AgentRunner
 from local.tools.agent_tools.swarm_config import SwarmConfig
 from local.tools.agent_tools.task_form import value_of
@@ -33,7 +34,7 @@ class AgentTool(Tool):
 
     def __init__(self, config: SwarmConfig, runner: AgentRunner) -> None:
         super().__init__(config)
-        self._settings, self._runner = config, runner
+        self._settings, self._runner, self._post = config, runner, AgentPost(runner.tree)
         self.timeout_seconds = config.wait_seconds + SLACK_SECONDS
 
     async def asking(self) -> Asking:

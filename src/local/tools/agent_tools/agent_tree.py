@@ -100,7 +100,7 @@ class AgentTree(AgentBook):
             made_at=now,
             ends_by=now + budget.seconds,
         )
-        self._note(agent)
+        self.note(agent)
         return agent
 
     def give(self, agent: Agent, asking: Asking, order: TaskOrder, now: float) -> GivenTask:
@@ -117,8 +117,8 @@ class AgentTree(AgentBook):
             raise ToolError(f"the agent {agent.name} has used all that it may use; make another one", kind=NO_BUDGET)
         task = self._task(agent, asking, order, left, now)
         tainted = agent.tainted or order.tainted
-        self._note(task)
-        self._note(self._advanced(agent.model_copy(update={"tainted": tainted}), AgentAction.GIVE_TASK, now))
+        self.note(task)
+        self.note(self._advanced(agent.model_copy(update={"tainted": tainted}), AgentAction.GIVE_TASK, now))
         return task
 
     def _task(self, agent: Agent, asking: Asking, order: TaskOrder, left: AgentBudget, now: float) -> GivenTask:
@@ -138,6 +138,7 @@ class AgentTree(AgentBook):
             text=order.text,
             form=order.form,
             is_formal=order.is_formal,
+            is_told_later=order.in_background,
             tainted=agent.tainted or order.tainted,
             in_background=background,
             max_tokens=left.tokens,
@@ -177,14 +178,14 @@ class AgentTree(AgentBook):
         error = ErrorInfo(kind="timeout", message="its time was over") if task.is_late else outcome.error
         told = outcome.model_dump(include={"state", "answer", "sources", "tokens"})
         task = task.model_copy(update={**told, "error": error, "is_answer_tainted": outcome.tainted})
-        self._note(task)
+        self.note(task)
         agent = self.agents[task.agent_id]
         used = {"used_tokens": agent.used_tokens + outcome.tokens, "used_calls": agent.used_calls + outcome.calls}
         agent = agent.model_copy(update={**used, "tainted": agent.tainted or outcome.tainted})
         agent = self._advanced(agent, AgentAction.TASK_ENDED, now)
         if now >= agent.ends_by:
             agent = self._advanced(agent, AgentAction.STOP, now)
-        self._note(agent)
+        self.note(agent)
         return task
 
     def repeat(self, task: GivenTask, now: float) -> GivenTask | None:
@@ -196,9 +197,9 @@ class AgentTree(AgentBook):
         agent, asking = self.agents[task.agent_id], self.asking(task.parent_query_id)
         if task.is_formal or asking is None or agent.state is not AgentState.READY:
             error = ErrorInfo(kind="bad_form", message=f"the answer has not the form that was asked for: {fault}")
-            self._note(task.model_copy(update={"state": "failed", "error": error}))
+            self.note(task.model_copy(update={"state": "failed", "error": error}))
             return None
-        self._note(task.model_copy(update={"state": "repeated"}))
+        self.note(task.model_copy(update={"state": "repeated"}))
         order = TaskOrder(
             text=f"Your answer has not the form that was asked for ({fault}). Say it again, in that form.",
             call_id=task.call_id, index=task.index, cause_id=task.cause_id, form=task.form, is_formal=True,
@@ -208,7 +209,7 @@ class AgentTree(AgentBook):
             return self.give(agent, asking, order, now)
         except ToolError as error:
             failed = ErrorInfo(kind=error.kind, message=str(error))
-            self._note(task.model_copy(update={"state": "failed", "error": failed}))
+            self.note(task.model_copy(update={"state": "failed", "error": failed}))
             return None
 
     def leave(self, agent_id: str, now: float) -> list[str]:
@@ -223,7 +224,7 @@ class AgentTree(AgentBook):
         if agent.state is AgentState.WORKING:
             queries += [task.query_id for task in self.open() if task.agent_id == agent_id]
         if agent.state is not AgentState.ENDED:
-            self._note(self._advanced(agent, AgentAction.STOP, now))
+            self.note(self._advanced(agent, AgentAction.STOP, now))
         return queries
 
     def withdraw(self, query_id: str, now: float) -> list[str]:
@@ -237,7 +238,7 @@ class AgentTree(AgentBook):
         """The queries of tasks whose time is over, for the first time."""
         over = [task for task in self.open() if task.ends_by <= now and not task.is_late]
         for task in over:
-            self._note(task.model_copy(update={"is_late": True}))
+            self.note(task.model_copy(update={"is_late": True}))
         return [task.query_id for task in over]
 
     def _require_room(self, asking: Asking, left: AgentBudget) -> None:

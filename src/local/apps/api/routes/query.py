@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
@@ -20,10 +20,12 @@ from local.apps.api.query_options import GATEKEEPER, mode_of, with_mode
 from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
 from local.apps.api.trace_view import respondent_view, trace_view
 from local.errors import AttachmentMissing
+from local.protocol.agent_messages import AgentChanged
 from local.protocol.answer_options import AnswerOptions
 from local.protocol.safety import Mode
 from local.queries.errors import QueryRefused
 from local.queries.live_query import LiveQuery
+from local.queries.query_agents import agents_in
 
 EVENTS = "text/event-stream"
 MAX_ATTACHMENTS = 16
@@ -146,7 +148,9 @@ class _Queries:
     async def trace(self, query_id: PathId, caller: Caller) -> Response:
         """What a query has caused, message by message, and what its time went into."""
         live, _ = await api().queries.find(query_id, caller)
-        return JsonResponse(trace_view(*await api().session.recorded(query_id), live.view.log if live else ()))
+        recorded, traced = await api().session.recorded(query_id)
+        told = trace_view(recorded, traced, live.view.log if live else ())
+        return JsonResponse({**told, "agents": [await _agent_trace(each) for each in agents_in(recorded).values()]})
 
     @open_to(Access.USERS)
     async def respondents(self, query_id: PathId, caller: Caller) -> Response:
@@ -179,6 +183,14 @@ class _Queries:
         after = number_after(last_event_id, api().instance)
         settings = StreamSettings(api().instance, api().queries.trail, api().keep_alive_seconds)
         return EventStream(query_chunks(query, after, settings))
+
+
+async def _agent_trace(agent: AgentChanged) -> dict[str, Any]:
+    """What an agent has caused, with its own agents."""
+    recorded, traced = await api().session.recorded(agent.task_query_id)
+    told = agent.model_dump(include={"agent_id", "name", "depth", "state"})
+    below = [await _agent_trace(each) for each in agents_in(recorded).values()]
+    return {**told, **trace_view(recorded, traced, ()), "agents": below}
 
 
 async def _whole(query: LiveQuery) -> Response:

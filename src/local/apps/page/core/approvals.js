@@ -3,7 +3,8 @@
  * times are seconds since 1970. The first answer wins, whichever door it came from; silence denies.
  * @typedef {{call_id: string, query_id: string, session_id: string, tool: string, args: any, level?: string,
  *   why?: string, sources?: string[], effect?: string, asked_at?: number, expires_at?: number|null, question?: string,
- *   options?: string[], decision?: string|null, by?: string|null}} Approval
+ *   options?: string[], decision?: string|null, by?: string|null, agent?: string, root_query_id?: string,
+ *   root_session_id?: string}} Approval
  */
 
 export const CHOICES = Object.freeze({ allow: "Allow once", allow_session: "In this conversation", deny: "Deny" });
@@ -22,16 +23,16 @@ export function withDecision(known, { call_id, decision, by = null }) {
   return new Map(known).set(call_id, { ...before, decision, by });
 }
 
-/** What still waits in a conversation, the oldest first. @param {Map<string, Approval>} known */
+/** What still waits in a conversation, the oldest first: what it asks itself, and what its agents do. @param {Map<string, Approval>} known */
 export function waitingIn(known, sessionId, now) {
   return [...known.values()]
-    .filter((one) => one.session_id === sessionId && !one.decision && (one.expires_at == null || one.expires_at > now))
+    .filter((one) => (one.root_session_id || one.session_id) === sessionId && !one.decision && (one.expires_at == null || one.expires_at > now))
     .sort((one, other) => (one.asked_at ?? 0) - (other.asked_at ?? 0));
 }
 
 /** Whether something of a query waits for a person. @param {Map<string, Approval>} known */
 export function isAsked(known, queryId) {
-  return [...known.values()].some((one) => one.query_id === queryId && !one.decision);
+  return [...known.values()].some((one) => (one.root_query_id || one.query_id) === queryId && !one.decision);
 }
 
 /** How long until it is denied by itself: 272 → "4:32"; "" where it waits for ever. */
@@ -56,7 +57,8 @@ export function heading(approval) {
   if (isPlan(approval)) return `A plan for you to approve: ${approval.args?.title ?? ""}`;
   if (isQuestion(approval)) return approval.question ?? approval.args?.question ?? "The model has a question.";
   const certainty = approval.level === "L1" ? ", which can be undone" : approval.level === "L2" ? ", which cannot be undone" : "";
-  return `${approval.tool} wants to ${deed(approval.args ?? {})}${certainty}`;
+  const whose = approval.agent ? `The agent ${approval.agent}: ` : "";
+  return `${whose}${approval.tool} wants to ${deed(approval.args ?? {})}${certainty}`;
 }
 
 function deed(args) {

@@ -1,0 +1,39 @@
+"""A swarm on the stage, and what its agents read and tell."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agent_stage.served import Served
+from agent_stage.stage import Stage
+
+from local.protocol.messages import ResponseGeneration, ToolSchema
+from local.runtime.participant import Resources
+from local.tools.agent_tools.swarm_config import SwarmConfig
+from local.tools.swarm import Swarm
+
+WHO = "You are the agent {}. Do this task, and answer with its result; nobody can be asked.\n\n{}"
+
+
+def asked(task: str, name: str = "agent") -> str:
+    """What an agent reads that has this task."""
+    return WHO.format(name, task)
+
+
+async def swarm(stage: Stage, **settings: Any) -> Served:
+    """One whose tools everybody has got."""
+    before = len(stage.door.of(ToolSchema))
+    config = SwarmConfig(**settings)
+    made = Swarm.build(config, Resources(stage.database.parent))
+    made.lent(Resources(stage.database.parent))
+    served = await stage.serve(made)
+    await stage.door.hears(ToolSchema, before + len(list(made.offered())))
+    return served
+
+
+def results(response: ResponseGeneration, call: int = 0) -> list[dict[str, Any]]:
+    """What a model was told of the tasks that it has given."""
+    text = response.tool_calls[call].result
+    assert text is not None, response.tool_calls[call].error
+    return json.loads(text)["results"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -13,6 +16,7 @@ import pytest
 from local.apps.stories import STORIES, run_stories
 from local.apps.story import BusExpect, Expect, Remembered, Saying, Story, StoryTurn, find_stories, load_story
 from local.apps.story_checks import Check, check_answer, check_bus, check_memory, check_not_opened, says
+from local.apps.story_deaths import StoryDeaths
 from local.apps.story_player import StoryPlayer
 from local.apps.system_client import StreamEvent
 from local.errors import ConfigError, NoAnswer
@@ -394,3 +398,35 @@ def test_a_model_cannot_be_chosen_for_a_system_that_runs_already() -> None:
 def test_a_system_that_does_not_answer_is_named(address: str) -> None:
     with pytest.raises(NoAnswer, match=f"no answer from {re.escape(address)}: "):
         run_stories(["S1"], api=address, show=print)
+
+
+class DyingClient(FakeClient):
+    """Its one participant is a process."""
+
+    def __init__(self, pid: int, later: Sequence[dict[str, Any]]) -> None:
+        super().__init__(later=later)
+        self._pid = pid
+
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None, also: Sequence[int] = ()) -> Any:
+        return {"participants": [{"name": "generator", "pid": self._pid}, {"name": "swarm"}]}
+
+
+def test_who_is_to_be_killed_is_when_the_message_comes_and_not_before() -> None:
+    said = [{"subject": "agent.changed", "payload": {"state": state}} for state in ("READY", "WORKING")]
+    kills = StoryTurn.model_validate({
+        "query": "q",
+        "kills": {
+            "generator": {"agent.changed": [{"state": "WORKING"}]},
+            "swarm": "agent.changed",
+            "memory": {"agent.changed": [{"state": "ENDED"}]},
+        },
+    }).kills  # fmt: skip
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        deaths = StoryDeaths(DyingClient(process.pid, said), kills, 5)  # type: ignore[arg-type]
+        with deaths.happening():
+            pass
+        assert process.wait(20) == -signal.SIGKILL
+    told = {check.what: (check.passed, check.found) for check in deaths.checks}
+    assert told["generator is killed"] == (True, str(process.pid))
+    assert told["swarm is killed"] == (False, "it does not run")
+    assert told["memory is killed"] == (False, "it has not come to that")

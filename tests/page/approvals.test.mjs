@@ -57,3 +57,12 @@ test("a question of the model is told from a call that asks for leave", () => {
   assert.equal(heading(request({ tool: "shell_exec", level: "L2", args: { argv: ["rm", "x"] } })), "shell_exec wants to run a command, which cannot be undone");
   assert.equal(heading(request({ tool: "other", level: undefined, args: null })), "other wants to do this");
 });
+
+test("what an agent asks is asked in the conversation from which it came, in its name", () => {
+  const asked = { call_id: "a-1:0:0", query_id: "a-1", session_id: "a", tool: "write_file", args: { path: "x", content: "y" }, level: "L1", agent: "scout", root_query_id: "q", root_session_id: "s" };
+  const known = withRequest(new Map(), asked);
+  assert.deepEqual(waitingIn(known, "s", 0).map((one) => one.call_id), ["a-1:0:0"]);
+  assert.deepEqual(waitingIn(known, "a", 0), []);
+  assert.ok(isAsked(known, "q") && !isAsked(known, "a-1"));
+  assert.equal(heading(asked), "The agent scout: write_file wants to change a file, which can be undone");
+});

@@ -119,6 +119,7 @@ def test_a_name_that_is_none_is_refused_where_it_is_reached(tmp_path) -> None:
         parse(f"turn.accepted=kill@{tmp_path}").reach("turn.acepted")
 
 
+@pytest.mark.xdist_group("source trees")
 def test_the_names_in_the_code_are_the_names_there_are() -> None:
     used = {name for tree in source_trees().values() for name in _reached(tree)}
     assert used == NAMES

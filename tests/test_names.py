@@ -16,6 +16,7 @@ import pytest
 from tests.source_trees import source_trees
 
 ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.xdist_group("source trees")  # so that one worker alone reads them
 # What is still to be renamed: the list only gets shorter.
 NAMED_OTHERWISE = {
     "journal/server/redaction.py",

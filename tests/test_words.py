@@ -14,11 +14,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 
+import pytest
+
 from tests.source_trees import source_trees
 from tests.test_docs import ARCHITECTURE, table
 
 LEFT_OUT = {"Data", "Message", "Settings"}
 INSIDES = ("apps", "models/stand_in")
+pytestmark = pytest.mark.xdist_group("source trees")  # so that one worker alone reads them
 
 
 @cache

@@ -1,14 +1,13 @@
 """The order of the tests where several processes run them: those that wait for systems begin first, everywhere.
 
 xdist gives each worker one piece of the list, and whoever is done takes from the ends of the others' pieces. So each
-piece begins with its share of the modules that take long, and ends with tests that take milliseconds. Modules that
-share what takes long to start, which `xdist_group` says, stay together.
+piece begins with its share of the modules that take long, and ends with tests that take milliseconds. Tests that share
+what takes long to start or to read, which `xdist_group` says, stay together, wherever they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 import pytest
 
@@ -18,12 +17,15 @@ def shared_out(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
     are."""
     if workers < 2:
         return list(items)
-    modules = [list(tests) for _, tests in groupby(items, key=_together)]
-    long = sorted((module for module in modules if _takes_long(module)), key=len, reverse=True)
+    together: dict[object, list[pytest.Item]] = {}
+    for item in items:
+        together.setdefault(_together(item), []).append(item)
+    modules = list(together.values())
+    long = sorted((module for module in modules if _takes_long(module)), key=_systems, reverse=True)
     short = [item for module in modules if not _takes_long(module) for item in module]
     pieces: list[list[pytest.Item]] = [[] for _ in range(workers)]
     for module in long:
-        min(pieces, key=len).extend(module)
+        min(pieces, key=_systems).extend(module)
     for index, piece in enumerate(pieces):  # xdist gives the first worker the smallest piece
         room = (len(items) - sum(map(len, pieces[:index]))) // (workers - index) - len(piece)
         piece += short[:room]
@@ -37,4 +39,9 @@ def _together(item: pytest.Item) -> object:
 
 
 def _takes_long(module: Sequence[pytest.Item]) -> bool:
-    return any(item.get_closest_marker("system") for item in module)
+    return any(item.get_closest_marker("system") or item.get_closest_marker("xdist_group") for item in module)
+
+
+def _systems(tests: Sequence[pytest.Item]) -> int:
+    """How many of them drive a real system: in seconds they are worth a hundred others."""
+    return sum(item.get_closest_marker("system") is not None for item in tests)

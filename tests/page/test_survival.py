@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import psutil
-import pytest
 from playwright.sync_api import Page, expect
 
-from local.apps.temporary_system import TemporarySystem
 from tests.page.conftest import PagedSystem, Visitor
 
 Visit = Callable[..., Visitor]
 
-STORY = "\n\n".join(f"Paragraph {number} of the *story*, with `code`." for number in range(40))
-SLOW = {"chunk_chars": 9, "chunk_delay_seconds": 0.03}
+STORY = "\n\n".join(f"Paragraph {number} of the *story*, with `code`." for number in range(24))
+SLOW = {"chunk_chars": 18, "chunk_delay_seconds": 0.06}
 BROKEN_CONNECTION = ("net::", "Failed to load resource", "ERR_")
 
 
@@ -48,7 +45,7 @@ def test_a_page_that_is_loaded_again_at_any_point_of_an_answer_shows_it_once_and
     paged.script({"user": "^tell me", "replies": [{"thinking": "A story. " * 9, "content": STORY}]}, **SLOW)
     page = visit().open()
     session = begin(page, "tell me")
-    for paragraph in (None, 0, 3, 9, 20):
+    for paragraph in (None, 0, 3, 12):
         if paragraph is not None:
             expect(page.locator("article.turn")).to_contain_text(f"Paragraph {paragraph} of the story")
         page.reload()
@@ -82,7 +79,7 @@ def test_tabs_share_one_stream_and_all_of_them_advance_also_when_the_one_that_re
 
     tabs = [visitor.open()]
     session = begin(tabs[0], "tabbed")
-    tabs += [visitor.open(f"#/c/{session}") for _ in range(3)]
+    tabs += [visitor.open(f"#/c/{session}") for _ in range(2)]
     for tab in tabs:
         expect(tab.locator("article.turn")).to_contain_text("Paragraph 2 of the story")
     assert streams() == 1
@@ -92,25 +89,16 @@ def test_tabs_share_one_stream_and_all_of_them_advance_also_when_the_one_that_re
     assert set(texts) == {as_text(tabs[1], paged, session)}
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> TemporarySystem:
-    """A system of the test's own: its API is killed."""
-    return TemporarySystem(tmp_path / "data", flags=["--backend", "stand_in"])
-
-
-def test_an_api_that_is_killed_costs_the_reader_nothing(visit: Visit, own: TemporarySystem) -> None:
-    with own as system:
-        paged = PagedSystem(system)
-        paged.script({"user": "^tell me", "replies": [{"thinking": "A story. " * 9, "content": STORY}]}, **SLOW)
-        visitor = visit(system.api_url)
-        visitor.expected = lambda trouble: any(one in trouble for one in BROKEN_CONNECTION)
-        page = visitor.open()
-        session = begin(page, "tell me")
-        for paragraph in (0, 4):
-            expect(page.locator("article.turn")).to_contain_text(f"Paragraph {paragraph} of the story", timeout=90_000)
-            kill_api(paged)
-        assert shown(page) == as_text(page, paged, session)
-        visitor.leave()
+def test_an_api_that_is_killed_costs_the_reader_nothing(visit: Visit, paged: PagedSystem) -> None:
+    paged.script({"user": "^tell me", "replies": [{"thinking": "A story. " * 9, "content": STORY}]}, **SLOW)
+    visitor = visit()
+    visitor.expected = lambda trouble: any(one in trouble for one in BROKEN_CONNECTION)
+    page = visitor.open()
+    session = begin(page, "tell me")
+    for paragraph in (0, 4):
+        expect(page.locator("article.turn")).to_contain_text(f"Paragraph {paragraph} of the story", timeout=90_000)
+        kill_api(paged)
+    assert shown(page) == as_text(page, paged, session)
 
 
 def kill_api(paged: PagedSystem) -> None:

@@ -47,11 +47,14 @@ class DiceTool(Tool):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything here drives the real system, which takes its time to start on a busy machine."""
+    """Everything here drives the real system, which takes its time to start on a busy machine. What can do with the one
+    system for all tests is run by one worker, so that there is only one."""
     here = f"{Path(__file__).parent}{os.sep}"
     for item in items:
         if str(item.path).startswith(here):
             item.add_marker("system")
+            if "live" in getattr(item, "fixturenames", ()) and not hasattr(getattr(item, "module", None), "live"):
+                item.add_marker(pytest.mark.xdist_group("live"))
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(180))
 

@@ -277,6 +277,7 @@ def test_the_shipped_system_file_says_what_the_defaults_are_and_who_takes_part()
     assert shipped.model_copy(update={"participants": ()}) == SystemConfig()
     assert {entry.name for entry in shipped.participants} == config.short_names().keys() - {
         "generator_b",
+        "hooks",
         "search_memory",
     }  # part of memory_tools
 

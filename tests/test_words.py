@@ -76,8 +76,8 @@ SINGULAR = {"queries": "query", "replies": "reply"} | {
     f"{word}s": word
     for word in (
         "attachment", "attempt", "call", "change", "consumer", "declaration", "deletion", "event", "exchange", "fact",
-        "figure", "file", "judgement", "lease", "limit", "log", "offer", "output", "part", "request", "resource",
-        "retry", "score", "session", "subscription", "text", "timeout", "tool",
+        "figure", "file", "hook", "judgement", "lease", "limit", "log", "offer", "output", "part", "request",
+        "resource", "retry", "score", "session", "subscription", "text", "timeout", "tool",
     )
 }  # fmt: skip
 

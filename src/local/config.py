@@ -32,6 +32,9 @@ RETIRED_KEYS = {
 # What the first plan had in another file counts there, too: by the file that it belongs to now, key and other file.
 MOVED_KEYS = {"web_fetch": {"fetch_max_chars": "web_search"}}
 
+# What stands in a file of its own because several read it: by who does, the key and the file.
+SHARED_KEYS = {"generator": {"hooks": "hooks"}}
+
 
 @cache
 def short_names() -> Mapping[str, str]:
@@ -238,7 +241,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 def _files(name: str, layer: Path) -> Iterator[ConfigFile]:
     """What a layer has for a participant: what stands in another one's file for historical reasons, then its own."""
-    for key, other in MOVED_KEYS.get(name, {}).items():
+    for key, other in (MOVED_KEYS.get(name, {}) | SHARED_KEYS.get(name, {})).items():
         file = config_file.read(layer / f"{other}.yaml")
         if key in file.values:
             lines = {place: line for place, line in file.lines.items() if place[0] == key}

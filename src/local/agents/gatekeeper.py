@@ -132,11 +132,12 @@ class GatekeeperService(Participant):
         safety, category = await self._tools.of(request.tool)
         plan = _approval_of(self._book.plan_of(request.query_id, request.respondent_id))
         call = JudgedCall(
-            request.tool, request.args, safety, category, request.mode, request.tainted, request.refusal, plan
-        )
+            request.tool, request.args, safety, category, request.mode, request.tainted, request.refusal, plan,
+            request.must_ask,
+        )  # fmt: skip
         leave, why = self._policy.judge(call)
         session_id = session_of(envelope, request.query_id)
-        if leave is Ruling.ASKED and not self._book.allows(session_id, call):
+        if leave is Ruling.ASKED and (call.must_ask or not self._book.allows(session_id, call)):
             return await self._ask(request, envelope, digest, call, why)
         return _result(request, "denied", why=why) if leave is Ruling.DENIED else self._granted(request, digest)
 

@@ -19,8 +19,8 @@ QUESTIONS_OF_THE_MODEL = frozenset({CLARIFICATION, PROPOSE_PLAN})  # asked whate
 class GrantRequest(RespondentMessage):
     """The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the
     query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why
-    the rule of taint would not make the call. Where an agent of the swarm calls, `agent` is its name, `root_query_id`
-    and `root_session_id` the user's query from which that came."""
+    the rule of taint would not make the call, `must_ask` why a hook wants a person to decide. Where an agent of the
+    swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came."""
 
     subject = "grant.request"
     delivery = Delivery.EPHEMERAL
@@ -32,6 +32,7 @@ class GrantRequest(RespondentMessage):
     tainted: bool = False
     sources: tuple[str, ...] = ()
     refusal: str = ""
+    must_ask: str = ""
     agent: str = ""
     root_query_id: str = ""
     root_session_id: str = ""

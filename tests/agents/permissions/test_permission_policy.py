@@ -148,3 +148,19 @@ def test_what_the_rule_of_taint_refuses_is_asked_where_somebody_may_be(mode: Mod
 def test_an_entry_that_says_nothing_is_refused_with_what_would_be_right(entry: Any) -> None:
     with pytest.raises(ValueError, match="expected a tool, or one with its arguments, as in shell_exec: "):
         GatekeeperConfig(denied_tools=[entry])
+
+
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
+@pytest.mark.parametrize("safety", ["L0", "L1", "L2"])
+def test_what_a_hook_wants_to_have_decided_is_asked_whatever_else_allows_it(mode: Mode, safety: Safety) -> None:
+    allowing = policy(may_bypass=True, allowed_tools=("pen", {"shell_exec": ["ls"]}))
+    assert leave(allowing, "pen", safety, mode=mode, must_ask="why") is Ruling.ASKED
+    listed = {"args": {"command": ["ls"]}, "mode": mode}
+    assert leave(allowing, "shell_exec", safety, **listed) is Ruling.GIVEN
+    assert leave(allowing, "shell_exec", safety, **listed, must_ask="why") is Ruling.ASKED
+
+
+def test_a_hook_that_wants_to_have_it_decided_loosens_nothing() -> None:
+    assert leave(policy(), "pen", "L0", mode="dontAsk", must_ask="why") is Ruling.DENIED
+    assert leave(policy(), "pen", "L1", mode="plan", must_ask="why") is Ruling.DENIED
+    assert leave(policy(denied_tools=("pen",)), "pen", "L0", must_ask="why") is Ruling.DENIED

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import ClassVar
 
 from local.agents.answering.question import Question
 from local.bus.bus import Bus
+from local.config_hooks import HookSettings
 from local.errors import RequestTimeout, ToolError
 from local.protocol.envelope import Trace
 from local.protocol.message import MAIN_RESPONDENT
@@ -27,12 +28,15 @@ GRACE_SECONDS = 30.0  # for a gatekeeper that was away when a question ran out
 
 
 class CallGate:
-    """Asks for leave over a bus, and waits for as long as a person is asked. `clock` gives seconds since 1970."""
+    """Asks for leave over a bus, and waits for as long as a person is asked. `hooks` are what turns have to pass, too;
+    `clock` gives seconds since 1970."""
 
     publishes: ClassVar[Publications] = (GrantRequest,)
 
-    def __init__(self, bus: Callable[[], Bus], clock: Callable[[], float] = time.time) -> None:
-        self._bus, self._clock = bus, clock
+    def __init__(
+        self, bus: Callable[[], Bus], clock: Callable[[], float] = time.time, hooks: Sequence[HookSettings] = ()
+    ) -> None:
+        self._bus, self._clock, self.hooks = bus, clock, hooks
         self._presence = Presence(GATEKEEPER)
         self._mode = ""  # of the gatekeeper's settings
         self._open: dict[str, asyncio.Event] = {}  # what waits for a decision, by call_id

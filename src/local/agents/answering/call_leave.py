@@ -47,9 +47,10 @@ class CallLeave:
         return self.gate is not None and (schema.safety != "L0" or schema.tool in QUESTIONS_OF_THE_MODEL)
 
     async def of(
-        self, call: PlannedCall, refusal: ErrorInfo | None, on_asked: Callable[[], object]
+        self, call: PlannedCall, refusal: ErrorInfo | None, on_asked: Callable[[], object], must_ask: str = ""
     ) -> GrantResult | ToolCallRecord:
-        """Leave for a call, or its record if there is none; `refusal` is that of the rule of taint."""
+        """Leave for a call, or its record if there is none; `refusal` is that of the rule of taint, `must_ask` why a
+        hook wants a person to decide."""
         assert self.gate is not None, "without a gate nobody comes here"
         tainted = self.turn.tainted and call.tool not in self.taint.settings.may_write
         request = GrantRequest(
@@ -62,6 +63,7 @@ class CallLeave:
             tainted=tainted,
             sources=await self.taint.sources() if tainted else (),
             refusal="" if refusal is None else QUESTIONS[refusal.kind],
+            must_ask=must_ask,
             **self.turn.question.whose,
         )
         try:

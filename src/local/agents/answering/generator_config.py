@@ -9,6 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from local.agents.answering.turn_limits import OUTPUT_BYTES, TurnLimits
 from local.config import BackendName, Settings
 from local.config_fault import suggestion
+from local.config_hooks import HookSettings
 from local.services.pages.web_url import netloc, parse_authority
 
 DEFAULT_PROMPT = "default"
@@ -40,6 +41,7 @@ class GeneratorConfig(Settings):
     system_prompt: str = "You are LoCAL2, an assistant that runs on its user's own machine."
     prompts: dict[str, str] = Field({})
     prompt: str = DEFAULT_PROMPT
+    hooks: tuple[HookSettings, ...] = ()  # stands in hooks.yaml, as others read it, too
 
     @field_validator("always_readable")
     @classmethod

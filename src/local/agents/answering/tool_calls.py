@@ -15,6 +15,7 @@ from local.agents.answering.steps import PlannedCall, parse_record
 from local.agents.answering.taint.taint_policy import TaintPolicy
 from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
+from local.agents.answering.turn_hooks import TurnHooks
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
 from local.agents.answering.turn_taint import TurnTaint
@@ -45,6 +46,8 @@ class ToolCalls:
         self._unsettled: set[str] = set()
         self._waiting: set[str] = set()  # for a person
         self._leave = CallLeave(turn, context.gate, output, taint)
+        hooks = context.gate.hooks if context.gate else ()
+        self._hooks = TurnHooks(hooks, turn, output) if hooks else None
         self._own = OwnTools(turn, context, output)
 
     async def recall(self) -> None:
@@ -81,11 +84,14 @@ class ToolCalls:
 
     async def _make(self, call: PlannedCall, refusal: ErrorInfo | None) -> None:
         leave: GrantResult | ToolCallRecord | None = None
-        if refusal is not None or self._leave.is_needed(self._offered[call.tool]):
+        must_ask = ""
+        if self._hooks is not None:
+            call, refusal, leave, must_ask = await self._hooked(self._hooks, call, refusal)
+        if leave is None and (refusal is not None or must_ask or self._leave.is_needed(self._offered[call.tool])):
             try:
                 if call.tool == PROPOSE_PLAN:
                     await self._own.propose(call)
-                leave = await self._leave.of(call, refusal, partial(self._asked, call))
+                leave = await self._leave.of(call, refusal, partial(self._asked, call), must_ask)
             finally:
                 self._decided(call)
         if isinstance(leave, ToolCallRecord):
@@ -94,6 +100,19 @@ class ToolCalls:
             self.results[call.call_id] = leave
         else:
             self.results[call.call_id] = await self._result(call, leave)
+
+    async def _hooked(
+        self, hooks: TurnHooks, call: PlannedCall, refusal: ErrorInfo | None
+    ) -> tuple[PlannedCall, ErrorInfo | None, ToolCallRecord | None, str]:
+        """A call as hooks have left it, what the rule of taint says of it then, its record if it is not made, and why
+        a person is to decide."""
+        schema = self._offered[call.tool]
+        hooked = await hooks.before(call, schema, self._policy)
+        if hooked.call is call:
+            return call, refusal, hooked.record, hooked.asks
+        if hooked.record is not None and self._leave.may_lift(hooked.record, schema):
+            return hooked.call, hooked.record.error, None, hooked.asks
+        return hooked.call, None, hooked.record, hooked.asks
 
     def _asked(self, call: PlannedCall) -> None:
         """A person is asked about a call."""
@@ -126,6 +145,8 @@ class ToolCalls:
         fields = ("result", "error", "sources", "links", "whole", "recalled", "undoable", "duration_ms")
         tainted = settled.tainted or not self._offered[call.tool].trusted
         record = record.model_copy(update={name: getattr(settled, name) for name in fields} | {"tainted": tainted})
+        if self._hooks is not None:
+            record = await self._hooks.after(call, record)
         if self._unsettled:  # the last one is stored with the step
             self._output.keep_result(call.call_id, record.model_dump_json())
         return record

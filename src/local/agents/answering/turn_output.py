@@ -17,6 +17,7 @@ from local.agents.answering.turn_table import TurnState
 from local.bus.bus import Bus
 from local.models.chat import AwayDelta, ContentDelta, Delta, Json, ThinkingDelta
 from local.protocol.envelope import Trace
+from local.protocol.hook_messages import HookRequest, HookResult
 from local.protocol.messages import (
     ContextCompacted,
     GenerationThinking,
@@ -52,8 +53,8 @@ class TurnOutput:
 
     publishes = (
         TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted, ToolRequest,
-        ToolResult.subject + READ_RESULT, ToolResult.subject + CLARIFICATION, ToolResult.subject + TODO, TodoUpdated,
-        ToolResult.subject + PROPOSE_PLAN, ToolResult.subject + PLAN_STEP, PlanCreated, PlanStep,
+        HookRequest, ToolResult.subject + READ_RESULT, ToolResult.subject + CLARIFICATION, ToolResult.subject + TODO,
+        TodoUpdated, ToolResult.subject + PROPOSE_PLAN, ToolResult.subject + PLAN_STEP, PlanCreated, PlanStep,
     )  # fmt: skip
 
     def __init__(
@@ -224,6 +225,11 @@ class TurnOutput:
         """Leave for a call, when it is decided. Raises as `CallGate.pass_` does."""
         await self.released()
         return await gate.pass_(request, self._trace, on_asked)
+
+    async def ask_hook(self, request: HookRequest, seconds: float) -> HookResult:
+        """What a hook says. Raises `RequestTimeout` and other `LocalError`s."""
+        await self.released()
+        return await self._bus.request(request, HookResult, seconds, self._trace)
 
     async def tell(self, *messages: Message) -> None:
         """What the turn has done by itself, such as answer a call: everybody hears of it."""

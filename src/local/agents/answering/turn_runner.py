@@ -19,6 +19,7 @@ from local.agents.answering.tool_calls import ToolCalls
 from local.agents.answering.tool_registry import as_function
 from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
+from local.agents.answering.turn_hooks import TurnHooks
 from local.agents.answering.turn_limits import does_more_than_read
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
@@ -69,6 +70,11 @@ class TurnRunner:
     @cached_property
     def _calls(self) -> ToolCalls:
         return ToolCalls(self._turn, self._context, self._output, self._taint)
+
+    @cached_property
+    def _hooks(self) -> TurnHooks | None:
+        hooks = self._context.gate.hooks if self._context.gate else ()
+        return TurnHooks(hooks, self._turn, self._output) if hooks else None
 
     def start(self) -> None:
         """Begin to compute. Nothing leaves before `run`."""
@@ -135,10 +141,11 @@ class TurnRunner:
 
     async def _follow(self, following: Next) -> None:
         if following is Next.CALL_TOOLS:  # an earlier process began that
-            self._offered = self._tools_now(
-                asks_user=any(call.tool in QUESTIONS_OF_THE_MODEL for call in self._turn.last_calls)
-            )
+            asks_user = any(call.tool in QUESTIONS_OF_THE_MODEL for call in self._turn.last_calls)
+            self._offered = await self._narrowed(self._tools_now(asks_user=asks_user))
             await self._calls.recall()
+        elif self._hooks is not None and not self._turn.steps:
+            await self._hooks.begin(first=not any(each["role"] == "user" for each in self._turn.question.prelude))
         while following is not Next.PUBLISH:
             calls_model = following is Next.CALL_MODEL
             following = await (self._call_model() if calls_model else self._calls.make(self._offered))
@@ -157,7 +164,7 @@ class TurnRunner:
 
     async def _call_model(self) -> Next:
         turn = self._turn
-        self._offered = self._tools_now()
+        self._offered = await self._narrowed(self._tools_now())
         if TODO in self._offered and not self._knows_list:
             self._knows_list = True
             left = carried(latest_list(await self._output.earlier_list(self._session_id)))
@@ -166,7 +173,12 @@ class TurnRunner:
         await self._priority.call(partial(self._ask, functions))
         self._output.flush()
         call = find_text_call(turn.content, functions) if functions and not turn.calls else None
+        if self._hooks is not None:
+            await self._hooks.said([*turn.calls, *filter(None, [call])])
         return turn.message_ended(call, self._timer.end())
+
+    async def _narrowed(self, offered: dict[str, ToolSchema]) -> dict[str, ToolSchema]:
+        return offered if self._hooks is None else await self._hooks.tools(offered)
 
     async def _ask(self, functions: Sequence[Json]) -> None:
         """Hear one message of the model; from its beginning, if it was cut off in one."""

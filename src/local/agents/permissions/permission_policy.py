@@ -42,7 +42,7 @@ _CERTAINTY: Final[dict[Safety, str]] = {
 class JudgedCall:
     """A call, with what is known of its tool from the tool itself. `mode` is the query's, None that of the settings;
     `refusal` is why the rule of taint would not make it; `plan` how the turn runs whose plan is approved, None while
-    there is none."""
+    there is none; `must_ask` why a hook wants a person to decide."""
 
     tool: str
     args: Mapping[str, Any]
@@ -52,6 +52,7 @@ class JudgedCall:
     tainted: bool = False
     refusal: str = ""
     plan: PlanMode | None = None
+    must_ask: str = ""
 
 
 class Judgement(NamedTuple):
@@ -77,7 +78,8 @@ class PermissionPolicy:
         """What becomes of a call that nobody has decided."""
         if any(entry.may_be_call(call.tool, call.args) for entry in self.denied):
             return Judgement(Ruling.DENIED, "it is on the owner's list of what is denied")
-        if any(entry.is_call(call.tool, call.args) and _holds(entry, call) for entry in self.allowed):
+        listed = any(entry.is_call(call.tool, call.args) and _holds(entry, call) for entry in self.allowed)
+        if listed and not call.must_ask:
             return Judgement(Ruling.GIVEN)
         mode = self._mode_of(call)
         leave = TABLE[mode][call.safety]
@@ -87,9 +89,11 @@ class PermissionPolicy:
             leave = Ruling.DENIED if mode == NOBODY_THERE else Ruling.ASKED
         elif call.tainted and leave is Ruling.GIVEN and mode == "acceptEdits" and call.safety != "L0":
             leave = Ruling.ASKED
+        if call.must_ask and leave is Ruling.GIVEN:
+            leave = Ruling.DENIED if mode == NOBODY_THERE else Ruling.ASKED
         if leave is Ruling.DENIED:
-            return Judgement(leave, call.refusal or DENIES[mode])
-        return Judgement(leave, call.refusal or _CERTAINTY[call.safety])
+            return Judgement(leave, call.refusal or call.must_ask or DENIES[mode])
+        return Judgement(leave, call.refusal or call.must_ask or _CERTAINTY[call.safety])
 
     def _mode_of(self, call: JudgedCall) -> Mode:
         mode = call.mode or self.mode

@@ -468,7 +468,7 @@ export interface Grant {
   signature: string;
 }
 
-/** The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why the rule of taint would not make the call. Where an agent of the swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came. */
+/** The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why the rule of taint would not make the call, `must_ask` why a hook wants a person to decide. Where an agent of the swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came. */
 export interface GrantRequest {
   query_id: string;
   respondent_id: string;
@@ -479,6 +479,7 @@ export interface GrantRequest {
   tainted: boolean;
   sources: string[];
   refusal: string;
+  must_ask: string;
   agent: string;
   root_query_id: string;
   root_session_id: string;
@@ -496,6 +497,25 @@ export interface GrantResult {
   answer: string | null;
   mode: "default" | "acceptEdits" | null;
   expires_at: number | null;
+}
+
+/** A respondent, before or after something that a hook is for. `data` is what it is about: `query` of a turn and a session; `tools` of a model call that comes, `content` and `calls` of one that has ended; `tool`, `args`, `level` and `tainted` of a call, and its `result` or `error` when it has ended. */
+export interface HookRequest {
+  query_id: string;
+  respondent_id: string;
+  hook: string;
+  event: "session_start" | "before_turn" | "before_model" | "after_model" | "before_tool" | "after_tool" | "after_turn" | "session_end";
+  call_id: string;
+  data: Record<string, unknown>;
+}
+
+/** A hook, to that: proceed; change, with what is another one in `data`: `tools`, `args` or `result`; deny, or ask a person, and `why`. Nothing of it gives leave: a call that was changed is judged as what it is now. `error` says why it could not say anything. */
+export interface HookResult {
+  hook: string;
+  decision: "proceed" | "change" | "deny" | "ask";
+  why: string;
+  data: Record<string, unknown>;
+  error: ErrorInfo | null;
 }
 
 /** A durable consumer: it is done with these, for good. */
@@ -1320,6 +1340,8 @@ export interface Messages {
   "generation.waiting": GenerationWaiting;
   "grant.request": GrantRequest;
   "grant.result": GrantResult;
+  [subject: `hook.request.${string}`]: HookRequest;
+  [subject: `hook.result.${string}`]: HookResult;
   "journal.ack": JournalAck;
   "journal.attach": JournalAttach;
   [subject: `journal.confirmed.${string}`]: JournalConfirmed;

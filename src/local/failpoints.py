@@ -53,6 +53,8 @@ NAMES = frozenset(
         "observer.handled",  # its effect is stored, before its acknowledgement
         "reward.stored",  # the rating is stored, the respondent is not told yet
         "reward.told",  # the reward is confirmed, before that is noted
+        "swarm.stored",  # the tasks are stored, nobody is asked yet
+        "swarm.asked",  # the task's query is on record
         "tool.before_run",
         "tool.after_run",  # the effect is done, before its record
         "tool.recorded",  # before the reply

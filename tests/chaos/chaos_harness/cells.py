@@ -76,7 +76,7 @@ class NotReached(Exception):
 
 
 def failpoints() -> set[str]:
-    """Those of the processes that take part: the files' own are in the tests of the files."""
+    """Those of the processes that take part: those of files, jobs and agents are in their tests."""
     return {name for name in NAMES if name.partition(".")[0] in PROCESSES}
 
 

@@ -41,7 +41,7 @@ ARROWS: dict[str, set[str]] = {
     "private_file": {"private_file"},
     "folder_lock": {"folder_lock"},
     "secrets": {"secrets", "private_file", "folder_lock", "errors", "config"},
-    "instructions": {"instructions", "trust", "private_file", "folder_lock", "errors"},
+    "instructions": {"instructions", "trust", "private_file", "folder_lock", "config", "errors"},
     "trust": {"trust", "private_file", "folder_lock", "errors"},
     "set_up": {"set_up"} | SHARED,
     "protocol": {"protocol"} | SHARED,

@@ -76,7 +76,7 @@ SINGULAR = {"queries": "query", "replies": "reply"} | {
     f"{word}s": word
     for word in (
         "attachment", "attempt", "call", "change", "consumer", "declaration", "deletion", "event", "exchange", "fact",
-        "figure", "file", "hook", "judgement", "lease", "limit", "log", "offer", "output", "part", "request",
+        "figure", "file", "hook", "judgement", "lease", "limit", "log", "offer", "output", "part", "profile", "request",
         "resource", "retry", "score", "session", "subscription", "text", "timeout", "tool",
     )
 }  # fmt: skip

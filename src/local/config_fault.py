@@ -91,6 +91,8 @@ def _what(alike: Sequence[ErrorDetails], known_keys: Collection[str]) -> str:
             return "missing, and there is no default"
         case "too_long":
             return f"expected at most {context['max_length']}, found {context['actual_length']}"
+        case "too_short":
+            return f"expected at least {context['min_length']}, found {context['actual_length']}"
         case "value_error":
             return str(context["error"])
         case kind if kind in _EXPECTED:

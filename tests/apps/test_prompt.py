@@ -77,7 +77,7 @@ def running(data_dir: Path, *session_ids: str) -> Iterator[None]:
 
 
 def show(prompt: str | None, settings: Path) -> str:
-    return in_words(sections(prompt, settings, None))
+    return in_words(sections(prompt, None, settings, None))
 
 
 def test_what_is_shown_is_the_variant_with_the_date(settings: Path) -> None:
@@ -107,10 +107,10 @@ def test_of_a_system_that_runs_it_is_the_one_that_it_tells(
     settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCAL2_CONFIG_DIR", str(settings))
-    assert "Be brief." in in_words(sections(None, None, tmp_path))
+    assert "Be brief." in in_words(sections(None, None, None, tmp_path))
     with running(tmp_path):
-        assert sections(None, None, tmp_path) == PROMPT
-        assert "One word." in in_words(sections("terse", None, tmp_path))
+        assert sections(None, None, None, tmp_path) == PROMPT
+        assert "One word." in in_words(sections("terse", None, None, tmp_path))
 
 
 def test_an_unknown_variant_is_named_with_the_one_that_was_meant(

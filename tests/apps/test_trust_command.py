@@ -121,3 +121,20 @@ def test_a_system_that_is_started_works_in_the_trusted_folder_and_one_that_runs_
     assert len(started) == 1
     line = "the running system works in /elsewhere, not in this folder: `local2 run --workspace .` would\n"
     assert capsys.readouterr().err == line
+
+
+def test_profiles_are_shown_and_count_only_as_they_were_seen(
+    project: Path, registry: TrustRegistry, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agents = project / ".local2" / "agents"
+    agents.mkdir()
+    (agents / "reviewer.md").write_text("Be strict.\x1b[2J")
+    monkeypatch.setattr("typer.confirm", lambda question: False)
+    assert run_command(["trust"]) == 1
+    shown = capsys.readouterr().out
+    assert "agents/reviewer.md instructs:\n    Be strict.\\x1b[2J\n" in shown and not registry.profiles(project).files
+    assert run_command(["trust", "--yes"]) == 0
+    assert registry.profiles(project).files == (("reviewer.md", "Be strict.\x1b[2J"),)
+    (agents / "another.md").write_text("Be kind.")
+    run_command(["trust", "--list"])
+    assert "has other profiles than when it was trusted" in capsys.readouterr().out

@@ -33,6 +33,7 @@ COMMANDS = {
     "model": "local.apps.model_commands:model_app",
     "pull": "local.apps.model_commands:pull",
     "prompt": "local.apps.prompt_commands:prompt_app",
+    "profiles": "local.apps.profile_commands:profile_app",
     "soul": "local.apps.soul_commands:soul_app",
     "secret": "local.apps.secret_commands:secret_app",
     "trust": "local.apps.trust_command:trust",

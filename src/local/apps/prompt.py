@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.answering.prompt.prompt_compiler import as_json
@@ -24,6 +26,8 @@ from local.config import SystemConfig, layers_for, load, load_system
 from local.environment import data_dir as data_dir_of
 from local.environment import environment
 from local.errors import ConfigError
+from local.instructions.assistant_profile import AssistantProfile
+from local.instructions.profile_registry import ProfileRegistry
 from local.instructions.sourced_text import SourcedText
 from local.instructions.standing_texts import StandingTextFiles
 from local.models.chat import Json
@@ -33,16 +37,19 @@ from local.tools.tool import Tool
 from local.tools.tool_group import ToolGroup
 
 
-def sections(prompt: str | None, config_dir: Path | None, data_dir: Path | None) -> Json:
+def sections(prompt: str | None, profile: str | None, config_dir: Path | None, data_dir: Path | None) -> Json:
     """The system prompt, section by section: of the system that runs; where none does, or settings or a variant are
     named, by the settings. Raises `ConfigError`."""
     if prompt is None and config_dir is None:
         try:
             with _client(data_dir) as client:
-                return client.request("GET", "/prompt")
+                return client.request("GET", "/prompt" + (f"?{urlencode({'profile': profile})}" if profile else ""))
         except NotRunning:
             pass
     model, problems, inputs = configured(prompt, config_dir, data_dir)
+    if profile is not None:
+        found = ProfileRegistry(layers_for(config_dir)[-1], Path(inputs.workspace)).read()
+        model, inputs = _as(found.find(profile), model, inputs)
     return {**as_json(model, inputs), "problems": problems}
 
 
@@ -92,6 +99,14 @@ def configured(
             soul=texts.soul,
         ),
     )
+
+
+def _as(profile: AssistantProfile, model: str, inputs: PromptInputs) -> tuple[str, PromptInputs]:
+    """The model and the prompt that a profile makes of them."""
+    model = profile.model or model
+    tools = (tool for tool in inputs.tools if profile.tools is None or tool.name in profile.tools)
+    custom = SourcedText(f"profile {profile.name}", profile.instructions)
+    return model, replace(inputs, tools=tuple(tools), tier=tier_of(model), custom=custom)
 
 
 def as_text(told: Sequence[Json]) -> str:

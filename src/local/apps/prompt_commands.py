@@ -23,6 +23,7 @@ def show_prompt(
     session: Annotated[
         str | None, typer.Option(metavar="ID", help="With this session of a running system; its beginning will do.")
     ] = None,
+    profile: Annotated[str | None, typer.Option(metavar="NAME", help="As this kind of assistant.")] = None,
     as_json: JsonOption = False,
     config_dir: ConfigDir = None,
     data_dir: DataDir = None,
@@ -35,5 +36,5 @@ def show_prompt(
         told = messages(prompt, session, config_dir, data_dir)
         typer.echo(json.dumps(list(told), ensure_ascii=False, indent=1) if as_json else as_text(told))
         return
-    shown = sections(prompt, config_dir, data_dir)
+    shown = sections(prompt, profile, config_dir, data_dir)
     typer.echo(json.dumps(shown, ensure_ascii=False, indent=1) if as_json else in_words(shown))

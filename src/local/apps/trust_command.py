@@ -14,6 +14,7 @@ from local.environment import environment, settings_dir
 from local.errors import BadQuestion, ConfigError
 from local.trust.trust_registry import TrustRegistry
 from local.trust.workspace_instructions import FILE, FOLDER, read_instructions
+from local.trust.workspace_profiles import AGENTS, read_profiles
 
 
 def trust(
@@ -40,21 +41,24 @@ def trust(
 
 def _list(registry: TrustRegistry) -> None:
     for path, entry in registry.all().items():
-        state = registry.instructions(Path(path)).refused
+        folder = Path(path)
+        state = registry.instructions(folder).refused or registry.profiles(folder).refused
         typer.echo(f"{visible(path)}  since {entry.trusted_at}" + (f"  ({visible(state)})" if state else ""))
 
 
 def _trust(registry: TrustRegistry, folder: Path, config_dir: Path | None, data_dir: Path, *, yes: bool) -> None:
     _require_workspace(folder, config_dir, data_dir)
-    seen = read_instructions(folder)
-    if seen.refused:
-        raise ConfigError(seen.refused)
-    if seen.text:
-        typer.echo(f"{folder / FOLDER / FILE} instructs:")
-        typer.echo("\n".join(f"    {visible(line)}" for line in seen.text.splitlines()))
-        if not yes and not typer.confirm("Trust this folder, and have the assistant told this?"):
-            raise typer.Exit(1)
-    registry.trust(folder, seen)
+    seen, profiles = read_instructions(folder), read_profiles(folder)
+    if refused := seen.refused or profiles.refused:
+        raise ConfigError(refused)
+    texts = [(folder / FOLDER / FILE, seen.text)] if seen.text else []
+    texts += [(folder / FOLDER / AGENTS / name, text) for name, text in profiles.files]
+    for path, text in texts:
+        typer.echo(f"{visible(str(path))} instructs:")
+        typer.echo("\n".join(f"    {visible(line)}" for line in text.splitlines()))
+    if texts and not yes and not typer.confirm("Trust this folder, and have the assistant told this?"):
+        raise typer.Exit(1)
+    registry.trust(folder, seen, profiles)
     typer.echo(f"{folder} is trusted; `local2 trust --remove` takes it back")
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from local.protocol.message import Data
+from local.protocol.permission_messages import CLARIFICATION
+from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN
 from local.protocol.safety import Mode
+from local.protocol.todo_messages import TODO
 
 Json = dict[str, Any]
+OWN = (CLARIFICATION, TODO, PROPOSE_PLAN, PLAN_STEP)  # what a turn does by itself, whatever it is for
 
 
 class ClientCall(Data):
@@ -18,12 +22,23 @@ class ClientCall(Data):
     arguments: Json
 
 
+class AnswerProfile(Data):
+    """What an assistant of one kind is told beside the rest, and the tools that it is offered at most; None: all.
+    `model` answers in place of the usual one."""
+
+    name: str
+    origin: str = ""
+    tools: tuple[str, ...] | None = None
+    model: str | None = None
+    instructions: str = ""
+
+
 class AnswerOptions(Data):
     """What an asker wants of one answer; None or empty leaves it to the settings. `functions` are those that the asker
-    runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call`
-    is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered,
-    `mode` says what becomes of calls that need leave. With `remember` an exchange whose history the asker keeps is
-    remembered all the same."""
+    runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call` is the
+    name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered, and so
+    does a `profile`, as it was when the query was asked. `mode` says what becomes of calls that need leave. With
+    `remember` an exchange whose history the asker keeps is remembered all the same."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -41,6 +56,7 @@ class AnswerOptions(Data):
     deny: tuple[str, ...] = ()
     remember: bool = False
     mode: Mode | None = None
+    profile: AnswerProfile | None = None
 
     @property
     def function_names(self) -> frozenset[str]:
@@ -51,6 +67,8 @@ class AnswerOptions(Data):
         """Whether the model may be told of a tool of the system. A message in a given form could hold no call, so
         none is offered with a `format`."""
         if self.format is not None or tool in self.deny or tool in self.function_names:
+            return False
+        if self.profile is not None and self.profile.tools is not None and tool not in {*self.profile.tools, *OWN}:
             return False
         return self.allow is None or tool in self.allow
 

@@ -160,6 +160,7 @@ class ResponseGeneration(RespondentMessage):
     client_calls: tuple[ClientCall, ...] = ()  # of the asker's own functions: it goes on with their results
     model: str = ""
     prompt: str = "default"  # the name of the instructions that the model was given
+    profile: str = ""  # the name of the one that it was asked with
     incognito: bool = False
     in_history: bool = True  # false where a client brought the history itself
     remember: bool = False  # although a client keeps the history: it wants the exchange remembered

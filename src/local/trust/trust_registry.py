@@ -13,6 +13,7 @@ from local.errors.base import ConfigError
 from local.folder_lock import locked_folder
 from local.private_file import write_private
 from local.trust.workspace_instructions import WorkspaceInstructions, read_instructions
+from local.trust.workspace_profiles import WorkspaceProfiles, read_profiles
 
 FILE_NAME = "trusted-workspaces.json"
 VERSION = 1
@@ -20,10 +21,11 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class TrustedFolder:
-    """When it was trusted, and the SHA-256 of the instructions that its owner saw then."""
+    """When it was trusted, and the SHA-256 of the instructions and of the profiles that its owner saw then."""
 
     trusted_at: str
     instructions_sha256: str
+    profiles_sha256: str = ""
 
 
 class TrustRegistry:
@@ -49,15 +51,29 @@ class TrustRegistry:
         why = "is not trusted" if kept is None else "has other instructions than when it was trusted"
         return WorkspaceInstructions(refused=f"{folder} {why}: look at them with `local2 trust {folder}`")
 
-    def trust(self, folder: Path, seen: WorkspaceInstructions | None = None) -> None:
-        """From now on, with the instructions that its owner has seen, else those that it has now. Raises
+    def profiles(self, folder: Path) -> WorkspaceProfiles:
+        """The profiles of a folder, if it is trusted and its owner has seen exactly these; else why not."""
+        found = read_profiles(folder.resolve())
+        try:
+            kept = self.all().get(str(folder.resolve()))
+        except ConfigError as error:
+            return WorkspaceProfiles(refused=str(error))
+        if not found.files or (kept is not None and kept.profiles_sha256 == found.digest):
+            return found
+        why = "is not trusted" if kept is None else "has other profiles than when it was trusted"
+        return WorkspaceProfiles(refused=f"{folder} {why}: look at them with `local2 trust {folder}`")
+
+    def trust(
+        self, folder: Path, seen: WorkspaceInstructions | None = None, profiles: WorkspaceProfiles | None = None
+    ) -> None:
+        """From now on, with the instructions and profiles that its owner has seen, else those that it has now. Raises
         `ConfigError`."""
         root = folder.resolve()
         if not root.is_dir():
             raise ConfigError(f"{folder} is no folder")
-        digest = (seen or read_instructions(root)).digest
+        digests = (seen or read_instructions(root)).digest, (profiles or read_profiles(root)).digest
         with self._changed() as folders:
-            folders[str(root)] = TrustedFolder(datetime.now(UTC).isoformat(timespec="seconds"), digest)
+            folders[str(root)] = TrustedFolder(datetime.now(UTC).isoformat(timespec="seconds"), *digests)
 
     def distrust(self, folder: Path) -> None:
         """No longer. Raises `ConfigError`, also for a folder that was not trusted."""

@@ -241,7 +241,7 @@ async def test_the_model_is_listed_once_the_generator_has_named_it(ai: openai.As
         details = {"model": "gemma4:12b"}
         beat = ParticipantStatus(name="generator", kind="agent", pid=1, instance="i", state="ready", details=details)
         assert bus.post(beat)
-        assert [model.id for model in (await ai.models.list()).data] == ["gemma4:12b", "local2:remember"]
+        assert [model.id for model in (await ai.models.list()).data][:2] == ["gemma4:12b", "local2:remember"]
         assert (await ai.models.retrieve("local2:remember")).owned_by == "local2"
         with pytest.raises(openai.NotFoundError, match="there is no model nobody"):
             await ai.models.retrieve("nobody")

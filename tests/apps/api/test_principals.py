@@ -61,6 +61,7 @@ ROUTES = {
     "GET /app/{digest}/{path:path}": Row(Access.ANYBODY, "/app/0/main.js"),
     "GET /openapi.json": Row(Access.USERS, "/openapi.json", told=200),
     "GET /health": Row(Access.ANYBODY, "/health", told={"status": "starting"}),
+    "GET /profiles": Row(Access.USERS, "/profiles", told=200),
     "GET /prompt": Row(Access.OWNER, "/prompt", told=403),
     "GET /participants": Row(Access.OWNER, "/participants", told=403),
     "POST /query": Row(Access.USERS, "/query", {"query": "hello ann", "query_id": "q-ann"}, told=409),

@@ -27,6 +27,7 @@ from local.models.chat import ChatModel, Json
 from local.models.tool_selection import tier_of
 from local.protocol.envelope import Trace, new_id
 from local.protocol.memory_messages import OWNER, MemoryRequest, MemoryResult
+from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import AnswerOptions, ParticipantStatus, QueryReceived
 from local.protocol.skill_messages import READ_SKILL
 from local.runtime.presence import Presence
@@ -77,7 +78,7 @@ class PromptBuilder:
     def shown(self, today: date, user_id: str | None, options: AnswerOptions | None) -> Json:
         """The system prompt of a query that is asked so, section by section."""
         texts = self._known.written(user_id)
-        shown = as_json(self._settings.model, self._inputs(today, user_id, options, texts))
+        shown = as_json(self._model_of(options), self._inputs(today, user_id, options, texts))
         return {**shown, "problems": texts.problems}
 
     async def question(self, asked: QueryReceived, past: Past, today: date, user_id: str | None) -> Question:
@@ -101,6 +102,7 @@ class PromptBuilder:
             summary=summary,
             attached=attached,
             prompt=self._settings.prompt,
+            profile=options.profile.name if options is not None and options.profile is not None else "",
             incognito=asked.incognito,
             in_history=asked.history is None,
             options=options,
@@ -115,7 +117,14 @@ class PromptBuilder:
     def model_for(self, question: Question) -> str:
         """The model that sees, if the question has pictures; else the one that answers."""
         settings = self._settings
-        return (settings.vision_model or settings.model) if question.attached.images else settings.model
+        if question.attached.images:
+            return settings.vision_model or settings.model
+        return self._model_of(question.options)
+
+    def _model_of(self, options: AnswerOptions | None) -> str:
+        """A second respondent has a model of its own, whatever the profile is."""
+        wanted = options.profile.model if options is not None and options.profile is not None else None
+        return wanted if wanted and self._respondent_id == MAIN_RESPONDENT else self._settings.model
 
     async def _texts(self, user_id: str | None) -> StandingTexts:
         files = self._known.texts
@@ -126,17 +135,19 @@ class PromptBuilder:
     def _inputs(
         self, today: date, user_id: str | None, options: AnswerOptions | None, texts: StandingTexts
     ) -> PromptInputs:
+        profile = options.profile if options is not None else None
         offered = [tool for tool in self._known.offered().values() if options is None or options.offers(tool.tool)]
         reads_skills = any(tool.tool == READ_SKILL for tool in offered)
         return PromptInputs(
             role=self._role,
             today=today,
-            tier=self._tier,
+            tier=self._tier if profile is None else tier_of(self._model_of(options)),
             tools=tuple(map(ToolLine.of, offered)),
             mode=(options.mode if options else None) or self._known.mode(),
             workspace=self._workspace,
             instructions=texts.instructions,
             soul=texts.soul,
+            custom=SourcedText(f"profile {profile.name}", profile.instructions) if profile else None,
             skills=self._known.skills.known(user_id) if reads_skills else (),
         )
 

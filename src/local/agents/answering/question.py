@@ -25,6 +25,7 @@ class Question:
     summary: Summary = Summary()  # noqa: RUF009 - frozen
     attached: Attached = Attached()  # noqa: RUF009 - frozen
     prompt: str = "default"  # the name of its instructions
+    profile: str = ""  # its name, if it was asked with one
     incognito: bool = False
     in_history: bool = True
     options: AnswerOptions | None = None

@@ -43,7 +43,7 @@ from local.protocol.messages import (
 )
 from local.runtime.machine import Machine
 
-TOLD = ("prompt", "incognito", "in_history", "origin")  # what an answer says of its question
+TOLD = ("prompt", "profile", "incognito", "in_history", "origin")  # what an answer says of its question
 EMPTY_ANSWERS_ALLOWED = 2
 ANSWER_NOW = "Answer the question now, in plain text, with what you have. No more tool calls are possible."
 SAY_SOMETHING = "Your last message was empty. Answer the question in plain text."
@@ -240,8 +240,7 @@ class Turn:
         self._machine.advance(TurnAction.PUBLISHED)
 
     def response(self, cut_off: ModelSpan | None = None) -> ResponseGeneration:
-        """The answer and its record; what was said so far if it was cancelled or failed, perhaps in a call of the model
-        that was `cut_off`."""
+        """The answer and its record; what was said so far if it ended early, perhaps in a call that was `cut_off`."""
         steps = self._model_steps()
         said = [step for step in steps if step.content.strip()]
         thoughts = [*(step.thinking for step in steps), self._spoken.thinking]

@@ -31,6 +31,7 @@ from local.apps.api.routes import (
     models,
     openai,
     page,
+    profiles,
     prompt,
     query,
     sessions,
@@ -42,7 +43,7 @@ from local.apps.api.routes import (
 
 NOUNS = (
     query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream, control,
-    models, settings, changes, approvals, prompt, mcp, skills, agents, cron,
+    models, settings, changes, approvals, prompt, profiles, mcp, skills, agents, cron,
 )  # fmt: skip
 
 

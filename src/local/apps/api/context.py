@@ -29,6 +29,7 @@ from local.apps.skills import Skills
 from local.apps.system_control import SystemControl
 from local.apps.users import Users
 from local.bus.blobs import BlobStore
+from local.instructions.profile_registry import ProfileRegistry
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class ApiContext:
     permissions: Permissions
     agents: Agents
     settings: SettingsFiles
+    profiles: ProfileRegistry
     participants: ParticipantTable
     bus_streams: BusStreams
     attachments: Attachments

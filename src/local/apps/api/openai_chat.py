@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -12,6 +13,7 @@ from local.apps.api.openai_messages import ChatMessage, as_history, pictures_of
 from local.protocol.messages import AnswerOptions
 
 Json = dict[str, Any]
+OURS = "local2:"  # before the name of a profile
 REMEMBER = "local2:remember"
 RECALL = ("search_memory",)
 MAX_FUNCTIONS = 128
@@ -145,10 +147,16 @@ def refuse_unknown(request: BaseModel) -> None:
             raise RequestRefused("invalid", f"{name[:100]}: not supported here; nothing is ignored, leave it out", name)
 
 
-def as_query(request: ChatRequest) -> ChatQuery:
+def profile_in(model: str) -> str | None:
+    """The name of the profile that a model's name asks for, if it does."""
+    return model.removeprefix(OURS) if model.startswith(OURS) and model != REMEMBER else None
+
+
+def as_query(request: ChatRequest, profiles: Collection[str] = ()) -> ChatQuery:
     """The last message of the user as the query. Raises `RequestRefused` for what is not honoured."""
     refuse_unknown(request)
-    if request.model.startswith("local2:") and request.model != REMEMBER:
+    profile = profile_in(request.model)
+    if profile is not None and profile not in profiles:
         raise RequestRefused("not_found", f"there is no model {request.model[:80]}; see GET /v1/models", "model")
     messages = request.messages
     asked = next((at for at in reversed(range(len(messages))) if messages[at].role == "user"), -1)

@@ -40,10 +40,11 @@ from local.apps.users import Users
 from local.bus.blobs import BlobStore
 from local.config import Settings
 from local.errors import ConfigError
+from local.instructions.profile_registry import ProfileRegistry
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ParticipantStatus
 from local.queries.admission import TurnFigures
-from local.runtime.participant import Kind, Participant, Resources, on
+from local.runtime.participant import WORKSPACE, Kind, Participant, Resources, on
 
 MEMORY, FILES, SWARM, CRON = "memory", "files", "swarm", "cron"
 
@@ -68,8 +69,9 @@ class ApiParticipant(Participant):
     publishes = (LoCALSession, Memories, Changes, Skills, SystemControl, Permissions, Agents, CronJobs)
 
     def __init__(
-        self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path]
-    ) -> None:
+        self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path],
+        workspace: Path | None = None,
+    ) -> None:  # fmt: skip
         """`listener` is bound and listens; whoever bound it keeps it, so that clients wait while this restarts.
         `layers` are the folders of settings.
 
@@ -88,6 +90,7 @@ class ApiParticipant(Participant):
         names = config.allowed_hosts
         self._policy = GuardPolicy(hosts_of(address, port, names), max_upload, proxied_hosts_of(names))
         self._settings_files = SettingsFiles(layers)
+        self._profiles = ProfileRegistry(layers[-1] if layers else data_dir, workspace or data_dir / WORKSPACE)
         self._users = Users(data_dir)
         self._principals = Principals(
             lambda: config.api_token or owner_token(data_dir), self._users, must_know=config.api_token is not None
@@ -98,7 +101,8 @@ class ApiParticipant(Participant):
         """On the composition root's socket."""
         if resources.listener is None:
             raise ConfigError("the HTTP API has no socket to listen on; start it with the system, by --api")
-        return cls(config, resources.listener, resources.data_dir, resources.model_backend, resources.layers)
+        lent = resources
+        return cls(config, resources.listener, lent.data_dir, lent.model_backend, lent.layers, lent.workspace_folder)
 
     @on(ParticipantStatus)
     async def notice(self, status: ParticipantStatus, envelope: Envelope) -> None:
@@ -131,6 +135,7 @@ class ApiParticipant(Participant):
                 permissions=Permissions(self.bus, partial(self._has, GATEKEEPER)),
                 agents=Agents(self.bus, partial(self._has, SWARM)),
                 settings=self._settings_files,
+                profiles=self._profiles,
                 participants=self._participants,
                 bus_streams=bus_streams,
                 attachments=self._attachments,

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 from local.apps.api.errors import RequestRefused
 from local.apps.api.principals import Principal
-from local.protocol.answer_options import AnswerOptions
+from local.instructions.assistant_profile import AssistantProfile
+from local.protocol.answer_options import AnswerOptions, AnswerProfile
 from local.protocol.safety import NOBODY_THERE, Mode
 
 GATEKEEPER = "gatekeeper"
@@ -29,6 +30,22 @@ def mode_of(
         text = "mode: bypassPermissions is not for this system, unless gatekeeper.yaml has may_bypass: true"
         raise RequestRefused("forbidden", text, "mode")
     return wanted or (None if is_followed else NOBODY_THERE)
+
+
+def with_profile(options: AnswerOptions | None, profile: AssistantProfile) -> AnswerOptions:
+    """An asker's options with what a profile says where the asker says nothing; it only narrows the tools."""
+    options = options or AnswerOptions()
+    told = AnswerProfile(
+        name=profile.name,
+        origin=profile.origin,
+        tools=profile.tools,
+        model=profile.model,
+        instructions=profile.instructions,
+    )
+    temperature = profile.temperature if options.temperature is None else options.temperature
+    most = [limit for limit in (options.max_tokens, profile.max_tokens) if limit is not None]
+    changes = {"profile": told, "temperature": temperature, "max_tokens": min(most, default=None)}
+    return options.model_copy(update=changes)
 
 
 def with_mode(options: AnswerOptions | None, mode: Mode | None) -> AnswerOptions | None:

@@ -42,6 +42,7 @@ class ChatOptions:
     tools: Json = field(default_factory=dict)
     verbose: bool = False
     mode: str | None = None
+    profile: str | None = None
     attachments: list[Json] = field(default_factory=list)
 
 
@@ -87,8 +88,7 @@ class Chat:
             body["incognito"] = True
         if self.options.tools:
             body["tools"] = self.options.tools
-        if self.options.mode is not None:
-            body["mode"] = self.options.mode
+        body |= {name: each for name in ("mode", "profile") if (each := getattr(self.options, name)) is not None}
         progress = QueryProgress()
         with self._typing_kept():
             approvals = approvals_of(self.system, keep=self._keep)

@@ -47,6 +47,9 @@ Verbose = Annotated[
 ModeOption = Annotated[
     str | None, typer.Option("--mode", metavar="MODE", help="What becomes of calls that need leave: default, plan, …")
 ]
+ProfileOption = Annotated[
+    str | None, typer.Option("--profile", metavar="NAME", help="As this kind of assistant: code, …")
+]
 THINKING = ("show", "fold", "hide")
 MODES = get_args(Mode)
 STDIN = "-"
@@ -63,6 +66,7 @@ def ask_once(
     allow: Allow = None,
     deny: Deny = None,
     mode: ModeOption = None,
+    profile: ProfileOption = None,
     think: Think = "fold",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The answer alone.")] = False,
     print_only: Annotated[bool, typer.Option("--print", "-p", help="For scripts: plain text, no questions.")] = False,
@@ -80,16 +84,15 @@ def ask_once(
     What is piped in is a file that the question is about; alone it is the question. The answer goes to the standard
     output, the rest to the error output. Exit status: 0 answered, 1 failed, 2 bad use, 75 try again later, 130 stopped.
     """
-    _check_thinking(think)
-    _check_told(verbose=verbose, less=quiet or as_json)
+    _check_told(think, verbose=verbose, less=quiet or as_json)
     tools = tools_of(allow, deny, none=no_tools)
     text, piped = _question_of(question or [], attach or [])
     with _system(api, data_dir, model, may_start=not no_start) as system:
         client = _found(system)
-        chosen = session_of(client, session, resume, last=last)
         approvals = None if print_only or as_json or not _is_somebody_there() else approvals_of(system)
         others = {"attachments": _attachments(client, attach or [], piped), "mode": mode_of(mode, asks=bool(approvals))}
-        body = _body(text, query_id or token_hex(16), session_id=chosen, incognito=incognito, tools=tools, **others)
+        others |= {"session_id": session_of(client, session, resume, last=last), "profile": profile}
+        body = _body(text, query_id or token_hex(16), tools=tools, incognito=incognito, **others)
         renderer = _renderer(think, quiet=quiet, plain=print_only, as_json=as_json, verbose=verbose)
         raise typer.Exit(ask(system.find_again, body, renderer, _say, timeout, approvals=approvals))
 
@@ -103,6 +106,7 @@ def chat(
     allow: Allow = None,
     deny: Deny = None,
     mode: ModeOption = None,
+    profile: ProfileOption = None,
     think: Think = "fold",
     verbose: Verbose = False,
     incognito: Incognito = False,
@@ -119,8 +123,8 @@ def chat(
     tools = tools_of(allow, deny, none=no_tools)
     with _system(api, data_dir, model, may_start=not no_start) as system:
         chosen = session_of(system.find(), session, resume, last=last)
-        mode = mode_of(mode, asks=True)
-        options = ChatOptions(chosen or token_hex(16), think, incognito, tools, verbose, mode)  # type: ignore[arg-type]
+        chosen, mode = chosen or token_hex(16), mode_of(mode, asks=True)
+        options = ChatOptions(chosen, think, incognito, tools, verbose, mode, profile)  # type: ignore[arg-type]
         raise typer.Exit(Chat(system, options).run())
 
 
@@ -272,7 +276,8 @@ def _check_thinking(think: str) -> None:
         raise typer.BadParameter(f"{think!r} is none of {', '.join(THINKING)}", param_hint="--think")
 
 
-def _check_told(*, verbose: bool, less: bool) -> None:
+def _check_told(think: str, *, verbose: bool, less: bool) -> None:
+    _check_thinking(think)
     if verbose and less:
         raise BadQuestion("--verbose goes with neither --quiet nor --json")
 

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from local.apps.console.waterfall import waterfall
 from local.apps.terminal import date_and_time
+from local.config_fault import suggestion
 from local.errors import LocalError
 
 if TYPE_CHECKING:
@@ -121,6 +122,24 @@ def _model(chat: Chat, argument: str) -> None:
     chat.say(f"{health['model']} ({health['backend']})")
 
 
+def _profile(chat: Chat, argument: str) -> None:
+    """NAME: which kind of assistant answers from now on; without a name the list"""
+    found = chat.system.find().request("GET", "/profiles")
+    names = {name: each["name"] for each in found["profiles"] for name in (each["name"], *each["aliases"])}
+    if not argument:
+        chosen = chat.options.profile or "general"
+        lines = [
+            f"{'•' if each['name'] == chosen else ' '} {each['name']}  {each['description']}"
+            for each in found["profiles"]
+        ]
+        chat.say("\n".join([*lines, *found["problems"]]))
+        return
+    if argument not in names:
+        raise BadCommand(f"there is no profile {argument}; {suggestion(argument, names)}")
+    chat.options.profile = names[argument]
+    chat.say(f"{names[argument]} answers from now on")
+
+
 def _why(chat: Chat, argument: str) -> None:
     """what the time of the last answer went into"""
     chat.say("\n".join(waterfall(chat.system.find().trace(_last(chat)["query_id"]))))
@@ -157,8 +176,8 @@ def _quit(chat: Chat, argument: str) -> None:
 COMMANDS: dict[str, Callable[[Chat, str], None]] = {
     function.__name__[1:]: function
     for function in (
-        _new, _sessions, _resume, _attach, _retry, _edit, _memory, _pin, _forget, _rate, _tools, _model, _why, _export,
-        _think, _help, _quit,
+        _new, _sessions, _resume, _attach, _retry, _edit, _memory, _pin, _forget, _rate, _tools, _model, _profile, _why,
+        _export, _think, _help, _quit,
     )
 }  # fmt: skip
 

@@ -60,7 +60,7 @@ def _soul(inputs: PromptInputs) -> str:
 
 
 def _custom(inputs: PromptInputs) -> str:
-    return f"{CUSTOM_HEADING}\n{inputs.custom.text.strip()}" if inputs.custom else ""
+    return f"{CUSTOM_HEADING}\n{inputs.custom.text.strip()}" if inputs.custom and inputs.custom.text.strip() else ""
 
 
 def _instructions(inputs: PromptInputs) -> str:

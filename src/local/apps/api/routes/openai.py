@@ -13,11 +13,14 @@ from local.apps.api.context import api
 from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
-from local.apps.api.openai_chat import REMEMBER, ChatRequest, as_query
+from local.apps.api.openai_chat import OURS, REMEMBER, ChatRequest, as_query, profile_in
 from local.apps.api.openai_completion import Completion, answer_to, completion_chunks
 from local.apps.api.openai_embedding import BATCH, EmbeddingRequest, embeddings
 from local.apps.api.principals import Caller, Principal
-from local.apps.api.query_options import with_mode
+from local.apps.api.query_options import with_mode, with_profile
+from local.apps.api.query_profiles import profiles_for
+from local.instructions.built_in_profiles import ALIASES
+from local.instructions.profile_registry import Profiles
 from local.protocol.envelope import new_id
 from local.protocol.safety import NOBODY_THERE
 
@@ -39,7 +42,10 @@ class _OpenAi:
     async def complete(self, request: Request, caller: Caller) -> Response:
         """Answer a conversation. The messages sent are the history; no session is kept."""
         asked = await read_body(request, ChatRequest)
-        chat, query_id = as_query(asked), new_id()
+        named = profile_in(asked.model)
+        found = Profiles({}) if named is None else await profiles_for(caller)
+        chat, query_id = as_query(asked, {*found.by_name, *ALIASES}), new_id()
+        options = chat.options if named is None else with_profile(chat.options, found.find(named))
         query = api().session.ask(
             chat.text,
             attachments=[await _kept(data, caller) for data in chat.pictures],
@@ -47,7 +53,7 @@ class _OpenAi:
             user_id=caller.user_id,
             history=chat.history,
             continued=chat.continued,
-            options=with_mode(chat.options, NOBODY_THERE),
+            options=with_mode(options, NOBODY_THERE),
         )
         completion = Completion(query_id, asked, int(time.time()))
         if not asked.stream:
@@ -69,20 +75,22 @@ class _OpenAi:
         return JsonResponse(embeddings(asked, model, vectors))
 
     @open_to(Access.USERS)
-    async def models(self) -> Response:
-        """The model that answers, and its name for conversations that are remembered."""
-        return JsonResponse({"object": "list", "data": [_model(name) for name in self._names()]})
+    async def models(self, caller: Caller) -> Response:
+        """The model that answers, its name for conversations that are remembered, and one for each profile."""
+        return JsonResponse({"object": "list", "data": [_model(name) for name in await self._names(caller)]})
 
     @open_to(Access.USERS)
-    async def model(self, model_id: str) -> Response:
+    async def model(self, model_id: str, caller: Caller) -> Response:
         """One of them."""
-        if model_id not in self._names():
+        if model_id not in await self._names(caller):
             raise RequestRefused("not_found", f"there is no model {model_id[:100]}; GET /v1/models lists them", "model")
         return JsonResponse(_model(model_id))
 
-    def _names(self) -> list[str]:
+    async def _names(self, caller: Principal) -> list[str]:
         model = api().participants.model
-        return [model, REMEMBER] if model else []
+        if not model:
+            return []
+        return [model, REMEMBER, *(f"{OURS}{name}" for name in (await profiles_for(caller)).by_name)]
 
 
 def _model(name: str) -> Json:

@@ -16,7 +16,8 @@ from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.principals import Caller, Principal, principal_of
-from local.apps.api.query_options import GATEKEEPER, mode_of, with_mode
+from local.apps.api.query_options import GATEKEEPER, mode_of, with_mode, with_profile
+from local.apps.api.query_profiles import profile_of
 from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
 from local.apps.api.trace_view import respondent_view, trace_view
 from local.errors import AttachmentMissing
@@ -64,6 +65,7 @@ class QueryBody(BaseModel):
     incognito: bool = False
     tools: ToolsBody | None = None
     mode: Mode | None = None
+    profile: Annotated[str, StringConstraints(max_length=64)] | None = None
     wait: bool = True
 
 
@@ -95,6 +97,8 @@ class _Queries:
         streams = EVENTS in request.headers.get("accept", "")
         mode = mode_of(asked.mode, caller, self._gatekeeper, is_followed=streams or not asked.wait)
         tools = AnswerOptions(allow=asked.tools.allow, deny=asked.tools.deny) if asked.tools else None
+        if asked.profile is not None:
+            tools = with_profile(tools, await profile_of(asked.profile, caller))
         await self._check_attachments(asked.attachments, caller)
         query = api().session.ask(
             asked.query,

@@ -93,7 +93,7 @@ export interface AnswerDialog {
   session_id: string | null;
 }
 
-/** What an asker wants of one answer; None or empty leaves it to the settings. `functions` are those that the asker runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered, `mode` says what becomes of calls that need leave. With `remember` an exchange whose history the asker keeps is remembered all the same. */
+/** What an asker wants of one answer; None or empty leaves it to the settings. `functions` are those that the asker runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered, and so does a `profile`, as it was when the query was asked. `mode` says what becomes of calls that need leave. With `remember` an exchange whose history the asker keeps is remembered all the same. */
 export interface AnswerOptions {
   temperature: number | null;
   top_p: number | null;
@@ -111,6 +111,16 @@ export interface AnswerOptions {
   deny: string[];
   remember: boolean;
   mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
+  profile: AnswerProfile | null;
+}
+
+/** What an assistant of one kind is told beside the rest, and the tools that it is offered at most; None: all. `model` answers in place of the usual one. */
+export interface AnswerProfile {
+  name: string;
+  origin: string;
+  tools: string[] | null;
+  model: string | null;
+  instructions: string;
 }
 
 /** The gatekeeper, when an approval is decided, for good: by whom, "silence" if by nobody. `answer` is what a user said to it, `mode` how the rest of a turn runs whose plan is approved. */
@@ -948,6 +958,7 @@ export interface ResponseGeneration {
   client_calls: ClientCall[];
   model: string;
   prompt: string;
+  profile: string;
   incognito: boolean;
   in_history: boolean;
   remember: boolean;
@@ -1233,6 +1244,7 @@ export interface QueryBody {
   incognito?: boolean;
   tools?: ToolsBody | null;
   mode?: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
+  profile?: string | null;
   wait?: boolean;
 }
 

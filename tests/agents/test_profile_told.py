@@ -1,0 +1,57 @@
+"""A profile narrows what a query may use, whatever its model calls, and says which model answers it and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from local.models.chat import ToolCall
+from local.protocol.answer_options import OWN, AnswerOptions, AnswerProfile
+from local.protocol.messages import ResponseGeneration
+
+
+async def ask(stage: Any, options: AnswerOptions) -> ResponseGeneration:
+    await stage.door.ask("Well?", "q1", options=options)
+    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id="q1")
+    return response
+
+
+async def test_a_tool_beside_the_profile_is_neither_offered_nor_run(stage: Any, dice: Any) -> None:
+    await stage.tool(dice)
+    await stage.generator()
+    stage.model.will_say(ToolCall("dice", {}))
+    stage.model.will_say("I may not.")
+    profile = AnswerProfile(name="web", tools=("web_search",), instructions="Search.")
+    response = await ask(stage, AnswerOptions(profile=profile))
+    assert stage.model.asked[0].tools == []
+    assert [call.error and call.error.kind for call in response.tool_calls] == ["unknown_tool"]
+    assert "tool.request.dice" not in stage.door.subjects("q1")
+    assert "Your part in this conversation:\nSearch." in stage.model.asked[0].messages[0]["content"]
+    assert response.profile == "web"
+
+
+async def test_the_model_of_the_profile_answers(stage: Any, dice: Any) -> None:
+    await stage.tool(dice)
+    await stage.generator()
+    stage.model.will_say("Well.")
+    response = await ask(stage, AnswerOptions(profile=AnswerProfile(name="large", model="gemma4:31b")))
+    assert (response.model, stage.model.asked[0].tools) == ("gemma4:31b", ["dice"])
+
+
+async def test_the_second_respondent_keeps_its_own_model_and_is_narrowed_alike(stage: Any, dice: Any) -> None:
+    await stage.tool(dice)
+    await stage.generator()
+    await stage.second_respondent()
+    stage.model.will_say("Well.")
+    stage.model_b.will_say("Well, too.")
+    await ask(stage, AnswerOptions(profile=AnswerProfile(name="large", model="gemma4:31b", tools=())))
+    other = await stage.door.hears(ResponseGeneration, query_id="q1", respondent_id="B")
+    assert (other.model, stage.model_b.asked[0].tools) == ("other", [])
+
+
+def test_a_profile_only_narrows() -> None:
+    profile = AnswerProfile(name="x", tools=("a", "b"))
+    for options in (AnswerOptions(profile=profile, allow=("b", "c")), AnswerOptions(profile=profile, deny=("a",))):
+        assert [tool for tool in "abc" if options.offers(tool)] == ["b"]
+    assert not AnswerOptions(profile=profile, format={}).offers("a")
+    assert all(AnswerOptions(profile=profile).offers(tool) for tool in OWN)
+    assert AnswerOptions(profile=AnswerProfile(name="all")).offers("anything")

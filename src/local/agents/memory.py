@@ -19,11 +19,12 @@ from local.agents.remembering.classifier import Classifier
 from local.agents.remembering.deletions import Deletions
 from local.agents.remembering.embedding_choice import EmbeddingChoice
 from local.agents.remembering.memory_request_handler import MemoryRequestHandler
-from local.agents.remembering.records import exchange_of, notes_of
+from local.agents.remembering.records import dreamt_notes, exchange_of, notes_of
 from local.config import Settings
 from local.errors import ConfigError, StoreFailed
 from local.models.backends import connect
 from local.models.chat import ChatModel
+from local.protocol.dream_messages import DreamMade
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
 from local.protocol.memory_messages import (
@@ -99,16 +100,13 @@ class MemoryAgent(Participant):
             raise ConfigError("the memory needs a model server, and none is known here")
         model = connect(routing, timeout_seconds=config.timeout_seconds)
         leases = Leases(lambda name: routing.locate(name)[0])
-        embedding = EmbeddingChoice(
-            model,
-            routing.first("embed", config.embedding_model),
-            leases,
-            is_served=resources.model_backend != "stand_in",
-        )
+        is_served = resources.model_backend != "stand_in"
+        embed = routing.first("embed", config.embedding_model)
+        embedding = EmbeddingChoice(model, embed, leases, is_served=is_served)
         name = routing.first("fast", config.model or routing.first("chat", resources.chat_model))
         config = config.model_copy(update={"num_ctx": config.num_ctx or resources.chat_num_ctx})
         # It goes by any model's name, but users shall know it.
-        signs_as = "stand-in" if resources.model_backend == "stand_in" else None
+        signs_as = None if is_served else "stand-in"
         return cls(config, model, name, EngramService(resources.data_dir / "engrams"), embedding, leases, signs_as)
 
     @asynccontextmanager
@@ -122,16 +120,9 @@ class MemoryAgent(Participant):
             self._deletions = Deletions(self.bus, self._engrams)
             self._requests = MemoryRequestHandler(self._engrams, self._embedding, self._deletions, self._tell_pinned)
             self._classifier = Classifier(
-                self.bus,
-                self._engrams,
-                self._model,
-                self._model_name,
-                self._settings.num_ctx or CONTEXT_TOKENS,
-                self._leases,
-                self._tell_pinned,
-                self._quiet.begins,
-                signs_as=self._signs_as,
-            )
+                self.bus, self._engrams, self._model, self._model_name, self._settings.num_ctx or CONTEXT_TOKENS,
+                self._leases, self._tell_pinned, self._quiet.begins, signs_as=self._signs_as,
+            )  # fmt: skip
             works = {
                 "choice of the embedding model": self._search_by_meaning(),
                 "deletions": self._deletions.run(),
@@ -170,6 +161,12 @@ class MemoryAgent(Participant):
         )
         await self._publish(ingested, envelope)
         failpoints.reach("memory.told")
+
+    @on(DreamMade, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
+    async def dream(self, made: DreamMade, envelope: Envelope) -> None:
+        """What was seen in a dream is noted."""
+        for note in dreamt_notes(made, envelope):
+            await self._engrams.notes.keep(note)
 
     @on(CritiqueResult, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def grade(self, result: CritiqueResult, envelope: Envelope) -> None:

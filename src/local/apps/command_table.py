@@ -21,6 +21,7 @@ COMMANDS = {
     "sessions": "local.apps.session_commands:session_app",
     "memory": "local.apps.memory_commands:memory_app",
     "skills": "local.apps.skill_commands:skills_app",
+    "dream": "local.apps.dream_commands:dream_app",
     "undo": "local.apps.undo_commands:undo_app",
     "approvals": "local.apps.approval_commands:approvals_app",
     "agents": "local.apps.agent_commands:agents_app",

@@ -11,14 +11,17 @@ from typing import Annotated
 import typer
 
 from local.apps.command_line import ConfigDir, DataDir, JsonOption
+from local.apps.terminal import visible
 from local.environment import data_dir as find_data_dir
 from local.environment import settings_dir
+from local.errors import BadQuestion
 from local.instructions.soul import Soul
 from local.instructions.soul_history import SoulVersion
+from local.instructions.soul_proposal import SoulProposals
 
 Number = Annotated[int, typer.Argument(metavar="VERSION", help="As `local2 soul history` numbers them.", min=1)]
 
-soul_app = typer.Typer(help="The assistant's character, in SOUL.md: show, history, revert.")
+soul_app = typer.Typer(help="The assistant's character, in SOUL.md: show, history, revert, proposal.")
 
 
 @soul_app.command()
@@ -63,6 +66,34 @@ def revert(number: Number, config_dir: ConfigDir = None, data_dir: DataDir = Non
     soul = Soul(settings_dir(config_dir), find_data_dir(data_dir))
     soul.revert(number)
     typer.echo(f"{soul.path} is as version {number} was, from the next question on")
+
+
+@soul_app.command()
+def proposal(
+    approve: Annotated[bool, typer.Option("--approve", help="Have the soul become that.")] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Leave it as it is.")] = False,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show what the dreamer would change, if anything; approve it, or reject it.
+
+    Example: local2 soul proposal --approve
+    """
+    if approve and reject:
+        raise BadQuestion("give one of --approve and --reject")
+    found = find_data_dir(data_dir)
+    soul = Soul(settings_dir(config_dir), found)
+    proposals = SoulProposals(soul, found)
+    if approve:
+        typer.echo(f"{soul.path} is as {proposals.approve().by} proposed; `local2 soul revert` goes back")
+    elif reject:
+        proposals.reject()
+        typer.echo("rejected")
+    elif waiting := proposals.waiting():
+        typer.echo(f"proposed by {visible(waiting.by)}, {waiting.proposed_at}")
+        typer.echo("\n".join(visible(line) for line in waiting.diff()))
+    else:
+        typer.echo("no change is proposed")
 
 
 def _line(version: SoulVersion, before: str) -> str:

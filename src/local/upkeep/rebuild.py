@@ -19,9 +19,10 @@ from typing import NamedTuple
 
 from local.agents.answering.outcomes import asked_of
 from local.agents.answering.session_changes import labels_in, new_branch
-from local.agents.remembering.records import exchange_of, notes_of
+from local.agents.remembering.records import dreamt_notes, exchange_of, notes_of
 from local.agents.reward import rating_of
 from local.errors import LocalError, StoreFailed
+from local.protocol.dream_messages import DreamMade
 from local.protocol.envelope import session_of
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
 from local.protocol.memory_messages import OWNER, MemoryAnnotated
@@ -133,9 +134,8 @@ async def _engrams(data_dir: Path, path: Path) -> int:
     """Every answer, then what was said of it, pins included."""
     number = 0
     async with EngramService(path.parent) as engrams:
-        for each in recorded(
-            data_dir, ResponseGeneration, CritiqueResult, PairwiseResult, UserFeedback, MemoryAnnotated, SessionDeleted
-        ):
+        said = (ResponseGeneration, CritiqueResult, PairwiseResult, UserFeedback, MemoryAnnotated, SessionDeleted)
+        for each in recorded(data_dir, *said, DreamMade):
             number += await _remember(engrams, each)
     return number
 
@@ -150,6 +150,9 @@ async def _remember(engrams: EngramService, each: Recorded) -> int:
             if exchange is not None:
                 await engrams.ingest(exchange)
                 return 1
+        case DreamMade() as made:
+            for note in dreamt_notes(made, each.envelope):
+                await engrams.notes.keep(note)
         case CritiqueResult() as result:
             score = result.score if result.expected is None else result.expected
             if score is not None:

@@ -10,12 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from local.models.stand_in import brain
+from local.models.stand_in import brain, structured_reply
 from local.models.stand_in.conversation import AssistantMessage, Task, ToolUse, read, task_of
 from local.models.stand_in.judging import judge
 from local.models.stand_in.script import parse
 from local.models.stand_in.structured_reply import classify
 from local.protocol.memory_messages import FactRecord, MemoryResult, OutdatedFact, RecalledEngram
+from local.services.dreams import dream_prompt
+from local.services.dreams.dream_prompt import DreamtExchange
 from local.services.judging.profiles import PROFILES, ProfileName
 from local.services.judging.prompt import Case, Evidence, Pair
 from local.services.judging.rubric import Rubric
@@ -254,3 +256,15 @@ def test_a_script_quotes_what_the_user_said_in_a_memory(tool: MakeTool) -> None:
     delivery = script.play(read(messages, [tool("search_memory")]))
     assert delivery and "".join(delivery.content) == "You said two"
     assert script.play(read([*messages[:2], recalled(("one", "a"))], ())) is None
+
+
+def test_a_dream_quotes_what_the_user_has_said_with_its_number() -> None:
+    exchanges = [DreamtExchange(f"e{number}", f"Matter {number}", "Noted.") for number in range(1, 6)]
+    exchanges.append(DreamtExchange("e6", "From now on, be brief.", "I will."))
+    asked = dream_prompt.messages(exchanges, "Be kind.")[-1]["content"]
+    assert task_of(dream_prompt.SCHEMA, asked) is Task.DREAM
+    said = json.dumps(structured_reply.dream(asked))
+    dream = dream_prompt.read(said, exchanges)
+    seen = [(each.text, each.sources) for each in dream.seen]
+    assert seen == [(f"The user said: Matter {number}", (f"e{number}",)) for number in range(1, 4)]
+    assert dream.soul == "Be kind.\nFrom now on, be brief."

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from local.services.classifying import prompt
-from local.services.classifying.prompt import UnreadableReply, read
+from local.services.classifying.prompt import read
+from local.services.model_reply import UnreadableReply
 
 FACT = '{"slot": "coffee", "value": "black", "certain": true, "retracts": false}'
 

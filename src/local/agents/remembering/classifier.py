@@ -20,11 +20,12 @@ from local.protocol.envelope import Trace
 from local.protocol.memory_messages import MemoryClassified
 from local.runtime.machine import Machine, Table, TransitionLog
 from local.services.classifying import prompt
-from local.services.classifying.prompt import ClassifierReply, UnreadableReply, read
+from local.services.classifying.prompt import ClassifierReply, read
 from local.services.engrams.engram import Engram, StatedFact
 from local.services.engrams.facts import Classified
 from local.services.engrams.service import EngramService
 from local.services.engrams.words import own_words
+from local.services.model_reply import UnreadableReply
 
 log = logging.getLogger(__name__)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TypeVar
 
+from local.protocol.dream_messages import DREAM, DreamMade
 from local.protocol.envelope import Envelope, session_of
 from local.protocol.memory_messages import (
     OWNER,
@@ -84,6 +85,23 @@ def notes_of(response: ResponseGeneration, envelope: Envelope, now: float) -> li
         )
         for call in response.tool_calls
         if call.tool in WRITING and call.error is None and call.result is not None
+    ]
+
+
+def dreamt_notes(made: DreamMade, envelope: Envelope) -> list[NoteDraft]:
+    """What a dream has seen; each rests on its sources as an answer does on what was recalled for it."""
+    return [
+        NoteDraft(
+            call_id=f"{made.dream_id}:{number}",
+            query_id=made.dream_id,
+            session_id=made.dream_id,
+            user_id=envelope.user_id or OWNER,
+            text=note.text,
+            written_at=made.until,
+            category=DREAM,
+            recalled=note.sources,
+        )
+        for number, note in enumerate(made.notes)
     ]
 
 

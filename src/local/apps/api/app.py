@@ -23,6 +23,7 @@ from local.apps.api.routes import (
     changes,
     control,
     cron,
+    dreams,
     feedback,
     health,
     journal,
@@ -43,7 +44,7 @@ from local.apps.api.routes import (
 
 NOUNS = (
     query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream, control,
-    models, settings, changes, approvals, prompt, profiles, mcp, skills, agents, cron,
+    models, settings, changes, approvals, prompt, profiles, mcp, skills, agents, cron, dreams,
 )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from local.apps.api.participant_table import ParticipantTable
 from local.apps.api.query_finder import QueryFinder
 from local.apps.changes import Changes
 from local.apps.cron_jobs import CronJobs
+from local.apps.dreams import Dreams
 from local.apps.memories import Memories
 from local.apps.permissions import Permissions
 from local.apps.session import LoCALSession
@@ -41,6 +42,7 @@ class ApiContext:
     streams: BrowserStreams
     memories: Memories
     changes: Changes
+    dreams: Dreams
     skills: Skills
     control: SystemControl
     cron: CronJobs

@@ -28,6 +28,7 @@ from local.apps.api.query_options import GATEKEEPER
 from local.apps.api.server import serving
 from local.apps.changes import Changes
 from local.apps.cron_jobs import CronJobs
+from local.apps.dreams import Dreams
 from local.apps.listener import require_token
 from local.apps.memories import Memories
 from local.apps.owner_token import owner_token
@@ -46,7 +47,7 @@ from local.protocol.messages import ParticipantStatus
 from local.queries.admission import TurnFigures
 from local.runtime.participant import WORKSPACE, Kind, Participant, Resources, on
 
-MEMORY, FILES, SWARM, CRON = "memory", "files", "swarm", "cron"
+MEMORY, FILES, SWARM, CRON, DREAMER = "memory", "files", "swarm", "cron", "dreamer"
 
 
 class ApiConfig(Settings):
@@ -128,6 +129,7 @@ class ApiParticipant(Participant):
                 queries=queries,
                 streams=self._streams,
                 changes=Changes(self.bus, partial(self._has, FILES)),
+                dreams=Dreams(self.bus, partial(self._has, DREAMER)),
                 skills=Skills(self.bus, partial(self._has, FILES)),
                 memories=Memories(self.bus, partial(self._has, MEMORY)),
                 control=SystemControl(self.bus),

@@ -20,6 +20,7 @@ class Task(StrEnum):
 
     TALK = "talk"
     CLASSIFICATION = "classification"  # facts and intent are asked for
+    DREAM = "dream"  # exchanges are to be looked back at
     JUDGEMENT = "judgement"  # a score of one answer, or the better one of two
     JSON = "json"  # any other reply with a schema
 
@@ -29,6 +30,8 @@ def task_of(wanted: Json | str | None, question: str) -> Task:
     asked = set(wanted.get("properties") or {}) if isinstance(wanted, dict) else set()
     if asked >= {"facts", "intent"}:
         return Task.CLASSIFICATION
+    if "dreams" in asked:
+        return Task.DREAM
     if any(asked >= verdict for verdict in _VERDICTS) or (wanted is None and _is_judge_prompt(question)):
         return Task.JUDGEMENT
     return Task.TALK if wanted is None else Task.JSON

@@ -158,6 +158,8 @@ def _reply(task: Task, request: OllamaRequest, conversation: Conversation) -> As
     match task, request.format:
         case Task.CLASSIFICATION, dict() as schema:
             said = json.dumps(structured_reply.classify(conversation.question, schema), ensure_ascii=False)
+        case Task.DREAM, _:
+            said = json.dumps(structured_reply.dream(conversation.question), ensure_ascii=False)
         case Task.JUDGEMENT, wanted:
             said = judging.judge(conversation.question, wanted)
         case Task.JSON, dict() as schema:

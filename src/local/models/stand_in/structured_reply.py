@@ -35,6 +35,11 @@ _UNSURE = re.compile(r"\b(?:i think|maybe|perhaps|probably|possibly|might)\b,? ?
 _NO_MORE = re.compile(r"\bno longer ", re.I)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")
+_EXCHANGE = re.compile(r"^\[(?P<number>\d+)\] The user said:\n(?P<said>.*)", re.M)
+_DREAMS = 3
+_SOUL = re.compile(r"The assistant's soul, as it reads now:\n(?P<lines>(?:>.*\n?)*)")
+_FROM_NOW_ON = re.compile(r"from now on\b", re.I)
+NOTHING = "(nothing)"
 _THANKS = re.compile(r"^\s*(?:thanks|thank you|great|well done|wrong|that is (?:wrong|right))\b", re.I)
 
 
@@ -44,6 +49,22 @@ def classify(text: str, schema: Json) -> Json:
     said = {"intent": _intent(text, facts), "entities": list(dict.fromkeys(_NAME.findall(text)))[:10], "facts": facts}
     shaped: Json = _shaped(said, schema, schema)
     return shaped
+
+
+def dream(text: str) -> Json:
+    """What the user has said in the first exchanges that are shown, each with its number."""
+    found = list(_EXCHANGE.finditer(text))[:_DREAMS]
+    said = [(each["said"].strip(" |>"), int(each["number"])) for each in found]
+    dreams = [{"text": f"The user said: {words}", "sources": [number]} for words, number in said]
+    return {"dreams": dreams, "soul": _soul(text)}
+
+
+def _soul(text: str) -> str:
+    """The soul with what the user wants from now on, if anything."""
+    wanted = [said for each in _EXCHANGE.finditer(text) if _FROM_NOW_ON.match(said := each["said"].strip(" >"))]
+    now = _SOUL.match(text)
+    lines = [line.removeprefix(">").strip() for line in now["lines"].splitlines()] if now else []
+    return "\n".join([*(line for line in lines if line != NOTHING), *wanted]) if wanted else ""
 
 
 def _fact(sentence: str) -> Json | None:

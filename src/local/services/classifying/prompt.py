@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
+
+from local.services.model_reply import read_object
 
 INTENTS: Final = ("question", "task", "statement", "feedback", "other")
 MAX_ENTITIES = 10
 MAX_FACTS = 10
-_MAX_REPLY = 20_000
-
-
-class UnreadableReply(ValueError):
-    """A reply that is not what was asked for; the text says why."""
 
 
 class Claim(BaseModel):
@@ -38,15 +35,7 @@ class ClassifierReply(BaseModel):
 
 def read(text: str) -> ClassifierReply:
     """The one JSON object in a reply, whatever stands around it. Raises `UnreadableReply`."""
-    begin, end = text.find("{"), text.rfind("}")
-    if begin < 0 or end < begin or len(text) > _MAX_REPLY:
-        raise UnreadableReply("it is no JSON object" if len(text) <= _MAX_REPLY else "it is too long")
-    try:
-        reply = ClassifierReply.model_validate_json(text[begin : end + 1])
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UnreadableReply(f"{where}: {first['msg']}" if where else first["msg"]) from None
+    reply = read_object(ClassifierReply, text)
     known = reply.intent if reply.intent in INTENTS else "other"
     return reply.model_copy(update={"intent": known, "facts": reply.facts[:MAX_FACTS]})
 

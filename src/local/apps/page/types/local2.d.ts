@@ -395,6 +395,44 @@ export interface CronRunRecord {
   ended_at: number | null;
 }
 
+/** The dreamer, when it has looked back. The memory keeps what it has seen as notes. `read` counts the exchanges between the times `since` and `until` (seconds since 1970), `left_out` those with words of strangers, which it does not read. `proposes_soul` says that a change of the soul waits for its owner. */
+export interface DreamMade {
+  dream_id: string;
+  notes: DreamNote[];
+  read: number;
+  left_out: number;
+  since: number;
+  until: number;
+  model: string;
+  prompt_tokens: number;
+  answer_tokens: number;
+  proposes_soul: boolean;
+}
+
+/** One thing that was seen in conversations, and the engrams of the exchanges that it rests on. `engram_id` is what the memory will know it by. */
+export interface DreamNote {
+  engram_id: string;
+  text: string;
+  sources: string[];
+}
+
+/** A door, for how the dreamer is (status), to have it dream without waiting for its time (now), or to switch it on or off while it runs; that outlives a restart. */
+export interface DreamRequest {
+  verb: "status" | "now" | "on" | "off";
+}
+
+/** The dreamer, to that. `why` says what it waits for; `dreamt_until` is the time of the last exchange that it has read, `tokens_today` what of `tokens_per_day` it has used. */
+export interface DreamResult {
+  verb: string;
+  is_on: boolean;
+  why: string;
+  dreamt_at: number | null;
+  dreamt_until: number | null;
+  tokens_today: number;
+  tokens_per_day: number;
+  error: ErrorInfo | null;
+}
+
 /** Whoever has changed files, when a user has taken changes back: which calls of tools, and the files. */
 export interface EffectUndone {
   call_ids: string[];
@@ -1346,6 +1384,9 @@ export interface Messages {
   [subject: `cron.request.${string}`]: CronRequest;
   [subject: `cron.result.${string}`]: CronResult;
   "cron.run": CronRun;
+  "dream.made": DreamMade;
+  [subject: `dream.request.${string}`]: DreamRequest;
+  [subject: `dream.result.${string}`]: DreamResult;
   "effect.undone": EffectUndone;
   "generation.thinking": GenerationThinking;
   "generation.token": GenerationToken;

@@ -1,0 +1,1 @@
+"""When it is time to look back over conversations, and what has been read."""

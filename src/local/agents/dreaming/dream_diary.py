@@ -1,0 +1,62 @@
+"""How far the dreamer has read, what that has cost, and whether it is switched on: in one small file."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from local.errors import StoreFailed
+from local.private_file import write_private
+
+log = logging.getLogger(__name__)
+
+FILE_NAME = "dreams.json"  # in the data directory
+
+
+@dataclass(frozen=True, slots=True)
+class DreamState:
+    """`read_until` is the time of the last exchange that was read, `dreamt_at` that of the last look, both in seconds
+    since 1970; `tokens` were used on the day `day`. `is_on` is None where nobody has switched it."""
+
+    is_on: bool | None = None
+    read_until: float = 0.0
+    dreamt_at: float = 0.0
+    day: str = ""
+    tokens: int = 0
+
+    def tokens_on(self, today: date) -> int:
+        """What was used today."""
+        return self.tokens if self.day == today.isoformat() else 0
+
+    def spent(self, tokens: int, today: date) -> DreamState:
+        """The state after so many more."""
+        return replace(self, day=today.isoformat(), tokens=self.tokens_on(today) + tokens)
+
+
+class DreamDiary:
+    """Keeps the state. A file that cannot be read is said to be so, and begun anew: then exchanges are read again."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / FILE_NAME
+
+    def read(self) -> DreamState:
+        """As it was written last."""
+        try:
+            return TypeAdapter(DreamState).validate_json(self._path.read_bytes())
+        except FileNotFoundError:
+            return DreamState()
+        except (OSError, ValidationError) as error:
+            log.warning("%s cannot be read, and is begun anew: %s", self._path, str(error).partition("\n")[0])
+            return DreamState()
+
+    def write(self, state: DreamState) -> None:
+        """Raises `StoreFailed`."""
+        try:
+            write_private(self._path, to_json(asdict(state)).decode() + "\n")
+        except OSError as error:
+            raise StoreFailed(f"{self._path} cannot be written: {error.strerror}") from None

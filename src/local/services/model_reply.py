@@ -1,0 +1,29 @@
+"""Replies of models that are to be one JSON object of a certain form."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+MOST_CHARS = 20_000
+M = TypeVar("M", bound=BaseModel)
+
+
+class UnreadableReply(ValueError):
+    """A reply that is not what was asked for; the text says why."""
+
+
+def read_object(form: type[M], text: str) -> M:
+    """The one JSON object in a reply, whatever stands around it. Raises `UnreadableReply`."""
+    begin, end = text.find("{"), text.rfind("}")
+    if len(text) > MOST_CHARS:
+        raise UnreadableReply("it is too long")
+    if begin < 0 or end < begin:
+        raise UnreadableReply("it is no JSON object")
+    try:
+        return form.model_validate_json(text[begin : end + 1])
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UnreadableReply(f"{where}: {first['msg']}" if where else first["msg"]) from None

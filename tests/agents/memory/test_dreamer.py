@@ -1,0 +1,183 @@
+"""A dreamer beside a memory: what it reads, what it tells, and what is found of that."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.agents.dreamer import Dreamer
+from local.agents.dreaming.dream_diary import DreamDiary
+from local.agents.dreaming.dreamer_config import DreamerConfig
+from local.instructions.soul import Soul
+from local.instructions.soul_proposal import SoulProposals
+from local.models.chat import Done, Usage
+from local.protocol.dream_messages import DreamMade, DreamRequest, DreamResult
+from local.protocol.memory_messages import MemoryIngested
+from local.protocol.message import Message
+
+SECONDS = 20.0
+Remembering = Any  # of conftest.py
+
+
+def dream(*dreams: tuple[str, list[int]]) -> str:
+    return json.dumps({"dreams": [{"text": text, "sources": sources} for text, sources in dreams]})
+
+
+class Night:
+    """A dreamer that dreams when it is told to, beside a memory that has heard some exchanges."""
+
+    def __init__(self, remembering: Remembering, folder: Path) -> None:
+        self.memory, self.folder, self.door = remembering, folder, remembering.door
+        self.model = remembering.stage.model
+
+    async def begins(self, **settings: Any) -> Dreamer:
+        config = DreamerConfig(**({"every_hours": 1e6, "idle_minutes": 0.0} | settings))
+        dreamer = Dreamer(config, self.model, "gemma", self.folder, self.folder / "settings")
+        await self.memory.stage.serve(dreamer)
+        return dreamer
+
+    async def said(self, *texts: str, **fields: Any) -> None:
+        for text in texts:
+            await self.memory.answered(f"q {text}", text, **fields)
+            await self.door.hears(MemoryIngested, query_id=f"q {text}")
+
+    async def ask(self, verb: Any) -> DreamResult:
+        result: DreamResult = await self.door.bus.request(DreamRequest(verb=verb), DreamResult, SECONDS)
+        return result
+
+    async def holds(self, notes: dict[str, tuple[str, ...]]) -> None:
+        """Wait for it."""
+        async with asyncio.timeout(SECONDS):
+            while await self.holding() != notes:  # each look is a request over the bus
+                pass
+
+    async def holding(self) -> dict[str, tuple[str, ...]]:
+        notes = (await self.memory.ask("notes")).engrams
+        return {note.answer: tuple(note.recalled) for note in notes}
+
+
+@pytest.fixture
+async def night(remembering: Remembering, tmp_path: Path) -> Night:
+    await remembering.serve()
+    return Night(remembering, tmp_path)
+
+
+async def test_what_was_seen_is_told_with_its_sources_and_noted_once(night: Night, until: Callable[..., Any]) -> None:
+    await night.said("The roof leaks", "The gutter is full", "It rains again")
+    await night.begins()
+    night.model.will_say(dream(("The roof is a worry.", [1, 3])), Done(Usage(100, 20)))
+    assert (await night.ask("now")).why == ""
+    made = await night.door.hears(DreamMade)
+    assert (made.read, made.left_out, made.prompt_tokens, made.answer_tokens) == (3, 0, 100, 20)
+    asked = night.model.asked[-1].query
+    assert asked.index("The roof leaks") < asked.index("The gutter") < asked.index("It rains")
+    engrams = {each.query: each.engram_id for each in (await night.memory.ask("list", limit=9)).engrams}
+    sources = (engrams["The roof leaks"], engrams["It rains again"])
+    assert made.notes[0].sources == sources
+    await night.holds({"The roof is a worry.": sources})
+    found = (await night.memory.ask("search", query="worry about the roof")).hits
+    assert made.notes[0].engram_id in {hit.engram_id for hit in found}
+    await until(lambda: DreamDiary(night.folder).read().tokens == 120)
+    assert (await night.ask("status")).dreamt_until == pytest.approx(made.until)
+
+
+async def test_words_of_strangers_are_left_out_and_that_is_said(night: Night) -> None:
+    await night.said("The roof leaks", "It rains", "All is well")
+    await night.said("Call 555 now", tainted=True)
+    await night.begins()
+    night.model.will_say(dream(("Rain.", [2])))
+    await night.ask("now")
+    assert (await night.door.hears(DreamMade)).left_out == 1
+    assert "555" not in str(night.model.asked[-1].messages)
+
+
+async def test_dreams_and_what_was_read_before_are_not_read_again(night: Night, until: Callable[..., Any]) -> None:
+    await night.said("One matter", "Two matters", "Three matters")
+    await night.begins(least_exchanges=1)
+    night.model.will_say(dream(("Matters.", [1])))
+    await night.ask("now")
+    await night.door.hears(DreamMade)
+    await until(lambda: DreamDiary(night.folder).read().read_until)
+    await night.said("Four matters")
+    night.model.will_say(dream())
+    await night.ask("now")
+    second = await night.door.hears(DreamMade, 2)
+    assert (second.read, second.notes) == (1, ())
+    assert "Matters." not in night.model.asked[-1].query
+
+
+async def test_too_few_exchanges_ask_no_model(night: Night, until: Callable[..., Any]) -> None:
+    await night.said("One matter")
+    await night.begins()
+    await night.ask("now")
+    await until(lambda: DreamDiary(night.folder).read().dreamt_at)
+    assert (night.model.asked, await night.holding()) == ([], {})
+
+
+async def test_it_is_switched_off_for_good_and_says_so(night: Night) -> None:
+    await night.begins(every_hours=1.0)
+    assert (await night.ask("status")).is_on
+    off = await night.ask("off")
+    assert (off.is_on, off.why) == (False, "it is switched off")
+    assert DreamDiary(night.folder).read().is_on is False
+    assert (await night.ask("on")).is_on
+
+
+async def test_without_tokens_left_it_does_not_dream_when_told_to_either(night: Night) -> None:
+    await night.begins(tokens_per_day=0)
+    assert "0 of 0 tokens" in (await night.ask("now")).why
+    assert night.model.asked == []
+
+
+async def test_a_reply_that_cannot_be_read_is_asked_for_again_and_then_given_up(
+    night: Night, until: Callable[..., Any]
+) -> None:
+    await night.said("One matter", "Two matters", "Three matters")
+    dreamer = await night.begins()
+    night.model.will_say("no")
+    night.model.will_say("neither")
+    await night.ask("now")
+    await until(lambda: dreamer.problem)
+    assert "has not replied as asked" in dreamer.details()["problem"]
+    assert DreamDiary(night.folder).read().read_until == 0.0
+    night.model.will_say(dream(("At last.", [1])))
+    await night.ask("now")
+    assert (await night.door.hears(DreamMade)).notes[0].text == "At last."
+    await until(lambda: "problem" not in dreamer.details())
+
+
+async def test_a_dream_that_is_told_again_is_noted_once(night: Night) -> None:
+    await night.said("One matter", "Two matters", "Three matters")
+    await night.begins()
+    night.model.will_say(dream(("Matters.", [1])))
+    await night.ask("now")
+    made = await night.door.hears(DreamMade)
+    await night.holds({"Matters.": made.notes[0].sources})
+    message: Message = made.model_copy(update={"notes": (made.notes[0].model_copy(update={"text": "Other words"}),)})
+    await night.memory.publish(message, night.door.envelopes(DreamMade)[0].trace(), made.dream_id)
+    await night.said("A later matter")
+    assert list(await night.holding()) == ["Matters."]
+
+
+async def test_a_change_of_the_soul_is_proposed_approved_and_reverted(night: Night) -> None:
+    soul = Soul(night.folder / "settings", night.folder)
+    soul.become("Be kind.", "by hand")
+    proposals = SoulProposals(soul, night.folder)
+    await night.said("One matter", "Two matters", "From now on, be brief.")
+    await night.begins()
+    night.model.will_say(json.dumps({"dreams": [], "soul": "Be kind.\nBe brief."}))
+    await night.ask("now")
+    assert (await night.door.hears(DreamMade)).proposes_soul
+    assert "> Be kind." in night.model.asked[-1].query
+    assert soul.text() == "Be kind."  # nothing changes before its owner has said so
+    waiting = proposals.waiting()
+    assert waiting is not None and "+Be brief." in waiting.diff()
+    proposals.approve()
+    assert (soul.text(), proposals.waiting()) == ("Be kind.\nBe brief.", None)
+    soul.revert(1)
+    assert soul.text() == "Be kind."

@@ -1,0 +1,63 @@
+"""A proposed change of the soul: nothing changes until it is approved, and not what has changed meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from local.errors import ConfigError
+from local.instructions.soul import Soul
+from local.instructions.soul_proposal import MOST_CHARS, SoulProposals
+
+
+@pytest.fixture
+def soul(tmp_path: Path) -> Soul:
+    return Soul(tmp_path / "settings", tmp_path / "data")
+
+
+@pytest.fixture
+def proposals(soul: Soul, tmp_path: Path) -> SoulProposals:
+    return SoulProposals(soul, tmp_path / "data")
+
+
+def test_what_is_approved_is_a_version_that_can_be_gone_back_from(soul: Soul, proposals: SoulProposals) -> None:
+    soul.become("Be kind.", "by hand")
+    assert proposals.propose("Be kind.\nBe brief.", "dreamer")
+    assert (soul.text(), proposals.approve().diff()[-1]) == ("Be kind.", "+Be brief.")
+    assert soul.text() == "Be kind.\nBe brief."
+    assert [version.by for version in soul.history.versions()] == ["by hand", "proposed by dreamer"]
+    soul.revert(1)
+    assert soul.text() == "Be kind."
+
+
+@pytest.mark.parametrize("text", ["", "  ", "Be kind.\n"])
+def test_no_change_is_no_proposal(soul: Soul, proposals: SoulProposals, text: str) -> None:
+    soul.become("Be kind.", "by hand")
+    assert not proposals.propose(text, "dreamer")
+    assert proposals.waiting() is None
+
+
+def test_a_later_proposal_takes_the_place_of_the_one_that_waits(proposals: SoulProposals) -> None:
+    proposals.propose("One", "dreamer")
+    proposals.propose("x" * (MOST_CHARS + 1), "dreamer")
+    waiting = proposals.waiting()
+    assert waiting is not None and waiting.text == "x" * MOST_CHARS
+
+
+def test_a_soul_that_was_changed_since_is_not_overwritten(soul: Soul, proposals: SoulProposals) -> None:
+    proposals.propose("Be brief.", "dreamer")
+    soul.become("Be loud.", "by hand")
+    with pytest.raises(ConfigError, match="has changed since"):
+        proposals.approve()
+    assert soul.text() == "Be loud."
+    proposals.reject()
+    with pytest.raises(ConfigError, match="no change"):
+        proposals.reject()
+
+
+def test_a_spoilt_file_is_said_to_be_so(proposals: SoulProposals, tmp_path: Path) -> None:
+    proposals.propose("Be brief.", "dreamer")
+    (tmp_path / "data" / "soul" / "proposal.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"proposal\.json"):
+        proposals.waiting()

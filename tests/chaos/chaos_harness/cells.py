@@ -25,6 +25,7 @@ from local.failpoints import NAMES
 USERS = 3
 ROUND = 3  # questions until a user has asked one of each kind
 THINK_SECONDS = 0.3  # where there are observers: they have the model while no user needs it
+SECONDS_FOR_A_QUERY = 1.0  # at most, until every observer has dealt with it
 LOOK_SECONDS = 0.005
 REACH_SECONDS = 20.0
 PATIENCE = 40.0
@@ -146,6 +147,7 @@ async def violations_under(
             return None
         found = judge(await gather(system, client, asked))
         if system.observed:
+            patience += SECONDS_FOR_A_QUERY * len(asked)  # the second respondent, and the judge, wait for their turn
             found += await violations_at_the_end(system.data_dir, client, asked, raters, patience)
         return found
 

@@ -67,7 +67,7 @@ class ApiParticipant(Participant):
     name = "api"
     kind = Kind.DOOR
     Config = ApiConfig
-    publishes = (LoCALSession, Memories, Changes, Skills, SystemControl, Permissions, Agents, CronJobs)
+    publishes = (LoCALSession, Memories, Changes, Dreams, Skills, SystemControl, Permissions, Agents, CronJobs)
 
     def __init__(
         self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path],

@@ -21,7 +21,7 @@ class HookSettings(Settings):
     """One hook: asked under its `name` on the bus; with a `command`, that is run in the sandbox to answer."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")]
-    on: Annotated[tuple[HookEvent, ...], Field(min_length=1)]
+    events: Annotated[tuple[HookEvent, ...], Field(min_length=1)]
     tools: tuple[str, ...] = ()
     command: tuple[Text, ...] = ()
     script: str = Field("", pattern=r"^[A-Za-z0-9._-]*$")
@@ -32,7 +32,7 @@ class HookSettings(Settings):
     def _makes_sense(self) -> HookSettings:
         if self.script and len(self.command) != 1:
             raise ValueError('script wants the program that reads it as the command, as in command: ["python3"]')
-        if not self.command and set(self.on) & set(TOLD_ONLY):
+        if not self.command and set(self.events) & set(TOLD_ONLY):
             raise ValueError(f"{' and '.join(TOLD_ONLY)} are for commands; a participant subscribes to what it hears")
         return self
 
@@ -43,7 +43,7 @@ class HookSettings(Settings):
 
     def is_for(self, event: HookEvent, tool: str = "") -> bool:
         """Whether it is asked then; of calls, about this tool."""
-        return event in self.on and (not tool or not self.tools or tool in self.tools)
+        return event in self.events and (not tool or not self.tools or tool in self.tools)
 
 
 class HooksConfig(Settings):

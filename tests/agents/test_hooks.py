@@ -73,7 +73,7 @@ def begin(stage: Any, pen: Pen) -> Begin:
         guard = Guard()
         if guarded:
             await stage.serve(guard)
-        hooks = [HookSettings.model_validate({"name": "guard", "on": events, **settings})] if events else []
+        hooks = [HookSettings.model_validate({"name": "guard", "events": events, **settings})] if events else []
         await stage.generator(hooks=tuple(hooks))
         await stage.gatekeeper()
         await stage.tool(pen)
@@ -226,8 +226,8 @@ async def test_several_hooks_are_asked_in_order_and_each_sees_what_is_left(stage
     guard = Guard()
     await stage.serve(guard)
     guard.says["before_tool"] = {"decision": "change", "data": {"args": {"text": "b"}}}
-    hooks = [HookSettings.model_validate({"name": name, "on": ["before_tool"]}) for name in ("guard", "second")]
-    only = HookSettings.model_validate({"name": "third", "on": ["before_tool"], "tools": ["dice"]})
+    hooks = [HookSettings.model_validate({"name": name, "events": ["before_tool"]}) for name in ("guard", "second")]
+    only = HookSettings.model_validate({"name": "third", "events": ["before_tool"], "tools": ["dice"]})
     await stage.generator(hooks=(*hooks, only))
     await stage.gatekeeper()
     await stage.tool(pen)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from local.agents.answering.generator_config import GeneratorConfig
+from local.config import load
 from local.config_hooks import HooksConfig, HookSettings
 from local.errors import ConfigError
 from local.protocol.envelope import Trace
@@ -42,7 +44,9 @@ def settings(tmp_path: Path) -> Path:
 
 
 def hooks_of(settings: Path, *hooks: dict[str, Any]) -> Hooks:
-    config = HooksConfig(hooks=tuple(HookSettings.model_validate({"on": ["before_tool"], **hook}) for hook in hooks))
+    config = HooksConfig(
+        hooks=tuple(HookSettings.model_validate({"events": ["before_tool"], **hook}) for hook in hooks)
+    )
     return Hooks.build(config, Resources(settings.parent / "data", layers=(settings.parent / "shipped", settings)))
 
 
@@ -76,7 +80,7 @@ async def test_a_command_is_told_what_is_to_be_done_and_says_no(serve: Serve, se
 async def test_a_command_that_is_told_of_an_end_may_do_as_it_likes(
     serve: Serve, settings: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hooks = hooks_of(settings, {"name": "ends", "on": ["session_end"], "command": ["false"]})
+    hooks = hooks_of(settings, {"name": "ends", "events": ["session_end"], "command": ["false"]})
     caller = await serve(hooks)
     deleted = SessionDeleted(deleted_session_id="s")
     await hooks.hear_end(deleted, caller.bus.seal(deleted))
@@ -86,18 +90,27 @@ async def test_a_command_that_is_told_of_an_end_may_do_as_it_likes(
 @pytest.mark.parametrize(
     ("hook", "fault"),
     [
-        ({"name": "A", "on": ["before_tool"]}, "name"),
-        ({"name": "a", "on": []}, "on"),
-        ({"name": "a", "on": ["whenever"]}, "on"),
-        ({"name": "a", "on": ["before_tool"], "script": "x.py"}, "script wants the program that reads it"),
-        ({"name": "a", "on": ["before_tool"], "command": ["sh"], "script": "../x"}, "script"),
-        ({"name": "a", "on": ["session_end"]}, "are for commands"),
-        ({"name": "a", "on": ["before_tool"], "seconds": 600}, "seconds"),
+        ({"name": "A", "events": ["before_tool"]}, "name"),
+        ({"name": "a", "events": []}, "events"),
+        ({"name": "a", "events": ["whenever"]}, "events"),
+        ({"name": "a", "events": ["before_tool"], "script": "x.py"}, "script wants the program that reads it"),
+        ({"name": "a", "events": ["before_tool"], "command": ["sh"], "script": "../x"}, "script"),
+        ({"name": "a", "events": ["session_end"]}, "are for commands"),
+        ({"name": "a", "events": ["before_tool"], "seconds": 600}, "seconds"),
     ],
 )
 def test_settings_that_make_no_sense_are_told(hook: dict[str, Any], fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
         HookSettings.model_validate(hook)
+
+
+def test_the_example_of_the_page_is_read_by_whoever_asks_and_by_whoever_answers(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "hooks.md").read_text("utf-8")
+    (tmp_path / "hooks.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
+    [asked] = load("generator", GeneratorConfig, [tmp_path]).hooks
+    [answering] = load("hooks", HooksConfig, [tmp_path]).hooks
+    assert asked == answering
+    assert (asked.name, asked.events, asked.script) == ("office-hours", ("before_tool",), "office_hours.py")
 
 
 def test_each_hook_has_a_name_of_its_own(settings: Path) -> None:

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from local.apps.warm_up import PRELOAD
 from local.config import short_names
 from local.shipped import shipped_dir
@@ -38,16 +40,16 @@ print(json.dumps({
 """
 
 
-def template() -> dict[str, object]:
-    """A process that has imported what the template does, in the same order."""
+@pytest.fixture(scope="module")
+def found() -> dict[str, object]:
+    """What is found in a process that has imported what the template does, in the same order."""
     names = ["local.runtime.preloading", *PRELOAD, "local.runtime.child", "local.runtime.preloaded"]
     done = subprocess.run([sys.executable, "-c", LOOK, *names], capture_output=True, text=True, check=True)
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
+    seen: dict[str, object] = json.loads(done.stdout)
+    return seen
 
 
-def test_the_template_has_what_every_child_would_import_or_make_for_itself() -> None:
-    found = template()
+def test_the_template_has_what_every_child_would_import_or_make_for_itself(found: dict[str, object]) -> None:
     modules = found["modules"]
     assert isinstance(modules, list)
     takes_part = {target.partition(":")[0] for target in short_names().values()}
@@ -58,8 +60,7 @@ def test_the_template_has_what_every_child_would_import_or_make_for_itself() -> 
     assert found["worked_out"] == len(found["tools"]) > 4  # type: ignore[arg-type]  # a list
 
 
-def test_the_template_has_nothing_that_is_heavy_and_rarely_needed() -> None:
-    found = template()
+def test_the_template_has_nothing_that_is_heavy_and_rarely_needed(found: dict[str, object]) -> None:
     modules = found["modules"]
     assert isinstance(modules, list)
     assert (found["describes_http"], found["defers"]) == (False, {})
@@ -67,8 +68,7 @@ def test_the_template_has_nothing_that_is_heavy_and_rarely_needed() -> None:
     assert heavy & set(modules) == set()
 
 
-def test_the_template_is_ready_to_be_forked() -> None:
-    found = template()
+def test_the_template_is_ready_to_be_forked(found: dict[str, object]) -> None:
     assert found["collects"] is True
     assert found["frozen"] != 0
     assert found["let_go"] >= 1, "the cache of attributes refers to names that a child would replace"

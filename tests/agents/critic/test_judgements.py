@@ -46,7 +46,7 @@ def test_a_tool_may_name_the_rubric() -> None:
     ]
 
 
-LONG = "\n\n".join(f"Paragraph {number} speaks of something else entirely." for number in range(2000))
+LONG = "\n\n".join(f"Paragraph {number} speaks of something else entirely." for number in range(600))
 CASES = [
     Case(LONG, LONG, tuple(Evidence(f"t{n}", LONG) for n in range(30))),
     Pair(LONG, LONG, LONG, (Evidence("t", LONG),)),

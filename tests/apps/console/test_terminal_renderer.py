@@ -97,9 +97,10 @@ def answer_of(chance: random.Random) -> str:
     return "\n\n".join(chance.choice(kinds)() for _ in range(chance.randint(1, 8)))
 
 
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 20), marks=pytest.mark.thorough)], ids=str)
 @pytest.mark.parametrize("columns", [20, 80, 200])
-def test_each_character_of_an_answer_is_in_the_scrollback_once_whatever_its_width(columns: int) -> None:
-    for seed in range(8):
+def test_each_character_of_an_answer_is_in_the_scrollback_once_whatever_its_width(columns: int, seeds: range) -> None:
+    for seed in seeds:
         chance = random.Random(seed)
         show = Show(Screen(columns))
         show.say(answer_of(chance), chance)

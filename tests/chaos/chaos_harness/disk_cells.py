@@ -18,7 +18,7 @@ from chaos_harness.system import OBSERVERS, VICTIMS, ChaosSystem
 TROUBLE_SECONDS = 10.0
 DISK_SIZE = 64  # MiB: what users ask meanwhile does not fill it
 PATIENCE = 90.0  # who was given up is tried again after up to 30 s
-ROOM_AT_THE_START = 64 * 1024  # what everybody may say has been written down by an earlier start
+ROOM_AT_THE_START = 256 * 1024  # what everybody may say has been written down by an earlier start
 
 
 class DiskTrouble(StrEnum):

@@ -73,7 +73,8 @@ def test_configured_logging_goes_to_stderr_from_the_level_on(
     configure_logging("dice", "info")
     logging.getLogger("my_tools").info("thrown")
     logging.getLogger("my_tools").debug("not this")
-    logging.getLogger("httpx").info("nor this")
+    for chatty in ("httpx", "httpx2", "mcp.server.streamable_http_manager"):
+        logging.getLogger(chatty).info("nor this")
 
     assert root_logger.handlers[0].stream is sys.stderr  # type: ignore[attr-defined]
     assert [text.split(" ", 1)[1] for text in capsys.readouterr().err.splitlines()] == ["info dice - thrown"]

@@ -31,8 +31,11 @@ class LoginCallback:
             yield callback
 
     async def answer(self) -> Mapping[str, str]:
-        """Wait for the browser, and give what the first address says with which it comes: a code, or an error."""
-        return await asyncio.shield(self._said)
+        """Wait for the browser, and give what the first address says with which it comes: a code, or an error. Asked
+        again, what the next one says."""
+        said = await asyncio.shield(self._said)
+        self._said = asyncio.get_running_loop().create_future()
+        return said
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):

@@ -40,7 +40,8 @@ def listing(
     states = _states(folder)
     for name, server in load_mcp_servers(layers[-1]).items():
         approved = read_approved(approved_file(folder, name))
-        is_approved = f"{len(approved)} tools approved, {server.safety}" if approved else "no tool approved"
+        count = f"{len(approved)} tool{'' if len(approved) == 1 else 's'}" if approved else "no tool"
+        is_approved = f"{count} approved, {server.safety}"
         where = server.url or " ".join((server.command, *server.args))
         typer.echo(f"{name}  {visible(where)}  {is_approved}  {states.get(participant_name(name), 'not running')}")
         if check:

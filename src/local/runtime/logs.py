@@ -33,8 +33,8 @@ LONGEST_SECRET = 1000
 ONLY_IN_FILE = {"is_only_in_file": True}
 """The `extra` of a record that is for whoever reads the file later, not for the terminal."""
 
-# They report each request at level info, which the bus already shows.
-_CHATTY = ("httpx", "httpcore")
+# They report each request at level info, which the bus already shows; of mcp also the ids of sessions, which are keys.
+_CHATTY = ("httpx", "httpcore", "httpx2", "httpcore2", "mcp")
 
 
 def one_line(text: str) -> str:

@@ -100,6 +100,7 @@ async def test_tokens_that_have_ended_are_made_anew_without_a_person(logins: Log
     assert (logins.visits, logins.given) == (1, 2), "the new ones are kept, too"
 
 
+@pytest.mark.thorough
 async def test_a_login_that_was_taken_back_is_told_and_made_anew(logins: Logins, port: int, tmp_path: Path) -> None:
     await log_in(port, tmp_path)
     logins.access.clear()
@@ -110,6 +111,7 @@ async def test_a_login_that_was_taken_back_is_told_and_made_anew(logins: Logins,
     assert await called(port, tmp_path) == "5"
 
 
+@pytest.mark.thorough
 async def test_a_login_that_is_refused_leaves_the_last_one(logins: Logins, port: int, tmp_path: Path) -> None:
     await log_in(port, tmp_path)
     before = kept(tmp_path)
@@ -157,3 +159,5 @@ async def test_the_callback_answers_one_address_and_takes_the_first_that_says_so
         for code in ("first", "second"):
             await browser.get(f"{callback.redirect_uri}?code={code}&state=s")
         assert await callback.answer() == {"code": "first", "state": "s"}
+        await browser.get(f"{callback.redirect_uri}?error=access_denied")
+        assert await callback.answer() == {"error": "access_denied"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -18,6 +19,8 @@ from local.tools.mcp_servers.mcp_streams import streams_of
 from local.tools.mcp_servers.remote_server import RemoteServer
 from local.tools.mcp_servers.remote_streams import remote_streams
 from local.tools.tool_output import ToolOutput
+
+logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # what it fails of is told to whoever has called
 
 MAX_PAGES = 100
 Json = dict[str, Any]

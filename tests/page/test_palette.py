@@ -50,6 +50,16 @@ def test_the_palette_finds_commands_conversations_and_participants_and_does_what
     expect(page.locator(".inspector .known")).to_contain_text("ready")
     expect(page.locator(".subjects")).to_contain_text("query.received")
     open_palette(page)
+    page.keyboard.type("ask as code")
+    expect(page.get_by_role("option", selected=True)).to_contain_text("changes nothing")
+    page.keyboard.press("Enter")
+    with page.expect_request("**/query") as asked:
+        ask(page, "What is the capital of France?")
+    assert asked.value.post_data_json["profile"] == "code"
+    answered(page)
+    page.get_by_role("button", name="as code").click()
+    expect(page.get_by_role("button", name="as code")).to_have_count(0)
+    open_palette(page)
     assert violations(page) == []
     page.keyboard.type("qqqq")
     expect(page.locator("dialog")).to_contain_text("Nothing is called that.")

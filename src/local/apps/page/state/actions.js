@@ -8,6 +8,7 @@ import { changeDraft, draftOf } from "./drafts.js";
 import { ask, takeBack } from "./outbox.js";
 import { currentId, isIncognito, isRailOpen, selected, sessions, tell } from "./store.js";
 import { follow } from "./following.js";
+import { asked as profile } from "./profiles.js";
 
 /** Show a conversation, null for a new one. */
 export function go(sessionId, queryId = null) {
@@ -86,7 +87,7 @@ export async function submit() {
   const conversation = conversationOf(sessionId);
   if (conversation.after.peek()) await load(conversation);
   if (sessionId !== from && !draft.replaces) conversation.state.value = "ready";
-  ask({ query: text, query_id: fresh("q"), session_id: sessionId, files: draft.files.filter((file) => file.id), incognito });
+  ask({ query: text, query_id: fresh("q"), session_id: sessionId, files: draft.files.filter((file) => file.id), incognito, profile: profile.peek() });
   changeDraft(from, { text: "", files: [], replaces: null });
   if (sessionId !== from) go(sessionId);
   follow();
@@ -120,7 +121,7 @@ export async function edit(turn) {
 
 /** Ask the same again, after a failure. */
 export function retry(turn) {
-  ask({ query: turn.query, query_id: fresh("q"), session_id: turn.session_id, files: turn.attachments, incognito: isSecret(turn.session_id) });
+  ask({ query: turn.query, query_id: fresh("q"), session_id: turn.session_id, files: turn.attachments, incognito: isSecret(turn.session_id), profile: profile.peek() });
   follow();
 }
 

@@ -67,8 +67,8 @@ export async function deliver(queryId) {
   }
 }
 
-function bodyOf({ query, query_id, session_id, files = [], incognito = false }) {
-  return { query, query_id, session_id, attachments: files.map((file) => file.id), incognito, wait: false };
+function bodyOf({ query, query_id, session_id, files = [], incognito = false, profile = "" }) {
+  return { query, query_id, session_id, attachments: files.map((file) => file.id), incognito, wait: false, ...(profile ? { profile } : {}) };
 }
 
 function accept(question) {

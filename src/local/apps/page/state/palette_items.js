@@ -4,13 +4,14 @@ import { dialog, me, participants, sessions } from "./store.js";
 import { COMMANDS } from "./commands.js";
 import { go } from "./actions.js";
 import { inspect } from "./inspection.js";
+import { askAs, profiles } from "./profiles.js";
 import { restart, settingsNames } from "./system.js";
 
 /** @typedef {{key: string, group: string, title: string, detail?: string, keys?: string[], run: () => void}} Item */
 
 /** @returns {Item[]} what makes sense now, the likeliest first */
 export function paletteItems() {
-  return [...commands(), ...conversations(), ...people(), ...settings()];
+  return [...commands(), ...conversations(), ...kinds(), ...people(), ...settings()];
 }
 
 function commands() {
@@ -27,6 +28,10 @@ function conversations() {
     detail: one.pinned ? "pinned" : one.incognito ? "incognito" : "",
     run: () => go(one.session_id),
   }));
+}
+
+function kinds() {
+  return profiles.value.map(({ name, description }) => ({ key: `profile ${name}`, group: "Kinds of assistants", title: `Ask as ${name}`, detail: description, run: () => askAs(name) }));
 }
 
 function people() {

@@ -5,6 +5,7 @@ import { pieces, ranked } from "../core/match.js";
 import { request } from "../net/api.js";
 import { go } from "../state/actions.js";
 import { paletteItems } from "../state/palette_items.js";
+import { loadProfiles } from "../state/profiles.js";
 import { loadSettingsNames } from "../state/system.js";
 
 const MOST = 40;
@@ -14,7 +15,7 @@ export function Palette({ close }) {
   const [text, type] = useState("");
   const [at, move] = useState(0);
   const hits = useHits(text);
-  useEffect(() => void loadSettingsNames(), []);
+  useEffect(() => void (loadProfiles(), loadSettingsNames()), []);
   const items = paletteItems();
   const found = useMemo(() => [...shownOf(items, text), ...hits.map((item) => ({ item, marks: [] }))], [text, items.length, hits]);
   const here = Math.min(at, found.length - 1);

@@ -93,6 +93,13 @@ class MaxTools(Settings):
     frontier: int | None = Field(None, ge=0)
 
 
+class Price(Settings):
+    """What a million tokens of a model cost."""
+
+    prompt: float = Field(ge=0)
+    completion: float = Field(ge=0)
+
+
 class ModelsConfig(Settings):
     """`models.yaml`; the comments there say what each key means."""
 
@@ -103,6 +110,7 @@ class ModelsConfig(Settings):
     max_retries: int = Field(2, ge=0)
     max_wait_seconds: float = Field(30, ge=0)
     max_tools: MaxTools = MaxTools()
+    prices: dict[str, Price] = Field({})
     keep_alive: str | int = "30m"
     hub_url: str = Field("https://huggingface.co", pattern=r"^https?://[^\s/]+")
 

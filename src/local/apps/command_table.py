@@ -25,6 +25,7 @@ COMMANDS = {
     "undo": "local.apps.undo_commands:undo_app",
     "approvals": "local.apps.approval_commands:approvals_app",
     "agents": "local.apps.agent_commands:agents_app",
+    "usage": "local.apps.usage_command:usage",
     "cron": "local.apps.cron_commands:cron_app",
     "trace": "local.apps.console.commands:trace",
     "restart": "local.apps.restart_command:restart",

@@ -16,6 +16,7 @@ from local.apps.api.guard_middleware import GuardMiddleware, GuardPolicy
 from local.apps.api.json_body import JsonResponse
 from local.apps.api.principals import Principals
 from local.apps.api.routes import (
+    accounts,
     agents,
     approvals,
     attachments,
@@ -44,7 +45,7 @@ from local.apps.api.routes import (
 
 NOUNS = (
     query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream, control,
-    models, settings, changes, approvals, prompt, profiles, mcp, skills, agents, cron, dreams,
+    models, settings, changes, approvals, prompt, profiles, mcp, skills, agents, cron, dreams, accounts,
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from local.agents.attachments import Attachments
+from local.apps.accounts import Accounts
 from local.apps.agents import Agents
 from local.apps.api.browser_streams import BrowserStreams
 from local.apps.api.bus_stream import BusStreams
@@ -38,6 +39,7 @@ class ApiContext:
     """`instance` is fresh at each start of the process; `backend` names the model server ("stand_in" is none)."""
 
     session: LoCALSession
+    accounts: Accounts
     queries: QueryFinder
     streams: BrowserStreams
     memories: Memories

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field
 
 from local.agents.attachments import Attachments
+from local.apps.accounts import Accounts
 from local.apps.agents import Agents
 from local.apps.api.app import create_app, installed_version
 from local.apps.api.browser_streams import BrowserStreams
@@ -80,6 +81,7 @@ class ApiParticipant(Participant):
         """
         super().__init__(config)
         self._settings, self._listener, self._backend = config, listener, backend
+        self._data_dir, self._layers = data_dir, layers
         self._participants = ParticipantTable()
         self._session: LoCALSession
         self._streams: BrowserStreams
@@ -126,16 +128,11 @@ class ApiParticipant(Participant):
             await self.bus.ready()
             context = ApiContext(
                 session=session,
+                accounts=Accounts(session, self._data_dir, self._layers),
                 queries=queries,
                 streams=self._streams,
-                changes=Changes(self.bus, partial(self._has, FILES)),
-                dreams=Dreams(self.bus, partial(self._has, DREAMER)),
-                skills=Skills(self.bus, partial(self._has, FILES)),
-                memories=Memories(self.bus, partial(self._has, MEMORY)),
                 control=SystemControl(self.bus),
-                cron=CronJobs(self.bus, partial(self._has, CRON)),
-                permissions=Permissions(self.bus, partial(self._has, GATEKEEPER)),
-                agents=Agents(self.bus, partial(self._has, SWARM)),
+                **self._asked_of_others(),
                 settings=self._settings_files,
                 profiles=self._profiles,
                 participants=self._participants,
@@ -156,6 +153,18 @@ class ApiParticipant(Participant):
             app = create_app(context, self._policy, self._principals)
             async with self._streams.running(), mcp.running(), serving(app, self._listener, before_stop):
                 yield
+
+    def _asked_of_others(self) -> dict[str, Any]:
+        """What is asked of another participant over the bus, and how to know whether that is there."""
+        return {
+            "changes": Changes(self.bus, partial(self._has, FILES)),
+            "dreams": Dreams(self.bus, partial(self._has, DREAMER)),
+            "skills": Skills(self.bus, partial(self._has, FILES)),
+            "memories": Memories(self.bus, partial(self._has, MEMORY)),
+            "cron": CronJobs(self.bus, partial(self._has, CRON)),
+            "permissions": Permissions(self.bus, partial(self._has, GATEKEEPER)),
+            "agents": Agents(self.bus, partial(self._has, SWARM)),
+        }
 
     def _has(self, name: str) -> bool:
         return self._participants.lives(name, time.monotonic())

@@ -1,0 +1,55 @@
+"""`local2 usage`: what answers have cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import typer
+
+from local.apps.command_line import ApiOption, DataDir, JsonOption, Moment, moment
+from local.apps.console.answering_system import running_system
+from local.apps.terminal import visible, write_found
+
+Json = dict[str, Any]
+GROUPS = ("day", "user", "agent", "session", "model", "job")
+
+
+def usage(
+    by: Annotated[list[str] | None, typer.Option(help=f"{', '.join(GROUPS)}; several times for several.")] = None,
+    since: Moment = None,
+    as_json: JsonOption = False,
+    api: ApiOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show answers, calls of models, tokens, seconds and, where models.yaml has prices, money.
+
+    Example: local2 usage --by agent --by day --since 7d
+    """
+    wanted = by or ["day"]
+    for name in wanted:
+        if name not in GROUPS:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(GROUPS)}", param_hint="--by")
+    asked = [("by", name) for name in wanted]
+    if since is not None:
+        begin = datetime.fromtimestamp(moment(since, "--since", time.time()))
+        asked.append(("since", begin.date().isoformat()))
+    with running_system(api, data_dir) as client:
+        found = client.request("GET", f"/usage?{urlencode(asked)}")
+    write_found(found, _lines(found), as_json=as_json, nothing="nothing was used")
+
+
+def _lines(found: Json) -> Iterator[str]:
+    for row in found["rows"]:
+        yield _line("  ".join(visible(str(row[name])) or "–" for name in found["by"]), row)
+    if len(found["rows"]) > 1:
+        yield _line("all", found["total"])
+
+
+def _line(title: str, row: Json) -> str:
+    tokens = f"{row['prompt_tokens']:>10} + {row['completion_tokens']:<8} tokens"
+    money = "" if row["money"] is None else f"  {row['money']:.4f}"
+    return f"{title:32}  {row['answers']:>6} answers  {row['calls']:>6} calls  {tokens}  {row['seconds']:.1f} s{money}"

@@ -1,0 +1,96 @@
+"""What answers have cost, and who did what: folded from messages as they stand on record."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from datetime import datetime, timedelta
+from typing import Any
+
+from local.bus.envelope_factory import EnvelopeFactory
+from local.protocol.cron_messages import CronRun, CronRunRecord
+from local.protocol.envelope import Envelope, Trace
+from local.protocol.grant import Grant
+from local.protocol.messages import Message, ModelSpan, QueryReceived, ResponseGeneration, ToolRequest, UsageInfo
+from local.protocol.permission_messages import ApprovalDecision
+from local.queries.activity import KINDS, activity_of, subjects_of
+from local.queries.usage_ledger import ModelPrice, UsageLedger
+
+NOON = datetime(2026, 11, 21, 12).timestamp()
+
+
+def envelope(message: Message, trace: Trace, sender: str = "generator") -> Envelope:
+    return EnvelopeFactory(sender, "i", None).seal(message.routing_key, message.encode(), trace)[0]
+
+
+def answer(query_id: str, tokens: tuple[int, int], session: str = "s", **fields: Any) -> ResponseGeneration:
+    spans = tuple(ModelSpan(started=float(n), ended=n + 0.5) for n in range(2))
+    usage = UsageInfo(prompt_tokens=tokens[0], completion_tokens=tokens[1], steps=spans)
+    given = {"model": "gemma", "session_id": session, **fields}
+    return ResponseGeneration(query_id=query_id, status="answered", query="?", answer="!", usage=usage, **given)
+
+
+def heard(ledger: UsageLedger, message: Message, at: float = NOON, sender: str = "generator", **trace: Any) -> None:
+    said = envelope(message, Trace(getattr(message, "query_id", "q"), None, **trace), sender)
+    ledger.hear(said, json.loads(said.payload), at)
+
+
+def test_every_answer_is_counted_once_in_each_grouping() -> None:
+    chance, ledger = random.Random(7), UsageLedger()
+    expected: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for number in range(200):
+        tokens, user = (chance.randrange(1000), chance.randrange(100)), chance.choice([None, "ann", "bob"])
+        day = chance.randrange(3)
+        heard(ledger, answer(f"q{number}", tokens), NOON + day * 86400, user_id=user, session_id="s")
+        name = (datetime.fromtimestamp(NOON) + timedelta(days=day)).date().isoformat()
+        for index, count in enumerate((1, *tokens)):
+            expected[name, user or ""][index] += count
+    rows = ledger.rows(("day", "user"), ledger.entries(None), {})
+    assert {
+        (row["day"], row["user"]): [row["answers"], row["prompt_tokens"], row["completion_tokens"]] for row in rows
+    } == dict(expected)
+    [total] = ledger.rows((), ledger.entries(None), {})
+    assert (total["answers"], total["calls"], total["seconds"], total["money"]) == (200, 400, 200.0, None)
+    anns = ledger.rows((), ledger.entries("ann", since="2026-11-22", until="2026-11-22"), {})
+    assert anns[0]["answers"] == expected["2026-11-22", "ann"][0]
+
+
+def test_money_is_counted_where_a_model_has_a_price() -> None:
+    ledger = UsageLedger()
+    heard(ledger, answer("q1", (1_000_000, 500_000)))
+    heard(ledger, answer("q2", (10, 10), model="free"), sender="generator_b")
+    rows = ledger.rows(("agent",), ledger.entries(None), {"gemma": ModelPrice(0.5, 2.0)})
+    assert [(row["agent"], row["money"]) for row in rows] == [("generator", 1.5), ("generator_b", None)]
+
+
+def test_what_a_job_has_used_is_its_jobs_whichever_is_told_first() -> None:
+    ledger = UsageLedger()
+    heard(ledger, answer("q1", (5, 5), origin="schedule"))
+    run = CronRunRecord(job_id="j", run_id="j.1", scheduled_at=1.0, query_id="q1", state="answered")
+    heard(ledger, CronRun(name="news", run=run), sender="cron")
+    heard(ledger, answer("q2", (7, 7)))
+    rows = ledger.rows(("job",), ledger.entries(None), {})
+    assert [(row["job"], row["prompt_tokens"]) for row in rows] == [("", 7), ("news (j)", 5)]
+
+
+def line(message: Message, sender: str = "generator") -> dict[str, Any]:
+    said = envelope(message, Trace("q", None, "s", "ann"), sender)
+    return activity_of(said, json.loads(said.payload), NOON)
+
+
+def test_the_audit_says_who_did_what_with_whose_leave() -> None:
+    grant = Grant(call_id="q:0:0", respondent_id="A", tool="pen", args_sha256="0", expires_at=1.0, key_id="k")
+    call = line(ToolRequest(query_id="q", call_id="q:0:0", tool="pen", args={"text": "x" * 999}, grant=grant))
+    assert (call["kind"], call["what"], call["leave"], call["user_id"], call["by"]) == (
+        "call", "pen", True, "ann", "generator",
+    )  # fmt: skip
+    assert len(call["args"]["text"]) < 400
+    decision = ApprovalDecision(
+        query_id="q", call_id="q:0:0", session_id="s", tool="pen", decision="allow", by="page", decided_at=NOON
+    )
+    assert line(decision, "gatekeeper")["by"] == "page"
+    assert line(QueryReceived(query_id="q", query="?", origin="schedule"), "cron")["origin"] == "schedule"
+    assert activity_of(envelope(decision, Trace("q")), None, NOON)["removed"]
+    assert set(subjects_of(frozenset())) == set(KINDS)
+    assert subjects_of(frozenset({"call"})) == ("tool.request.",)

@@ -6,11 +6,14 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
 from agent_stage.dice import Dice
 from agent_stage.hostile_web import MailTool
 from agent_stage.stage import Stage
 from agent_stage.swarm_stage import asked, results, swarm
 
+from local import failpoints
+from local.agents.arbiter import Arbiter, ArbiterConfig
 from local.models.chat import ToolCall
 from local.protocol.agent_messages import AgentChanged, AgentRequest, AgentResult
 from local.protocol.messages import (
@@ -24,6 +27,7 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
+from local.protocol.query_origin import SCHEDULE
 
 
 def all_of(folder: Path) -> bytes:
@@ -285,3 +289,60 @@ async def test_a_second_respondent_has_no_agents(stage: Stage) -> None:
     result = await stage.door.bus.request(request, ToolResult, 5)
     assert result.error is not None and result.error.kind == "fenced"
     assert served.participant.figures() == {"agents": 0, "agents_working": 0}
+
+
+async def test_what_a_job_asks_of_agents_is_as_tainted_and_as_little_waited_for_as_the_job(stage: Stage) -> None:
+    await stage.generator()
+    await stage.serve(Arbiter(ArbiterConfig()))
+    await swarm(stage)
+    stage.model.will_say(ToolCall("delegate_task", {"tasks": ["Count"]}), to="Go")
+    stage.model.will_say("one", to=asked("Count"))
+    stage.model.will_say("Done.", to="Go")
+    await stage.door.ask("Go", "q", origin=SCHEDULE, tainted=True)
+    answer = await stage.end_of("q")
+    assert isinstance(answer, ResponseGeneration) and results(answer)[0]["answer"] == "one"
+    [query] = [query for query in stage.door.of(QueryReceived) if query.task is not None]
+    task = query.task
+    assert task is not None and (task.asked, task.tainted, task.in_background) == ("", True, True)
+    assert query.origin == "agent"
+
+
+async def test_an_agent_is_not_offered_to_ask_the_user(stage: Stage) -> None:
+    await stage.generator()
+    await stage.gatekeeper()
+    await swarm(stage)
+    stage.model.will_say(ToolCall("delegate_task", {"tasks": ["Count"]}), to="Go")
+    stage.model.will_say("one", to=asked("Count"))
+    stage.model.will_say("Done.", to="Go")
+    await stage.door.ask("Go", "q")
+    await stage.end_of("q")
+    offered = {each.query: each.tools for each in stage.model.asked}
+    assert "request_clarification" in offered["Go"] and "request_clarification" not in offered[asked("Count")]
+
+
+@pytest.mark.parametrize("point", ["swarm.stored", "swarm.asked"])
+async def test_a_swarm_that_dies_while_it_asks_has_asked_once_in_the_end(
+    stage: Stage, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stage.generator()
+    first = await swarm(stage)
+    passed: list[str] = []
+
+    def reach(name: str) -> None:
+        passed.append(name)
+        if name == point and passed.count(point) == 1:
+            first.die()
+            raise asyncio.CancelledError  # not one step further
+
+    monkeypatch.setattr(failpoints, "reach", reach)
+    stage.model.will_say(ToolCall("delegate_task", {"tasks": ["Count", "Name"]}), to="Go")
+    stage.model.will_say("one", to=asked("Count"))
+    stage.model.will_say("blue", to=asked("Name", "agent-2"))
+    stage.model.will_say("Done.", to="Go")
+    await stage.door.ask("Go", "q")
+    await first.dead()
+    await swarm(stage)
+    answer = await stage.end_of("q")
+    assert isinstance(answer, ResponseGeneration)
+    assert [told.get("answer") for told in results(answer)] == ["one", "blue"]
+    assert len(stage.model.asked) == 4

@@ -51,10 +51,11 @@ class CallGate:
         return self._mode if self._presence.lives else ""
 
     def may_ask(self, question: Question) -> bool:
-        """Whether the model may ask its user something: the main respondent's may, where somebody is there."""
+        """Whether the model may ask its user something: the main respondent's may, where somebody is there; but no
+        agent, who has nothing to do with them."""
         mode = question.options.mode if question.options else None
         is_there = self._presence.lives and (mode or self._mode) != NOBODY_THERE
-        return is_there and question.respondent_id == MAIN_RESPONDENT
+        return is_there and question.respondent_id == MAIN_RESPONDENT and question.task is None
 
     def decided(self, decision: ApprovalDecision) -> None:
         """Somebody has decided: it is looked up at once what that means."""

@@ -14,7 +14,8 @@ TaskState = Literal["asked", "answered", "cancelled", "failed", "repeated"]
 
 
 class RootQuery(Data):
-    """A user's query whose model has work done by agents. `options` are as the user has asked with."""
+    """A user's query whose model has work done by agents; `question` is empty where its words are not the user's own.
+    `options` are as the user has asked with. With `in_background` nobody waits for it."""
 
     query_id: str
     session_id: str
@@ -22,6 +23,7 @@ class RootQuery(Data):
     question: str
     options: AnswerOptions | None = None
     incognito: bool = False
+    in_background: bool = False
 
 
 class Agent(Data):

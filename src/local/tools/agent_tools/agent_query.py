@@ -6,6 +6,7 @@ import json
 
 from local.protocol.messages import AnswerOptions, QueryReceived
 from local.protocol.permission_messages import CLARIFICATION
+from local.protocol.query_origin import AGENT
 from local.tools.agent_tools.agent import Agent, GivenTask, Json, RootQuery
 from local.tools.agent_tools.agent_tree import AgentTree
 
@@ -22,6 +23,7 @@ def query_of(task: GivenTask, agent: Agent, root: RootQuery, tree: AgentTree) ->
         query_id=task.query_id,
         query=text_of(task, agent),
         incognito=root.incognito,
+        origin=AGENT,
         history=tuple(history),
         options=options_of(task, agent, root.options or AnswerOptions(), tree),
         session_id=agent.agent_id,

@@ -23,6 +23,7 @@ from local.protocol.messages import (
     QueryReceived,
     ToolRequest,
 )
+from local.protocol.query_origin import BACKGROUND
 from local.queries.asker import query_envelope_id
 from local.queries.errors import QueryDeleted
 from local.queries.record import read_query
@@ -97,9 +98,10 @@ class AgentRunner:
             query_id=query.query_id,
             session_id=session_of(trace, query.query_id),
             user_id=trace.user_id,
-            question=query.query,
+            question="" if query.tainted else query.query,
             options=query.options,
             incognito=query.incognito,
+            in_background=query.origin in BACKGROUND,
         )
         return self.tree.begin(root)
 

@@ -123,8 +123,9 @@ class AgentTree(AgentBook):
 
     def _task(self, agent: Agent, asking: Asking, order: TaskOrder, left: AgentBudget, now: float) -> GivenTask:
         number = 1 + sum(task.agent_id == agent.agent_id for task in self.tasks.values())
-        background = order.in_background or (
-            asking.query_id in self.tasks and self.tasks[asking.query_id].in_background
+        asked_by = self.tasks.get(asking.query_id)
+        background = (
+            order.in_background or asking.root.in_background or (asked_by is not None and asked_by.in_background)
         )
         return GivenTask(
             query_id=f"{agent.agent_id}-{number}",

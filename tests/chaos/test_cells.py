@@ -23,7 +23,7 @@ THAWED = [
     Cell("tool.before_run", Treatment.REPLACE),
     Cell("turn.step_stored", Treatment.REPLACE),
 ]
-SOME = [*KILLED[::EVERY], *ENDED[1:2], *BESIDE_THE_PROXY[1:2]]
+SOME = [*KILLED[::EVERY], *ENDED[1:], *BESIDE_THE_PROXY[1:2]]
 SOME_AND_MORE = [
     pytest.param(cell, marks=[] if cell in SOME else [pytest.mark.thorough], id="-".join(cell))
     for cell in [*KILLED, *ENDED, *BESIDE_THE_PROXY]

@@ -17,7 +17,7 @@ from local.tick import until_next_tick
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0  # between two looks at the folders
+LOOK_SECONDS = 2.0  # between two looks at the folders
 
 
 class SkillKeeper:
@@ -49,7 +49,7 @@ class SkillKeeper:
         return SkillsChanged(ready=self._ready, others=tuple(others))
 
     async def watch(self, tell: Callable[[SkillsChanged], Awaitable[Any]]) -> None:
-        """Look at the folders each second, and tell of what has changed; until it is cancelled."""
+        """Look at the folders every two seconds, and tell of what has changed; until it is cancelled."""
         while True:
             await asyncio.sleep(until_next_tick(time.monotonic(), LOOK_SECONDS))
             if (changed := await self.look()) is not None:

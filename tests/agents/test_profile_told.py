@@ -7,6 +7,16 @@ from typing import Any
 from local.models.chat import ToolCall
 from local.protocol.answer_options import OWN, AnswerOptions, AnswerProfile
 from local.protocol.messages import ResponseGeneration
+from local.tools.tool import Tool, ToolSettings
+
+
+class LetterTool(Tool):
+    """Send a letter."""
+
+    name = "letter"
+
+    async def run(self) -> str:
+        return "Sent."
 
 
 async def ask(stage: Any, options: AnswerOptions) -> ResponseGeneration:
@@ -27,6 +37,17 @@ async def test_a_tool_beside_the_profile_is_neither_offered_nor_run(stage: Any, 
     assert "tool.request.dice" not in stage.door.subjects("q1")
     assert "Your part in this conversation:\nSearch." in stage.model.asked[0].messages[0]["content"]
     assert response.profile == "web"
+
+
+async def test_what_needs_leave_is_told_as_the_gatekeeper_s_mode_has_it_or_that_of_the_query(stage: Any) -> None:
+    await stage.generator()
+    await stage.tool(LetterTool(ToolSettings()))
+    await stage.gatekeeper(mode="acceptEdits")
+    for query_id, options, word in (("q1", None, "needs the user's leave"), ("q2", "dontAsk", "is not run in this")):
+        stage.model.will_say("Well.")
+        await stage.door.ask("Well?", query_id, options=options and AnswerOptions(mode=options))
+        await stage.door.hears(ResponseGeneration, query_id=query_id)
+        assert f"- letter: {word}" in stage.model.asked[-1].messages[0]["content"]
 
 
 async def test_the_model_of_the_profile_answers(stage: Any, dice: Any) -> None:

@@ -94,7 +94,7 @@ def test_a_tool_that_changes_something_is_shown_to_be_warned_of(settings: Path) 
     )
     (settings / "system.yaml").write_text("participants: [gatekeeper, generator, 'mail_tool_of_prompt:MailTool']\n")
     shown = show(None, settings)
-    assert "- send_mail changes something" in shown and "- send_mail: needs the user's leave" in shown
+    assert "- send_mail: changes something" in shown and "- send_mail: needs the user's leave" in shown
     assert shown.endswith("(mid) · mode default")
 
 

@@ -22,7 +22,7 @@ SKILLS_HEADING = (
 )
 SOUL_HEADING = "Your character, and what the user wants you to know of themselves:"
 CUSTOM_HEADING = "Your part in this conversation:"
-WRITES = "changes something outside this conversation: call it only if the user has asked for that, and not twice"
+WRITES = "changes something outside this conversation; call it only if the user has asked for that, and not twice"
 MOST_SKILL_CHARACTERS = 1024  # of a description, as the open format has it
 
 # What becomes of calls of each level; where no gatekeeper has said what holds, nothing is said of it.
@@ -69,7 +69,8 @@ def _instructions(inputs: PromptInputs) -> str:
 
 
 def _effects(inputs: PromptInputs) -> str:
-    return listed(TOOLS_HEADING, [f"{tool.name} {WRITES}." for tool in inputs.tools if tool.effect == "write"])
+    names = ", ".join(tool.name for tool in inputs.tools if tool.effect == "write")
+    return listed(TOOLS_HEADING, [f"{names}: {WRITES}."] if names else [])
 
 
 def _routing(inputs: PromptInputs) -> str:
@@ -82,13 +83,16 @@ def _permissions(inputs: PromptInputs) -> str:
     levels = OF_MODES.get(inputs.mode)
     if levels is None:
         return ""
-    said = ((_named(inputs.tools, safety), word) for safety, word in zip(("L1", "L2"), levels, strict=True))
+    words = dict(zip(("L1", "L2"), levels, strict=True))  # of levels with the same word, one line
+    said = (
+        (_named(inputs.tools, [each for each in words if words[each] == word]), word) for word in dict.fromkeys(levels)
+    )
     lines = [f"{names}: {word}." for names, word in said if names]
     return listed(PERMISSIONS_HEADING, [_READS, *lines]) if lines else ""
 
 
-def _named(tools: Sequence[ToolLine], safety: str) -> str:
-    return ", ".join(tool.name for tool in tools if tool.safety == safety)
+def _named(tools: Sequence[ToolLine], levels: Sequence[str]) -> str:
+    return ", ".join(tool.name for tool in tools if tool.safety in levels)
 
 
 def _skills(inputs: PromptInputs) -> str:

@@ -15,6 +15,7 @@ from local import failpoints
 from local.agents.arbiter import Arbiter, ArbiterConfig
 from local.models.chat import ToolCall
 from local.protocol.cron_messages import CronJobChanged, CronOrder, CronRequest, CronResult, CronRun
+from local.protocol.lease_messages import LeaseClaim
 from local.protocol.messages import QueryReceived, ResponseGeneration, ToolSchema
 from local.queries import asker
 from local.runtime.participant import Resources
@@ -107,6 +108,8 @@ async def test_a_job_is_asked_at_its_time_in_a_conversation_of_its_own_and_nobod
     assert [each.run_id for each in (await clockwork.ask("history", job_id=job_id)).runs] == [run.run_id]
     [job] = (await clockwork.ask("list")).jobs
     assert job.next_at == NINE + HOUR
+    leases = [lease.id for claim in stage.door.of(LeaseClaim) for lease in claim.leases]
+    assert leases and all(lease.startswith("schedule") for lease in leases)  # its calls stand behind users' turns
 
 
 @pytest.mark.parametrize(("step", "passes"), STEPS)

@@ -32,7 +32,7 @@ def list_jobs(as_json: JsonOption = False, api: ApiOption = None, data_dir: Data
 
 @cron_app.command()
 def add(
-    schedule: Annotated[str, typer.Argument(help="'0 9 * * 1-5', 'at 2026-12-24T18:00' or 'every 30m'.")],
+    schedule: Annotated[str, typer.Argument(help="'0 9 * * 1-5', 'at 2026-12-24T18:00', 'in 10m' or 'every 30m'.")],
     prompt: Annotated[str, typer.Argument(help="What is asked then.")],
     name: Annotated[str, typer.Option(help="What the job is called.")] = "",
     time_zone: Annotated[str | None, typer.Option(help="Such as Europe/Berlin; else that of this machine.")] = None,

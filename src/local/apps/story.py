@@ -123,11 +123,12 @@ class BusExpect(Settings):
 
 
 class Story(Settings):
-    """One story. `wait_for` names what comes during it or after the last answer and is waited for; `flags` are those
-    that its system is started with, `more_participants` who takes part there beside the usual ones. One that `needs`
-    the sandbox is left out on a machine without; one that needs our own web has it with a real model, too, and
-    `not_opened` are the paths there which nobody may open. In one with an `obedient_stand_in` that does what it reads.
-    `mcp_servers` are programs in Python beside it, by the names that `mcp.json` is to give them.
+    """One story. `wait_for` names what comes during it or after the last answer and is waited for, `jobs` what comes of
+    a job that was made in it, which is done once; `flags` are those that its system is started with,
+    `more_participants` who takes part there beside the usual ones. One that `needs` the sandbox is left out on a
+    machine without; one that needs our own web has it with a real model, too, and `not_opened` are the paths there
+    which nobody may open. In one with an `obedient_stand_in` that does what it reads. `mcp_servers` are programs in
+    Python beside it, by the names that `mcp.json` is to give them.
     """
 
     id: str = Field(min_length=1)
@@ -140,6 +141,7 @@ class Story(Settings):
     turns: tuple[StoryTurn, ...] = Field(min_length=1)
     bus: BusExpect = BusExpect()
     wait_for: tuple[Awaited, ...] = ()
+    jobs: tuple[Awaited, ...] = ()
     memory: tuple[Remembered, ...] = ()
     not_opened: tuple[str, ...] = ()
     obedient_stand_in: bool = False

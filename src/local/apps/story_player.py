@@ -73,7 +73,7 @@ class StoryPlayer:
         """One check after the other, as they are made; a question that gets no answer ends the story."""
         self._prepare_stand_in(script, is_obedient=story.obedient_stand_in)
         course = _Course()
-        with self._following(story.wait_for) as envelopes:
+        with self._following(story.wait_for) as envelopes, self._following(story.jobs) as of_jobs:
             try:
                 for number, turn in enumerate(story.turns, start=1):
                     for check in self._take_turn(turn, course):
@@ -82,6 +82,7 @@ class StoryPlayer:
                 yield Check(False, f"turn {len(course.answers) + 1}: the query is answered", str(error))
                 return
             yield from _wait(story.wait_for, envelopes, course, of=course.answers)
+            yield from _wait_for_jobs(story.jobs, of_jobs)
         yield from check_bus(story.bus, course.subjects)
         yield from map(self._look_up, story.memory)
         if self._web is not None:
@@ -209,6 +210,20 @@ def _wait(awaited: Sequence[Awaited], envelopes: Iterator[Json], course: _Course
             open_ones = [one for one in open_ones if not _is(one, envelope)]
     course.late += came
     return check_came(awaited, came)
+
+
+def _wait_for_jobs(awaited: Sequence[Awaited], envelopes: Iterator[Json]) -> Iterator[Check]:
+    """Take the envelopes that come of a job, which asks queries of its own."""
+    came: list[Json] = []
+    open_ones = list(awaited)
+    while open_ones and (envelope := next(envelopes, None)) is not None:
+        if any(_is(one, envelope) for one in awaited):
+            came.append(envelope)
+            open_ones = [one for one in open_ones if not _is(one, envelope)]
+    yield from check_came(awaited, came)
+    if awaited:
+        queries = {envelope.get("correlation_id") for envelope in came}
+        yield Check(len(queries) == 1, "the job is done once", f"{len(queries)} queries")
 
 
 def _is(awaited: Awaited, envelope: Json) -> bool:

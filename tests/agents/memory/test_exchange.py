@@ -36,6 +36,9 @@ def test_an_answer_is_remembered_with_its_user_and_session() -> None:
     exchange = exchange_of(response(respondent_id="B"), envelope(), 9.0)
     assert exchange is not None
     assert (exchange.user_id, exchange.session_id, exchange.respondent_id, exchange.asked_at) == ("ann", "s", "B", 5.0)
+    assert exchange.by_user
+    of_a_job = exchange_of(response(origin="schedule"), envelope(), 9.0)
+    assert of_a_job is not None and not of_a_job.by_user
     exchange = exchange_of(response(), envelope(session_id=None, user_id=None, sent_at=None), 9.0)
     assert exchange is not None
     assert (exchange.user_id, exchange.session_id, exchange.asked_at) == ("owner", "q", 9.0)

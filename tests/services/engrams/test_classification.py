@@ -37,11 +37,12 @@ def held(facts: list[StatedFact]) -> list[str]:
     return [fact.value for fact in facts]
 
 
-async def test_exchanges_are_classified_oldest_first_and_those_of_other_respondents_never(
+async def test_exchanges_are_classified_oldest_first_and_those_of_other_respondents_and_jobs_never(
     service: EngramService, exchange: Make
 ) -> None:
     first, second = exchange("One"), exchange("Two")
-    for each in (exchange("Zero", respondent_id="B"), first, second):
+    of_a_job = exchange("I take my coffee black", by_user=False)
+    for each in (exchange("Zero", respondent_id="B"), of_a_job, first, second):
         await service.ingest(each)
     for expected in (first, second):
         (pending,) = await service.unclassified(1)

@@ -109,7 +109,13 @@ def test_every_so_often_is_counted_from_when_the_job_was_made() -> None:
     assert (schedule.after(BEGIN - 9999), schedule.after(BEGIN + 7205)) == (BEGIN + 7205, BEGIN + 14405)
 
 
+def test_in_a_while_is_once_counted_from_when_the_job_was_made() -> None:
+    schedule = read_schedule("in 90 seconds", ZoneInfo("UTC"), BEGIN + 0.5)
+    assert (schedule.after(BEGIN), schedule.after(BEGIN + 90)) == (BEGIN + 90, None)
+
+
 BAD = (
+    "in", "in 0s", "in five minutes", "in 2y",
     "", " ", "every", "every 0m", "every 5s", "every 400d", "every 1.5h", "every m", "at", "at noon", "at 2026-13-01",
     "at 99999999-01-01", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *", "* * * 13 *",
     "* * * * 9", "*/0 * * * *", "5-1 * * * *", "a b c d e", "0 0 30 2 *", "@reboot", "@fortnightly", "1,,2 * * * *",

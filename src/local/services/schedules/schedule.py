@@ -27,10 +27,10 @@ NAMED: Final = {
     "@monthly": "0 0 1 * *",
     "@yearly": "0 0 1 1 *",
 }
-_EVERY = re.compile(r"every\s+(\d{1,9})\s*(s|m|min|h|d|w|seconds?|minutes?|hours?|days?|weeks?)", re.ASCII)
+_SPAN = re.compile(r"(?:every|in)\s+(\d{1,9})\s*(s|m|min|h|d|w|seconds?|minutes?|hours?|days?|weeks?)", re.ASCII)
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _LOOK_BACK = (3600, 86400, 32 * 86400, 367 * 86400)  # seconds before now, in which the last moment is looked for
-_EXPECTED = "expected a cron expression such as '0 9 * * 1-5', 'at 2026-12-24T18:00' or 'every 30m'"
+_EXPECTED = "expected a cron expression such as '0 9 * * 1-5', 'at 2026-12-24T18:00', 'in 10m' or 'every 30m'"
 
 
 class BadSchedule(LocalError):
@@ -155,8 +155,10 @@ def read_schedule(text: str, zone: ZoneInfo, now: float) -> Schedule:
         raise BadSchedule(f"schedule: {'is empty' if not words else 'is too long'}; {_EXPECTED}")
     if words.lower().startswith("at "):
         return OneShot(_moment(words[3:].strip(), zone))
+    if words.lower().startswith("in "):
+        return OneShot(math.floor(now) + _seconds(words.lower(), 1))
     if words.lower().startswith("every"):
-        return Interval(math.floor(now), _seconds(words.lower()))
+        return Interval(math.floor(now), _seconds(words.lower(), LEAST_SECONDS))
     return _cron(words, zone)
 
 
@@ -193,11 +195,11 @@ def _moment(words: str, zone: ZoneInfo) -> int:
         raise BadSchedule(f"schedule: {words!r} is no time; expected 'at 2026-12-24T18:00'") from None
 
 
-def _seconds(words: str) -> int:
-    found = _EVERY.fullmatch(words)
+def _seconds(words: str, least: int) -> int:
+    found = _SPAN.fullmatch(words)
     if found is None:
-        raise BadSchedule(f"schedule {words!r}: expected 'every 30m', with s, m, h, d or w")
+        raise BadSchedule(f"schedule {words!r}: expected 'every 30m' or 'in 10m', with s, m, h, d or w")
     seconds = int(found[1]) * _UNITS[found[2][0]]
-    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
-        raise BadSchedule(f"schedule {words!r}: expected a minute at least and a year at most")
+    if not least <= seconds <= MOST_SECONDS:
+        raise BadSchedule(f"schedule {words!r}: expected {least} seconds at least and a year at most")
     return seconds

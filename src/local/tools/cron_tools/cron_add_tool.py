@@ -27,7 +27,7 @@ class CronAddTool(CronTool):
         self,
         prompt: Annotated[str, Field(max_length=20_000, description="What is to be asked then, complete in itself")],
         schedule: Annotated[
-            str, "'0 9 * * 1-5' (cron: minute hour day month weekday), 'at 2026-12-24T18:00' or 'every 30m'"
+            str, "'0 9 * * 1-5' (cron: minute hour day month weekday), 'at 2026-12-24T18:00', 'in 10m' or 'every 30m'"
         ],
         name: Annotated[str, "What the job is called"] = "",
         time_zone: Annotated[str, "Such as Europe/Berlin; empty is the user's"] = "",

@@ -346,3 +346,18 @@ async def test_a_swarm_that_dies_while_it_asks_has_asked_once_in_the_end(
     assert isinstance(answer, ResponseGeneration)
     assert [told.get("answer") for told in results(answer)] == ["one", "blue"]
     assert len(stage.model.asked) == 4
+
+
+async def test_an_agent_is_an_assistant_of_the_kind_that_is_wanted(stage: Stage) -> None:
+    await stage.generator()
+    await swarm(stage)
+    stage.model.will_say(ToolCall("delegate_task", {"tasks": ["Count"], "profile": "web"}), to="Go")
+    stage.model.will_say("one", to=asked("Count"))
+    stage.model.will_say(ToolCall("delegate_task", {"tasks": ["Name"], "profile": "wbe"}), to="Go")
+    stage.model.will_say("Done.", to="Go")
+    await stage.door.ask("Go", "q")
+    answer = await stage.end_of("q")
+    [query] = [query for query in stage.door.of(QueryReceived) if query.task is not None]
+    assert query.options is not None and query.options.profile is not None and query.options.profile.name == "web"
+    assert isinstance(answer, ResponseGeneration) and answer.tool_calls[1].error is not None
+    assert "there is no profile 'wbe'" in answer.tool_calls[1].error.message

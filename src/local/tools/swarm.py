@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Self
 
 from local.errors import LocalError
+from local.instructions.profile_registry import ProfileRegistry
 from local.protocol.agent_messages import AgentRecord, AgentRequest, AgentResult
 from local.protocol.envelope import Envelope
 from local.protocol.memory_messages import MemoryDeleted
@@ -53,15 +54,17 @@ class Swarm(ToolGroup):
     Config = SwarmConfig
     tools = KINDS
 
-    def __init__(self, config: SwarmConfig, store: AgentStore) -> None:
+    def __init__(self, config: SwarmConfig, store: AgentStore, profiles: ProfileRegistry) -> None:
         self._settings, self._tree = config, AgentTree(config)
-        self._runner = AgentRunner(self, store, self._tree)
+        self._runner = AgentRunner(self, store, self._tree, profiles)
         super().__init__(config, [kind(config, self._runner) for kind in KINDS])
 
     @classmethod
     def build(cls, config: SwarmConfig, resources: Resources) -> Self:
-        """With a file of its own."""
-        return cls(config, AgentStore(resources.data_dir / "agents.db"))
+        """With a file of its own, and the profiles that there are."""
+        settings = resources.layers[-1] if resources.layers else resources.data_dir
+        profiles = ProfileRegistry(settings, resources.workspace_folder)
+        return cls(config, AgentStore(resources.data_dir / "agents.db"), profiles)
 
     @classmethod
     def handlers(cls) -> Iterator[Handles]:

@@ -7,10 +7,12 @@ import itertools
 import pytest
 
 from local.errors import ToolError
+from local.protocol.answer_options import AnswerProfile
 from local.protocol.message import ErrorInfo
 from local.protocol.messages import AnswerOptions
 from local.tools.agent_tools.agent import Agent, Asking, GivenTask, Outcome, RootQuery
 from local.tools.agent_tools.agent_order import AgentOrder, TaskOrder
+from local.tools.agent_tools.agent_query import options_of
 from local.tools.agent_tools.agent_table import AgentState
 from local.tools.agent_tools.agent_tree import AgentTree
 from local.tools.agent_tools.swarm_config import SwarmConfig
@@ -213,3 +215,20 @@ def test_what_takes_too_long_is_named_once() -> None:
     assert grove.tree.late(NOW + 11) == []
     ended = grove.tree.ended(task.query_id, Outcome(state="cancelled"), NOW + 11)
     assert ended is not None and ended.error is not None and ended.error.kind == "timeout"
+
+
+def test_a_profile_narrows_what_the_parent_has_and_is_handed_on() -> None:
+    tree = AgentTree(SwarmConfig())
+    options = AnswerOptions(profile=AnswerProfile(name="user", tools=("a", "b", "c")))
+    root = tree.begin(RootQuery(query_id="q", session_id="s", question="Why?", options=options))
+    other = AnswerProfile(name="other", tools=("b", "z"))
+    first = tree.make(root, AgentOrder(name="a", profile=other), "c", 0, NOW)
+    assert (first.tools, first.profile) == (("a", "b", "c"), other)
+    given = tree.give(first, root, TaskOrder(text="Do", call_id="d"), NOW)
+    asked = options_of(given, first, options, tree)
+    assert [tool for tool in ("a", "b", "c", "z") if asked.offers(tool)] == ["b"]
+    below = tree.asking(given.query_id)
+    assert below is not None
+    second = tree.make(below, AgentOrder(name="b", profile=AnswerProfile(name="all")), "e", 0, NOW)
+    assert second.tools == ("b",)
+    assert tree.make(below, AgentOrder(name="c"), "f", 0, NOW).profile == other

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from local.protocol.agent_messages import AgentBudget, AgentRecord
+from local.protocol.answer_options import AnswerProfile
 from local.protocol.message import Data, ErrorInfo
 from local.protocol.messages import AnswerOptions
 from local.tools.agent_tools.agent_table import AgentState
@@ -28,7 +29,8 @@ class RootQuery(Data):
 
 class Agent(Data):
     """One of the tree of a session; its own session has its id. `parent_id` is None where a user's query has made it,
-    which `root_query_id` names; `parent_query_id` is the query that has. With `tools` None it has those of its parent.
+    which `root_query_id` names; `parent_query_id` is the query that has. With `tools` None it has all; of those that it
+    has, its `profile` may leave it less.
     One that is `passing` ends with its task. Times are seconds since 1970."""
 
     agent_id: str
@@ -44,6 +46,7 @@ class Agent(Data):
     used_tokens: int = 0
     used_calls: int = 0
     tools: tuple[str, ...] | None = None
+    profile: AnswerProfile | None = None
     passing: bool = False
     tainted: bool = False
     made_at: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from local.protocol.answer_options import AnswerProfile
 from local.protocol.message import Data
 
 
@@ -12,6 +13,7 @@ class AgentOrder(Data):
 
     name: str
     tools: tuple[str, ...] | None = None
+    profile: AnswerProfile | None = None
     tokens: int | None = None
     seconds: float | None = None
     calls: int | None = None

@@ -45,4 +45,6 @@ def options_of(task: GivenTask, agent: Agent, asked: AnswerOptions, tree: AgentT
     no_agents = _MAKING if tree.is_deepest(agent) else ()  # the tree would make none: so no tokens for that
     deny = tuple(dict.fromkeys((*asked.deny, CLARIFICATION, *no_agents)))
     form = task.form if task.is_formal else None
-    return asked.model_copy(update={**cleared, "allow": agent.tools, "deny": deny, "format": form})
+    return asked.model_copy(
+        update={**cleared, "allow": agent.tools, "deny": deny, "format": form, "profile": agent.profile}
+    )

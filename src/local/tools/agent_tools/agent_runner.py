@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from local import failpoints
 from local.errors import JournalFull, LocalError, RecordNotRedacted, RecordUnreadable, RequestTimeout, ToolError
+from local.instructions.profile_registry import ProfileRegistry
 from local.protocol.agent_messages import AgentChanged
 from local.protocol.envelope import Trace, session_of
 from local.protocol.journal_messages import JournalRead
@@ -58,9 +59,14 @@ class AgentRunner:
     )
 
     def __init__(
-        self, owner: Participant, store: AgentStore, tree: AgentTree, clock: Callable[[], float] = time.time
+        self,
+        owner: Participant,
+        store: AgentStore,
+        tree: AgentTree,
+        profiles: ProfileRegistry,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._owner, self._store, self.tree, self.clock = owner, store, tree, clock
+        self._owner, self._store, self.tree, self.profiles, self.clock = owner, store, tree, profiles, clock
         self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, ClassVar
 
 from pydantic import StringConstraints
 
+from local.errors import ToolError
+from local.instructions.profile_registry import NoSuchProfile
+from local.protocol.answer_options import AnswerProfile
+from local.protocol.memory_messages import OWNER
 from local.runtime.participant import Publications
 from local.tools.agent_tools.agent import Asking, GivenTask, Json
 from local.tools.agent_tools.agent_post import AgentPost
@@ -40,6 +45,20 @@ class AgentTool(Tool):
     async def asking(self) -> Asking:
         """Who calls. Raises `ToolError`."""
         return await self._runner.asking(self.request(), self.asked_by())
+
+    async def profile(self, name: str | None) -> AnswerProfile | None:
+        """The profile of that name, as it is now; a workspace's are its owner's. Raises `ToolError`."""
+        if name is None:
+            return None
+        of_owner = self.asked_by().user_id in (None, OWNER)
+        profiles = await asyncio.to_thread(self._runner.profiles.read, of_owner=of_owner)
+        try:
+            found = profiles.find(name)
+        except NoSuchProfile as error:
+            raise ToolError(str(error), kind="bad_arguments") from None
+        return AnswerProfile(
+            name=found.name, origin=found.origin, tools=found.tools, model=found.model, instructions=found.instructions
+        )
 
     def told(self, task: GivenTask) -> Json:
         """What has become of a task, for whoever has given it."""

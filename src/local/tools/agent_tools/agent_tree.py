@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from local.errors import ToolError
 from local.protocol.agent_messages import AgentBudget, AgentTask
+from local.protocol.answer_options import AnswerOptions, AnswerProfile
 from local.protocol.message import ErrorInfo
 from local.runtime.machine import Machine
 from local.tools.agent_tools.agent import Agent, Asking, GivenTask, Outcome
@@ -95,6 +96,7 @@ class AgentTree(AgentBook):
             user_id=asking.root.user_id,
             budget=budget,
             tools=_both(self._tools_of(asking), order.tools),
+            profile=order.profile or _profile_of(asking),
             passing=order.passing,
             tainted=order.tainted,
             made_at=now,
@@ -265,9 +267,9 @@ class AgentTree(AgentBook):
         return budget
 
     def _tools_of(self, asking: Asking) -> tuple[str, ...] | None:
-        if asking.agent is not None:
-            return asking.agent.tools
-        return asking.root.options.allow if asking.root.options else None
+        options, profile = asking.root.options or AnswerOptions(), _profile_of(asking)
+        has = asking.agent.tools if asking.agent is not None else options.allow
+        return _both(has, profile.tools if profile is not None else None)
 
     def _free_name(self, tree: str, wanted: str) -> str:
         taken = {"root", *(each.name for each in self._of_tree(tree))}
@@ -278,6 +280,13 @@ class AgentTree(AgentBook):
         state = Machine(AGENT_TABLE, agent.state).advance(action)
         ended_at = now if state is AgentState.ENDED and agent.ended_at is None else agent.ended_at
         return agent.model_copy(update={"state": state, "ended_at": ended_at})
+
+
+def _profile_of(asking: Asking) -> AnswerProfile | None:
+    """That of whoever asks: its own, or the one with which the user has asked."""
+    if asking.agent is not None:
+        return asking.agent.profile
+    return asking.root.options.profile if asking.root.options else None
 
 
 def _both(parents: tuple[str, ...] | None, wanted: Sequence[str] | None) -> tuple[str, ...] | None:

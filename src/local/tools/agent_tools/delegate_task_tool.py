@@ -30,6 +30,7 @@ class DelegateTaskTool(AgentTool):
         wait: Annotated[bool, "False: do not wait; list_agents tells what has come of them"] = True,
         agent: Annotated[Name | None, "An agent that there is, for one task more"] = None,
         tools: Annotated[list[str] | None, "Which of your tools they get; without it all"] = None,
+        profile: Annotated[str | None, "What kind of assistants they are; without it as you are"] = None,
     ) -> ToolOutput:
         """The results, in the order of the tasks, failures included."""
         if schema is not None:
@@ -44,30 +45,31 @@ class DelegateTaskTool(AgentTool):
             )
             for index, text in enumerate(tasks)
         ]  # fmt: skip
+        wanted = AgentOrder(
+            name="agent", tools=None if tools is None else tuple(tools), profile=await self.profile(profile),
+            passing=True, tainted=self.request().tainted,
+        )  # fmt: skip
         refused: list[dict[str, Any]] = []
         for order in orders:
             try:
-                self._give(asking, order, agent, tools, len(orders) - order.index)
+                self._give(asking, order, agent, wanted, len(orders) - order.index)
             except ToolError as error:
                 if len(orders) == 1:
                     raise
-                refused.append(
-                    {"task": order.index, "status": "refused", "error": {"kind": error.kind, "message": str(error)}}
-                )
+                refused.append(_refused(order, error))
         await self._runner.begin(self._runner.tree.of_call(call_id))
         done = await self._runner.outcome_of(call_id, self._settings.wait_seconds if wait else 0.0)
         results = [{"task": task.index, **self.told(task)} for task in done] + refused
         results.sort(key=lambda result: result["task"])
         return self.output(json.dumps({"results": results}, ensure_ascii=False), done)
 
-    def _give(
-        self, asking: Asking, order: TaskOrder, agent: str | None, tools: list[str] | None, parts: int
-    ) -> GivenTask:
+    def _give(self, asking: Asking, order: TaskOrder, agent: str | None, wanted: AgentOrder, parts: int) -> GivenTask:
         tree, now = self._runner.tree, self._runner.clock()
         if agent is not None:
             return tree.give(tree.named(asking, agent), asking, order, now)
-        wanted = AgentOrder(
-            name="agent", tools=None if tools is None else tuple(tools), passing=True, tainted=order.tainted
-        )
         made = tree.make(asking, wanted, order.call_id, order.index, now, parts)
         return tree.give(made, asking, order, now)
+
+
+def _refused(order: TaskOrder, error: ToolError) -> dict[str, Any]:
+    return {"task": order.index, "status": "refused", "error": {"kind": error.kind, "message": str(error)}}

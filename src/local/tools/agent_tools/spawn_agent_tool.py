@@ -23,6 +23,7 @@ class SpawnAgentTool(AgentTool):
         name: Annotated[Name, "What it is called: small letters, digits, hyphens"],
         task: Annotated[TaskText, "All that it is to do and to know"],
         tools: Annotated[list[str] | None, "Which of your tools it gets; without it all"] = None,
+        profile: Annotated[str | None, "What kind of assistant it is; without it as you are"] = None,
         tokens: Annotated[int | None, "How many tokens it may use at most", Field(ge=1000)] = None,
         seconds: Annotated[float | None, "How long it may live", Field(gt=0)] = None,
     ) -> ToolOutput:
@@ -30,8 +31,8 @@ class SpawnAgentTool(AgentTool):
         asking, request = await self.asking(), self.request()
         tree, now = self._runner.tree, self._runner.clock()
         order = AgentOrder(
-            name=name, tools=None if tools is None else tuple(tools), tokens=tokens, seconds=seconds,
-            tainted=request.tainted,
+            name=name, tools=None if tools is None else tuple(tools), profile=await self.profile(profile),
+            tokens=tokens, seconds=seconds, tainted=request.tainted,
         )  # fmt: skip
         agent = tree.make(asking, order, request.call_id, 0, now)
         first = TaskOrder(

@@ -31,7 +31,12 @@ ORDERS = "\n".join(
         call("read_skill", {"name": "../../config/skills/harbour"}),
     )
 )
-STRANGERS = ("untrusted", "unapproved", "changed", "linked", "distrusted")
+STRANGERS = (
+    "untrusted",
+    "unapproved",
+    "changed",
+    *(pytest.param(way, marks=pytest.mark.thorough) for way in ("linked", "distrusted")),
+)
 ASKING = {"write_file", "delete_file", "shell_exec", "note"}
 
 

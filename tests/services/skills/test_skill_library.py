@@ -77,8 +77,9 @@ def test_300_broken_skills_keep_nobody_from_the_one_that_is_not(own: Path, appro
         folder.mkdir()
         (folder / "SKILL.md").write_bytes(bytes([number % 256]) * number)
     library = SkillLibrary(lambda: [SkillPlace("settings", own)], approvals)
-    assert [each.name for each in library.ready()] == ["a-good-one"]
-    assert all("\n" not in each.error and each.error for each in library.skills()[1:])
+    good, *broken = library.skills()
+    assert (good.name, good.status, len(broken)) == ("a-good-one", "ready", 199)
+    assert all(each.status == "broken" and each.error.isprintable() and each.error for each in broken)
     assert library.skill("a-good-one")[1].body == "Look at the moon."
 
 

@@ -46,7 +46,7 @@ class Clockwork:
         """The participant, as a new process on the same file."""
         store = JobStore(self.folder / FILE_NAME)
         book = JobBook(store, self.config, "UTC", self.folder, lambda: self.now)
-        self.scheduler = CronScheduler(store, book, lambda: self.now)
+        self.scheduler = CronScheduler(store, book, lambda: self.now, self.config.all_tokens_a_day)
         tools = [kind(self.config, self.scheduler) for kind in Cron.tools]
         made = Cron(self.config, tools, self.scheduler).with_records(Resources(self.folder))
         made.lent(Resources(self.folder))
@@ -231,6 +231,22 @@ async def test_a_job_can_be_done_by_hand_beside_its_times(clockwork: Clockwork) 
     assert (run.run.run_id, run.run.by_hand, begun.run_id) == (begun.run_id, True, begun.run_id)
     [envelope] = clockwork.stage.door.envelopes(QueryReceived)
     assert envelope.session_id == "evenings"
+
+
+async def test_what_all_jobs_together_may_take_of_a_day_refuses_the_next_run_with_a_clear_word(
+    clockwork: Clockwork,
+) -> None:
+    assert clockwork.served is not None
+    await clockwork.served.stop()
+    clockwork.config = CronConfig(time_zone="UTC", all_tokens_a_day=3)
+    await clockwork.begin()
+    await clockwork.add()
+    clockwork.stage.model.will_say("Nothing.")
+    clockwork.at(NINE)
+    await clockwork.run("answered")
+    clockwork.at(NINE + HOUR)
+    assert (await clockwork.run("refused")).run.detail == "the budget of all jobs is spent: 3 of 3 tokens a day"
+    assert len(clockwork.queries()) == 1
 
 
 BAD: list[dict[str, Any]] = [

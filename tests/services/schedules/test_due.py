@@ -71,6 +71,8 @@ def test_the_budget_of_a_day_refuses_with_a_clear_word() -> None:
     assert spent == [(NOON, "refused", "its budget is spent: 2 runs a day")]
     tokens = due(job(max_tokens_a_day=1000), NOON - HOUR, NOON, tokens_today=1200)
     assert tokens == [(NOON, "refused", "its budget is spent: 1200 of 1000 tokens a day")]
+    all_spent = due(job(), NOON - HOUR, NOON, spent_by_all="the budget of all jobs is spent")
+    assert all_spent == [(NOON, "refused", "the budget of all jobs is spent")]
     some = due(job(missed="all", max_runs_a_day=3), NOON - 3 * HOUR, NOON, runs_today=1)
     assert some is not None and [state for _, state, _ in some] == ["due", "due", "refused"]
 

@@ -20,7 +20,7 @@ ZONES = ("UTC", "Europe/Berlin", "America/New_York")
 # Expression, and what it means: months, days of the month, days of the week (1 is Monday), hours, minutes; None is any.
 FIXED = {
     "30 2 * * *": (None, None, None, {2}, {30}),
-    "0 9 * * 1-5": (None, None, {1, 2, 3, 4, 5}, {9}, {0}),
+    "0 9 * * 1": (None, None, {1}, {9}, {0}),
     "15,45 1,3 * * 0": (None, None, {7}, {1, 3}, {15, 45}),
     "0 0 29 2 *": ({2}, {29}, None, {0}, {0}),
     "59 23 31 * *": (None, {31}, None, {23}, {59}),

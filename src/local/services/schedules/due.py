@@ -13,13 +13,15 @@ MOST_AT_ONCE = 100  # runs that are made up for, where each is to be
 @dataclass(frozen=True, slots=True)
 class JobProgress:
     """How far a job has come. `decided` is the time up to which all that was due is decided; `is_busy` whether a run is
-    not over: until it is nothing else is due, and what comes due meanwhile is decided then."""
+    not over: until it is nothing else is due, and what comes due meanwhile is decided then. `spent_by_all` says that no
+    job may run any more today, and why."""
 
     decided: int
     is_enabled: bool = True
     is_busy: bool = False
     runs_today: int = 0
     tokens_today: int = 0
+    spent_by_all: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def budget_spent(job: Job, progress: JobProgress) -> str:
         return f"its budget is spent: {job.max_runs_a_day} runs a day"
     if job.max_tokens_a_day is not None and progress.tokens_today >= job.max_tokens_a_day:
         return f"its budget is spent: {progress.tokens_today} of {job.max_tokens_a_day} tokens a day"
-    return ""
+    return progress.spent_by_all
 
 
 def _within_budget(job: Job, progress: JobProgress, runs: tuple[JobRun, ...]) -> tuple[JobRun, ...]:

@@ -139,6 +139,11 @@ class JobStore(OwnedDatabase):
         )
         return await self.run(lambda db: tuple(db.execute(sql, (job_id, since)).fetchone()))
 
+    async def spent_by_all(self, since: int) -> int:
+        """The tokens that the runs of all jobs took which were begun since then."""
+        sql = "SELECT coalesce(sum(tokens), 0) FROM runs WHERE begun_at >= ?"
+        return await self.run(lambda db: int(db.execute(sql, (since,)).fetchone()[0]))
+
     async def _runs(self, where: str, values: tuple[Any, ...]) -> list[JobRun]:
         return await self.run(lambda db: [_run(row) for row in db.execute(f"SELECT {_RUN} FROM runs {where}", values)])
 

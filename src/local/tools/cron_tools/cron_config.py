@@ -14,3 +14,4 @@ class CronConfig(Settings):
     max_jobs: int = Field(100, ge=0, le=1000)
     max_runs_a_day: int = Field(100, ge=1, le=1440)
     max_tokens_a_day: int | None = Field(None, ge=1)
+    all_tokens_a_day: int | None = Field(None, ge=1)

@@ -37,8 +37,15 @@ class CronScheduler:
 
     publishes: ClassVar[Publications] = (JobBook, JobRunner)
 
-    def __init__(self, store: JobStore, book: JobBook, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: JobStore,
+        book: JobBook,
+        clock: Callable[[], float] = time.time,
+        all_tokens_a_day: int | None = None,
+    ) -> None:
         self.book, self._store, self._clock = book, store, clock
+        self._all_tokens_a_day = all_tokens_a_day
         self._next: dict[str, int | None] = {}  # when each active job is due next
         self._latest: dict[str, asyncio.Task[None]] = {}  # of each job that has runs under way
         self._under_way: set[asyncio.Task[None]] = set()
@@ -49,7 +56,8 @@ class CronScheduler:
     def of(cls, folder: Path, config: CronConfig) -> Self:
         """On the file in the data directory."""
         store = JobStore(folder / FILE_NAME)
-        return cls(store, JobBook(store, config, config.time_zone or zone_of_this_machine(), folder, time.time))
+        book = JobBook(store, config, config.time_zone or zone_of_this_machine(), folder, time.time)
+        return cls(store, book, time.time, config.all_tokens_a_day)
 
     @asynccontextmanager
     async def running(self, bus: Publisher, asker: Asker) -> AsyncIterator[None]:
@@ -114,14 +122,24 @@ class CronScheduler:
         due_at = self._next[job.job_id]
         if now >= decided and (due_at is None or due_at > now):
             return
-        runs, tokens = await self._store.spent(job.job_id, job.day_begins(now))
-        due = due_runs(job, JobProgress(decided, runs_today=runs, tokens_today=tokens), now)
+        since = job.day_begins(now)
+        runs, tokens = await self._store.spent(job.job_id, since)
+        progress = JobProgress(
+            decided, runs_today=runs, tokens_today=tokens, spent_by_all=await self._spent_by_all(since)
+        )
+        due = due_runs(job, progress, now)
         if due is not None:
             fresh = await self._store.decide(job.job_id, due, self._clock())
             self.book.decided(job.job_id, due.decided)
             decided = due.decided
             self._begin(stored, fresh)
         self._next[job.job_id] = next_due(job, JobProgress(decided))
+
+    async def _spent_by_all(self, since: int) -> str:
+        most = self._all_tokens_a_day
+        if most is None or (spent := await self._store.spent_by_all(since)) < most:
+            return ""
+        return f"the budget of all jobs is spent: {spent} of {most} tokens a day"
 
     def _begin(self, stored: StoredJob, runs: Sequence[JobRun]) -> None:
         if runs:

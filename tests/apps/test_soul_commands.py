@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from local.apps.cli import main
-from local.instructions.soul_history import MOST_VERSIONS, SoulHistory
+from local.instructions import soul_history
 
 Soul = Callable[..., str]
 
@@ -50,9 +50,9 @@ def test_what_was_changed_by_hand_is_gone_back_to_and_nothing_is_lost(soul: Soul
     assert "1 to 3 are kept" in soul("revert", "9", status=2)
 
 
-def test_the_oldest_of_too_many_versions_go(tmp_path: Path) -> None:
-    history = SoulHistory(tmp_path)
-    for number in range(1, MOST_VERSIONS + 3):
+def test_the_oldest_of_too_many_versions_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(soul_history, "MOST_VERSIONS", 5)
+    history = soul_history.SoulHistory(tmp_path)
+    for number in range(1, 8):
         history.note(f"This is {number}.", "by hand")
-    kept = history.versions()
-    assert (len(kept), kept[0].number, kept[-1].number) == (MOST_VERSIONS, 3, MOST_VERSIONS + 2)
+    assert [version.number for version in history.versions()] == [3, 4, 5, 6, 7]

@@ -223,6 +223,15 @@ async def test_jobs_are_those_of_their_user_paused_and_removed_and_lie_readable_
     assert clockwork.queries() == []
 
 
+async def test_tools_for_jobs_are_offered_once_there_is_one(clockwork: Clockwork) -> None:
+    door = clockwork.stage.door
+    await door.hears(ToolSchema, tool="cron_add")
+    assert door.of(ToolSchema, tool="cron_list") == []
+    await clockwork.add()
+    await door.hears(ToolSchema, tool="cron_list")
+    await door.hears(ToolSchema, tool="cron_remove")
+
+
 async def test_a_job_can_be_done_by_hand_beside_its_times(clockwork: Clockwork) -> None:
     job_id = await clockwork.add(session_id="evenings")
     clockwork.stage.model.will_say("Here.")

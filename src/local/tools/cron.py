@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from local.errors import LocalError
 from local.protocol.cron_messages import CronRequest, CronResult
 from local.protocol.envelope import Envelope
-from local.protocol.messages import ErrorInfo, Message
+from local.protocol.messages import ErrorInfo, Message, ToolRequest
 from local.queries.asker import Asker
 from local.runtime.participant import Resources, on
 from local.services.schedules.job_store import StoredJob
@@ -26,6 +26,7 @@ from local.tools.tool import Tool
 from local.tools.tool_group import ToolGroup
 
 AT_ONCE = 8
+OF_JOBS = (CronListTool, CronRemoveTool)
 STATES: Any = {"pause": "paused", "resume": "active"}
 
 
@@ -39,7 +40,7 @@ class Cron(ToolGroup):
 
     def __init__(self, config: CronConfig, tools: Sequence[Tool], scheduler: CronScheduler) -> None:
         super().__init__(config, tools)
-        self._scheduler = scheduler
+        self._scheduler, self._has_had_jobs = scheduler, False
 
     @classmethod
     def build(cls, config: CronConfig, resources: Resources) -> Cron:
@@ -55,6 +56,21 @@ class Cron(ToolGroup):
             await self.bus.ready()
             async with self._scheduler.running(self.bus, asker):
                 yield
+
+    def offered(self) -> Iterable[Tool]:
+        """What lists and removes jobs once there has been one: each schema is a part of every prompt."""
+        self._has_had_jobs = self._has_had_jobs or bool(self._scheduler.book.listed())
+        return [tool for tool in self._tools.values() if self._has_had_jobs or not isinstance(tool, OF_JOBS)]
+
+    async def call(self, request: ToolRequest, envelope: Envelope) -> Message | None:
+        """One call of one of the tools; before the first job is told of, it is told what can be done with it."""
+        result = await super().call(request, envelope)
+        await self._offer_more()
+        return result
+
+    async def _offer_more(self) -> None:
+        if not self._has_had_jobs and len(list(self.offered())) == len(self._tools):
+            await self.announce()
 
     def figures(self) -> dict[str, int]:
         """How many jobs there are, and how many of them have a run under way."""
@@ -98,6 +114,7 @@ class Cron(ToolGroup):
         job_id = uuid.UUID(envelope.id).hex[:ID_CHARACTERS]  # the same for a request that comes again
         stored = await self._scheduler.book.add(request.order, JobMaker(job_id, request.of_user, request.by))
         self._scheduler.wake()
+        await self._offer_more()
         return stored
 
     def _told(self, verb: str, jobs: Sequence[StoredJob], runs: Sequence[Any] = ()) -> CronResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -89,7 +90,7 @@ class MaxTools(Settings):
     """How many tools a model of each tier is offered at most; None is no limit."""
 
     weak: int | None = Field(6, ge=0)
-    mid: int | None = Field(24, ge=0)
+    mid: int | None = Field(32, ge=0)
     frontier: int | None = Field(None, ge=0)
 
 
@@ -161,6 +162,11 @@ class Routing(Settings):
         chain: tuple[str, ...] = getattr(self.config.roles, role) or (own_model,)
         provider, model = self.locate(chain[0])
         return model if provider == self.default else f"{provider}/{model}"
+
+    def most_tools(self, tier: str) -> int:
+        """How many tools a model of that tier is offered at most; as many as there can be where there is no limit."""
+        most: int | None = getattr(self.config.max_tools, tier)
+        return sys.maxsize if most is None else most
 
     def locate(self, name: str) -> tuple[str, str]:
         """Provider and model of `provider/model`, or of a mere model, which is then one of the default provider.

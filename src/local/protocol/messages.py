@@ -195,7 +195,8 @@ class AnswerDialog(RespondentMessage):
 
 
 class AgentTransition(Message):
-    """Every machine, when its state changes; with those changes that followed at once. Travels with `from` and `to`."""
+    """Every machine, when its state changes; with those changes that followed at once. Travels with `from` and `to`.
+    `phase` is what a turn is at that may do more than read: researching, editing, verifying or completing."""
 
     subject = "agent.transition"
     agent: str
@@ -205,6 +206,7 @@ class AgentTransition(Message):
     action: str
     to_state: str = Field(alias="to")
     then: tuple[dict[str, str], ...] = ()  # action and to
+    phase: str = ""
 
 
 class ChildStatus(Data):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from local.agents.answering import clarification, plans, result_reader, todo_list
+from local.agents.answering import clarification, plans, result_reader, todo_list, tool_finder
+from local.agents.answering.tool_finder import TOOL_SEARCH
 from local.protocol.messages import ToolSchema
 from local.protocol.permission_messages import CLARIFICATION
 from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN
@@ -13,12 +14,20 @@ from local.protocol.todo_messages import TODO
 
 SCHEMAS: Final[Mapping[str, ToolSchema]] = {
     schema.tool: schema
-    for schema in (result_reader.SCHEMA, clarification.SCHEMA, todo_list.SCHEMA, plans.PROPOSAL, plans.STEP)
+    for schema in (
+        result_reader.SCHEMA,
+        clarification.SCHEMA,
+        todo_list.SCHEMA,
+        plans.PROPOSAL,
+        plans.STEP,
+        tool_finder.SCHEMA,
+    )
 }
 FAULTS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
     CLARIFICATION: clarification.fault_of,
     TODO: todo_list.fault_of,
     PROPOSE_PLAN: plans.fault_of_plan,
     PLAN_STEP: plans.fault_of_step,
+    TOOL_SEARCH: tool_finder.fault_of,
 }
 """Of the tools whose arguments are looked at before anybody is asked, and before the call is made."""

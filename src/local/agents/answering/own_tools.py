@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
-from local.agents.answering import plans, todo_list
+from local.agents.answering import plans, todo_list, tool_finder
 from local.agents.answering.context.token_budget import ROUND_SHARE
 from local.agents.answering.result_reader import ResultReader
 from local.agents.answering.steps import READ_RESULT, PlannedCall
+from local.agents.answering.tool_finder import TOOL_SEARCH
 from local.agents.answering.turn import Turn
 from local.agents.answering.turn_context import TurnContext
 from local.agents.answering.turn_output import TurnOutput
 from local.errors import ToolError
-from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
+from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult, ToolSchema
 from local.protocol.permission_messages import GrantResult
 from local.protocol.plan_messages import (
     PLAN_STEP,
@@ -32,10 +34,15 @@ class OwnTools:
     def __init__(self, turn: Turn, context: TurnContext, output: TurnOutput) -> None:
         self._turn, self._context, self._output = turn, context, output
 
-    async def answer(self, request: ToolRequest, leave: GrantResult | None) -> ToolResult:
-        """What such a tool answers; everybody hears of the call, and of what it has changed."""
+    async def answer(
+        self, request: ToolRequest, leave: GrantResult | None, offered: Mapping[str, ToolSchema]
+    ) -> ToolResult:
+        """What such a tool answers, beside what is offered; everybody hears of it, and of what it has changed."""
         if request.tool == READ_RESULT:
             result = await self._part(request)
+        elif request.tool == TOOL_SEARCH:
+            others = (schema for name, schema in offered.items() if name != TOOL_SEARCH)
+            result = _result(request, tool_finder.told(str(request.args["query"]), others))
         elif request.tool == PLAN_STEP:
             return await self._follow(request)
         elif request.tool == TODO:

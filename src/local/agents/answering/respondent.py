@@ -36,6 +36,7 @@ from local.errors import ConfigError
 from local.instructions.standing_texts import StandingTextFiles
 from local.models.backends import connect
 from local.models.chat import ChatModel, ModelInfo
+from local.models.tool_selection import tier_of
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import UserFacts
@@ -112,13 +113,12 @@ class Respondent(Participant):
         if routing is None:
             raise ConfigError(f"the {cls.name} needs a model server, and none is known here")
         name = cls.policy.model(config, resources, routing)
-        names = {
-            "model": name,
-            "fast_model": routing.first("fast", config.fast_model or name),
-            "vision_model": routing.first("vision", config.vision_model or name),
-        }
+        most = min(config.max_offered_tools, routing.most_tools(tier_of(name)))
+        own: dict[str, str | int] = {"model": name, "max_offered_tools": most}
+        own["fast_model"] = routing.first("fast", config.fast_model or name)
+        own["vision_model"] = routing.first("vision", config.vision_model or name)
         return cls(
-            config.model_copy(update=names),
+            config.model_copy(update=own),
             connect(routing, timeout_seconds=config.timeout_seconds),
             ConversationService(resources.data_dir / cls.policy.record, cls.policy.respondent_id),
             answers_as="stand-in" if resources.model_backend == "stand_in" else None,  # which goes by any name

@@ -165,7 +165,7 @@ class ToolCalls:
         try:
             if call.tool in SCHEMAS:
                 self._left(call)
-                return await self._own.answer(request, leave)
+                return await self._own.answer(request, leave, self._offered)
             if why := self._context.tools.trouble(call.tool, self._context.clock()):
                 raise ToolGone(why)
             result = await self._answer(call, request, seconds)

@@ -12,13 +12,14 @@ from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import compacted
 from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.outcomes import publish_outcome, response_id
-from local.agents.answering.steps import READ_RESULT
+from local.agents.answering.own_schemas import SCHEMAS
 from local.agents.answering.turn_table import TurnState
 from local.bus.bus import Bus
 from local.models.chat import AwayDelta, ContentDelta, Delta, Json, ThinkingDelta
 from local.protocol.envelope import Trace
 from local.protocol.hook_messages import HookRequest, HookResult
 from local.protocol.messages import (
+    AgentTransition,
     ContextCompacted,
     GenerationThinking,
     GenerationToken,
@@ -29,9 +30,9 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
-from local.protocol.permission_messages import CLARIFICATION, GrantRequest, GrantResult
-from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN, PlanCreated, PlanStep
-from local.protocol.todo_messages import TODO, TodoUpdated
+from local.protocol.permission_messages import GrantRequest, GrantResult
+from local.protocol.plan_messages import PlanCreated, PlanStep
+from local.protocol.todo_messages import TodoUpdated
 from local.runtime.machine import TransitionLog
 from local.services.conversation import ConversationService, TurnStatus
 from local.services.taint_record import end_of
@@ -53,8 +54,7 @@ class TurnOutput:
 
     publishes = (
         TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted, ToolRequest,
-        HookRequest, ToolResult.subject + READ_RESULT, ToolResult.subject + CLARIFICATION, ToolResult.subject + TODO,
-        TodoUpdated, ToolResult.subject + PROPOSE_PLAN, ToolResult.subject + PLAN_STEP, PlanCreated, PlanStep,
+        HookRequest, TodoUpdated, PlanCreated, PlanStep, *(ToolResult.subject + name for name in SCHEMAS),
     )  # fmt: skip
 
     def __init__(
@@ -71,7 +71,8 @@ class TurnOutput:
         self._query_id, self._respondent_id, self._attempt = query_id, respondent_id, attempt
         self._agent_id = agent_id
         passing = {TurnState.DISPATCHING_TOOL}
-        self._changes = TransitionLog(self._post, agent_id, query_id, respondent_id, passing)
+        self.phase = ""  # what the turn is at, if it does more than read
+        self._changes = TransitionLog(self._post_change, agent_id, query_id, respondent_id, passing)
         self._released = asyncio.Event()
         self._held: list[Message] = []
         self._characters = 0  # held
@@ -106,6 +107,9 @@ class TurnOutput:
             self._bus.post(message, self._trace)
         else:
             self._held.append(message)
+
+    def _post_change(self, change: AgentTransition) -> None:
+        self._post(change.model_copy(update={"phase": self.phase}) if self.phase else change)
 
     # Telling
 

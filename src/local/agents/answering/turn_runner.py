@@ -11,11 +11,15 @@ from functools import cached_property, partial
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
 from local.agents.answering.context.prompt_parts import Parts
+from local.agents.answering.context.token_budget import size_of_tools
 from local.agents.answering.offered_tools import with_own
+from local.agents.answering.own_schemas import SCHEMAS
+from local.agents.answering.shown_tools import SHARE, ToolRoom, phase_after, shown
 from local.agents.answering.steps import CallTimer, ModelStep, signed_as
 from local.agents.answering.taint.delta_filter import DeltaFilter
 from local.agents.answering.todo_list import carried
 from local.agents.answering.tool_calls import ToolCalls
+from local.agents.answering.tool_finder import TOOL_SEARCH
 from local.agents.answering.tool_registry import as_function
 from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
@@ -24,9 +28,11 @@ from local.agents.answering.turn_limits import does_more_than_read
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
 from local.agents.answering.turn_taint import TurnTaint
+from local.agents.answering.work_phase import WorkPhase
 from local.errors import LocalError, ModelError, StoreFailed, StoreFenced
 from local.models.chat import AwayDelta, ContentDelta, Done, Json, RestartDelta, ThinkingDelta
 from local.models.text_calls import find_text_call
+from local.models.tool_selection import tier_of
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
 from local.protocol.permission_messages import QUESTIONS_OF_THE_MODEL
 from local.protocol.todo_messages import TODO, latest_list
@@ -58,6 +64,7 @@ class TurnRunner:
         self._knows_list = False  # of what earlier turns have left to do
         self._timer = CallTimer()
         self._offered: dict[str, ToolSchema] = {}
+        self._shown: list[str] = []  # of these, to the model
         self._work: asyncio.Task[None] | None = None
         self._cancelled = False
         turn.on_change = output.changed
@@ -162,6 +169,22 @@ class TurnRunner:
         asks_user = asks_user or (gate is not None and gate.may_ask(turn.question))
         return with_own(tools, turn.records, options, asks_user=asks_user)
 
+    def _with_search(self, offered: dict[str, ToolSchema]) -> dict[str, ToolSchema]:
+        """The tools, with the one that finds others if the model is not shown all of them."""
+        self._shown = list(offered)
+        if not offered:
+            return offered
+        turn, window, tier = self._turn, self._context.prompts.window, tier_of(self._context.model_name)
+        phase = phase_after(turn.records, offered) if turn.acts else WorkPhase.RESEARCHING
+        self._output.phase = phase.value if turn.acts else ""
+        room = ToolRoom(
+            turn.question.limits.shown,
+            window.limits.share(SHARE),
+            lambda schema: window.meter.tokens(size_of_tools([as_function(schema)])),
+        )
+        self._shown = shown(offered, turn.records, turn.question.query, phase, tier, room)
+        return {**offered, TOOL_SEARCH: SCHEMAS[TOOL_SEARCH]} if TOOL_SEARCH in self._shown else offered
+
     async def _call_model(self) -> Next:
         turn = self._turn
         self._offered = await self._narrowed(self._tools_now())
@@ -169,7 +192,7 @@ class TurnRunner:
             self._knows_list = True
             left = carried(latest_list(await self._output.earlier_list(self._session_id)))
             turn.begin_with(turn.parts(()).reminded(left))
-        functions = turn.functions(as_function(schema) for schema in self._offered.values())
+        functions = turn.functions(as_function(self._offered[name]) for name in self._shown)
         await self._priority.call(partial(self._ask, functions))
         self._output.flush()
         call = find_text_call(turn.content, functions) if functions and not turn.calls else None
@@ -178,7 +201,7 @@ class TurnRunner:
         return turn.message_ended(call, self._timer.end())
 
     async def _narrowed(self, offered: dict[str, ToolSchema]) -> dict[str, ToolSchema]:
-        return offered if self._hooks is None else await self._hooks.tools(offered)
+        return self._with_search(offered if self._hooks is None else await self._hooks.tools(offered))
 
     async def _ask(self, functions: Sequence[Json]) -> None:
         """Hear one message of the model; from its beginning, if it was cut off in one."""

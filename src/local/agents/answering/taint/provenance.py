@@ -20,6 +20,7 @@ from local.services.judging.neutral import MARGIN
 
 MOST_IN_TEXT = 200  # addresses of one result's text
 FETCH, SEARCH, RECALL, READ_ON = "web_fetch", "web_search", "search_memory", "read_result"
+TOOL_SEARCH = "tool_search"
 _SAID = re.compile(r" \(said [^)]*\)")  # when that was is nobody's secret
 
 
@@ -89,7 +90,7 @@ def _plain(text: str) -> str:
 
 def _is_public(call: ToolCallRecord) -> bool:
     """Whether what a call has brought is of the web, or was said in this conversation, or is our own."""
-    return call.tool in (FETCH, SEARCH, CLARIFICATION, TODO, PROPOSE_PLAN, PLAN_STEP) or (
+    return call.tool in (FETCH, SEARCH, CLARIFICATION, TODO, PROPOSE_PLAN, PLAN_STEP, TOOL_SEARCH) or (
         call.tool == READ_ON and bool(call.sources)
     )
 

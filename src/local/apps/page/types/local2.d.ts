@@ -73,7 +73,7 @@ export interface AgentTask {
   max_calls: number;
 }
 
-/** Every machine, when its state changes; with those changes that followed at once. Travels with `from` and `to`. */
+/** Every machine, when its state changes; with those changes that followed at once. Travels with `from` and `to`. `phase` is what a turn is at that may do more than read: researching, editing, verifying or completing. */
 export interface AgentTransition {
   agent: string;
   query_id: string;
@@ -82,6 +82,7 @@ export interface AgentTransition {
   action: string;
   to: string;
   then: Record<string, string>[];
+  phase: string;
 }
 
 /** The generator, after an answer: the exchange alone, for those who keep histories. */

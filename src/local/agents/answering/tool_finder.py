@@ -1,0 +1,82 @@
+"""Finds tools by words, and the tool by which a model does so: what it finds is shown for the rest of the turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from local.agents.answering.arguments import fault_in
+from local.protocol.messages import ToolCallRecord, ToolSchema
+
+TOOL_SEARCH = "tool_search"
+MOST_FOUND = 5
+NAME_WORTH, DESCRIPTION_WORTH = 3, 1  # of a word that stands there
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "and any are can for from get has have how into its not one our out that the their them then this tool use was"
+        " what when where which who why will with you your",
+    )
+)
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+
+
+SCHEMA = ToolSchema(
+    tool=TOOL_SEARCH,
+    description="Find further tools by what they are to do: there are more than you are shown.",
+    parameters={"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+    effect="none",
+    safety="L0",
+    category="meta",
+    trusted=True,  # descriptions that the model could be shown as well
+)
+
+
+def fault_of(args: dict[str, Any]) -> str:
+    """What is wrong with the arguments of such a call; empty if nothing is."""
+    return fault_in(TOOL_SEARCH, _Arguments, args)
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text that say something, in lower case and without a plural s; underscores part words."""
+    return frozenset(word.removesuffix("s") for word in _WORD.findall(text.lower()) if word not in _COMMON)
+
+
+def matching(query: str, tools: Iterable[ToolSchema]) -> list[ToolSchema]:
+    """The tools with words of the query, the best first, and of equals in the order of their names."""
+    asked, tools = words_of(query), list(tools)
+    worth = {
+        schema.tool: NAME_WORTH * len(asked & words_of(schema.tool))
+        + DESCRIPTION_WORTH * len(asked & words_of(schema.description))
+        for schema in tools
+    }
+    found = (schema for schema in tools if worth[schema.tool])
+    return sorted(found, key=lambda schema: (-worth[schema.tool], schema.tool))
+
+
+def named_in(question: str, tools: Iterable[ToolSchema]) -> frozenset[str]:
+    """The names of the tools of whose name a word stands in a question."""
+    asked = words_of(question)
+    return frozenset(schema.tool for schema in tools if asked & words_of(schema.tool))
+
+
+def found_by(records: Iterable[ToolCallRecord], tools: Mapping[str, ToolSchema]) -> frozenset[str]:
+    """The names of the tools that the searches among these calls have found."""
+    queries = [str(record.args.get("query")) for record in records if record.tool == TOOL_SEARCH and record.result]
+    return frozenset(schema.tool for query in queries for schema in matching(query, tools.values())[:MOST_FOUND])
+
+
+def told(query: str, tools: Iterable[ToolSchema]) -> str:
+    """What the model reads of a search."""
+    found = matching(query, tools)[:MOST_FOUND]
+    if not found:
+        return "No tool has a word of that in its name or description."
+    return "\n".join(["You can call these now:", *(f"- {schema.tool}: {schema.description}" for schema in found)])

@@ -69,3 +69,28 @@ def test_without_the_token_a_card_says_where_it_is_and_takes_it(visit: Visit, pa
     paged.request("POST", f"/approvals/{call_id}", json={"decision": "deny", "by": "terminal"})
     expect(card_of(page)).to_have_count(0)
     answered(page)
+
+
+def said(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"tool_calls": [{"name": tool, "arguments": arguments}]}
+
+
+def test_a_plan_is_read_and_approved_on_its_card_and_followed_with_ticks(visit: Visit, paged: PagedSystem) -> None:
+    plan = said("propose_plan", title="A fifth list", steps=["write it", "praise it"])
+    steps = (said("plan_step", step=1, state="done"), said("todo", items=[{"text": "rest", "state": "doing"}]))
+    replies = [plan, write("fifth.txt", "milk\n"), *steps, {"content": "It is there."}]
+    paged.script({"user": "^fifth list", "replies": replies})
+    page = visit().open(f"#token={paged.owner_token}")
+    ask(page, "fifth list")
+    card = page.get_by_role("group", name="A plan for you to approve: A fifth list")
+    expect(card.get_by_role("listitem")).to_have_text(["write it", "praise it"])
+    assert violations(page) == []
+    card.get_by_role("button", name="Approve, with edits").click()
+    answered(page)
+    assert (paged.system.data_dir / "workspace" / "fifth.txt").read_text() == "milk\n"
+    assert [call["tool"] for call in calls_of(page, paged)] == ["propose_plan", "write_file", "plan_step", "todo"]
+    kept = page.locator("article.turn").last.locator("details.todo")
+    expect(kept.locator("summary")).to_have_text(["Plan: A fifth list 1 of 2 done", "To do 0 of 1 done"])
+    kept.first.locator("summary").click()
+    expect(kept.first.get_by_role("listitem")).to_have_text(["✓done: write it", "○open: praise it"])
+    assert violations(page) == []

@@ -100,6 +100,13 @@ def test_a_turn_completes_when_nothing_is_left_of_what_it_has_set_itself() -> No
         assert phase_after(records, tools) is phase, records
 
 
+def test_arguments_that_are_nested_too_deep_for_json_are_no_trouble() -> None:
+    nested: dict[str, Any] = {}
+    for _ in range(300):
+        nested = {"x": nested}
+    assert phase_after([record("write_file", **nested)], TOOLS) is EDITING
+
+
 def test_while_it_edits_the_web_is_not_shown_but_for_what_is_called_or_named_and_can_be_found() -> None:
     everything = [*TOOLS, TODO]
     assert told() == everything

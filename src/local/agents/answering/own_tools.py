@@ -75,7 +75,7 @@ class OwnTools:
     async def _follow(self, request: ToolRequest) -> ToolResult:
         told = StepArguments.model_validate(request.args)
         whose = request.model_dump(include={"query_id", "respondent_id", "call_id"})
-        plan = latest_plan(call.model_dump() for call in self._turn.records)
+        plan = latest_plan(dict(call) for call in self._turn.records)
         if plan is None or (fault := plans.fault_of_move(plan, told)):
             error = ErrorInfo(kind="bad_arguments", message=f"{PLAN_STEP}: {fault if plan else 'there is no plan'}")
             result = ToolResult(**whose, tool=PLAN_STEP, error=error)

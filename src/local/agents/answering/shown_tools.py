@@ -35,7 +35,7 @@ class ToolRoom:
 
 def phase_after(records: Sequence[ToolCallRecord], tools: Mapping[str, ToolSchema]) -> WorkPhase:
     """What a turn is at that has made these calls."""
-    calls = [record.model_dump(include={"call_id", "tool", "args", "result", "error"}) for record in records]
+    calls = [dict(record) for record in records]
     plan = latest_plan(calls)
     steps = plan.steps if plan is not None and plan.status == "approved" else ()
     states = [item.state for item in latest_list(calls)] + [step.state for step in steps]

@@ -90,7 +90,10 @@ class AttackedAssistant:
             await stage.serve(tool)
         offered = len(single) + len(FileTools.tools) + len(Shell.tools) + len(Swarm.tools)
         settings = GeneratorConfig(
-            model="gemma", always_readable=[f"docs.example:{self.web.port}"], max_tool_iterations=12
+            max_offered_tools=200,  # the model obeys only where it is shown the tool
+            model="gemma",
+            always_readable=[f"docs.example:{self.web.port}"],
+            max_tool_iterations=12,
         )
         record = Record(stage.database)
         agent = GeneratorAgent(settings, ObedientModel(), record, attachments=self.files)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from local.apps.command_line import LEVELS
+from local.apps.log_levels import LEVELS
 from local.apps.log_reader import LogSelection, read_log
 from local.apps.session import LoCALSession
 from local.config import load_system

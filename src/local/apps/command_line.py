@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
+from local.apps.log_levels import LEVELS
 from local.errors import LocalError
 from local.errors.base import without_passwords
 
 EXIT_BAD_USE = 2
-LEVELS = ("debug", "info", "warning", "error")
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # click's; typer brings a copy of its own
 

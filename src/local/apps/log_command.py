@@ -12,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-from local.apps.command_line import LEVELS, ConfigDir, DataDir, JsonOption, Moment, moment
+from local.apps.command_line import ConfigDir, DataDir, JsonOption, Moment, moment
+from local.apps.log_levels import LEVELS
 from local.apps.log_reader import LogFollower, LogRecord, LogSelection, read_log
 from local.apps.terminal import write_lines
 from local.config import layers_for, load_system

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from local.apps.command_line import LEVELS
+from local.apps.log_levels import LEVELS
 from local.apps.terminal import visible
 from local.runtime.log_file_handler import KEPT
 

@@ -13,8 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rich.cells import cell_len, set_cell_size
-
 from local.errors import LocalError
 
 STANDARD_OUTPUT = 1
@@ -38,7 +36,11 @@ def visible(text: str) -> str:
 
 def cut(line: str, width: int | None) -> str:
     """A line that takes at most `width` columns (wide characters take two), with an ellipsis where it was cut."""
-    if width is None or (len(line) <= width and cell_len(line) <= width):
+    if width is None:
+        return line
+    from rich.cells import cell_len, set_cell_size  # only where there is a terminal
+
+    if len(line) <= width and cell_len(line) <= width:
         return line
     return set_cell_size(line[:width], width - 1).rstrip() + "…"
 

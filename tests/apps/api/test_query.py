@@ -40,6 +40,8 @@ async def test_a_whole_answer_has_everything_that_led_to_it(client: httpx.AsyncC
                 "duration_ms": 0.0,
             }
         ],
+        "todo": [],
+        "plan": None,
         "model": "gemma4:12b",
         "usage": {
             "prompt_tokens": 7,

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from local.apps.terminal import visible
-from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN, latest_plan
 
 Json = dict[str, Any]
 TODO = "todo"
-PLANS = frozenset({PROPOSE_PLAN, PLAN_STEP})
+PLANS = frozenset({"propose_plan", "plan_step"})
 MARKS = {"open": "[ ]", "doing": "[>]", "done": "[x]", "dropped": "[-]"}
 
 
@@ -26,6 +25,8 @@ def plan_lines(calls: Iterable[Json], call: Json) -> list[str]:
     """The plan as it stands after these calls, if that call is of it: its title, and a line for each step."""
     if call.get("tool") not in PLANS or call.get("result") is None:
         return []
+    from local.protocol.plan_messages import latest_plan  # with pydantic, which takes longer than all else of `ask`
+
     plan = latest_plan(calls)
     if plan is None:
         return []

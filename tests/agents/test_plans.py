@@ -231,8 +231,8 @@ async def test_where_nobody_is_there_no_plan_is_asked_for(study: Any) -> None:
 async def test_each_step_that_is_told_is_heard_and_who_looks_sees_how_far_it_is(study: Any) -> None:
     steps = [{"step": 1, "state": "doing"}, {"step": 1, "state": "done"}, {"step": 3, "state": "doing"}]
     await ask(study, PROPOSE, *(ToolCall(PLAN_STEP, args) for args in steps))
-    assert PLAN_STEP not in study.model.asked[0].tools
     await decide(study, "q1:0:0")
+    assert PLAN_STEP not in study.model.asked[0].tools
     made = await calls(study)
     assert PLAN_STEP in study.model.asked[1].tools
     assert [call.result for call in made[1:]] == ["Steps left: 1, 2", "Steps left: 2", None]

@@ -155,6 +155,10 @@ class PagedSystem:
         """A query from another door."""
         return self.request("POST", "/query", json={"query": query, "session_id": session_id, **others})
 
+    def _compares(self, statement: str) -> bool:
+        found = self.request("GET", "/memory", params={"query": statement})
+        return not found["degraded"] and any(hit["similarity"] is not None for hit in found["hits"])
+
     def tell(self, statement: str, session_id: str) -> None:
         """State something at another door; it can be found in the memory then, by its words and by its meaning."""
         query_id = uuid4().hex
@@ -163,7 +167,7 @@ class PagedSystem:
             self.ask(statement, session_id, query_id=query_id)
             next(line for line in ingested.iter_lines() if query_id in line)
         end = time.monotonic() + SECONDS
-        while self.request("GET", "/memory", params={"query": statement})["degraded"]:  # the model is loaded meanwhile
+        while not self._compares(statement):  # the model is loaded meanwhile
             assert time.monotonic() < end
 
     def script(self, *turns: dict[str, Any], **pace: float) -> None:

@@ -148,6 +148,7 @@ def test_the_frame_is_there_before_the_program_and_the_program_takes_it_over(vis
     page.route("**/main.js", lambda route: held.append(route))
     page.goto(f"{page.url.partition('?')[0]}?frame", wait_until="commit")
     expect(page.locator("#page[data-state=loading] .brand")).to_have_text("LoCAL2")
+    expect(page.locator(".rail")).to_have_css("display", "flex")  # its style is there
     wide = page.locator(".rail").bounding_box()
     held[0].continue_()
     page.wait_for_selector("#page[data-state=ready] #question")

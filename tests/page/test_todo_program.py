@@ -53,7 +53,9 @@ def test_what_a_command_writes_is_seen_on_its_card_while_it_runs(
     paged.script({"user": "^slow command", "replies": [call, {"content": "It is done."}]})
     page = visit().open(f"#token={paged.owner_token}")
     ask(page, "slow command")
-    page.get_by_role("button", name="Allow once").click()
+    run = page.get_by_role("group", name="shell_exec wants to run a command, which cannot be undone")
+    expect(run).to_contain_text("first line")
+    run.get_by_role("button", name="Allow once").click()
     output = page.get_by_label("Output so far")
     expect(output).to_have_text("first line\n")
     assert violations(page) == []

@@ -50,9 +50,9 @@ def test_what_a_command_writes_is_seen_on_its_card_while_it_runs(
 ) -> None:
     command = f"echo first line; {WAITS}"
     call = {"tool_calls": [{"name": "shell_exec", "arguments": {"command": command}}]}
-    paged.script({"user": "^slow command", "replies": [call, {"content": "It is done."}]})
+    paged.script({"user": "^gradual output", "replies": [call, {"content": "It is done."}]})
     page = visit().open(f"#token={paged.owner_token}")
-    ask(page, "slow command")
+    ask(page, "gradual output")
     run = page.get_by_role("group", name="shell_exec wants to run a command, which cannot be undone")
     expect(run).to_contain_text("first line")
     run.get_by_role("button", name="Allow once").click()

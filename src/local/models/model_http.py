@@ -23,6 +23,7 @@ _DRAIN_SECONDS = 0.1
 
 # httpx knows one read timeout, but a first token takes longer than the next: we limit each wait ourselves.
 _TIMEOUT = httpx.Timeout(None, connect=CONNECT_SECONDS)
+CLOSED_UNANSWERED = "Server disconnected without sending a response."  # as httpcore words it
 _TIMEOUTS = {"timeout": _TIMEOUT.as_dict()}
 _HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 
@@ -97,7 +98,16 @@ class ModelHttp:
             await response.aclose()
 
     async def _begin(self, path: str, body: Json) -> httpx.Response:
-        """Send a request and return its answer with the body unread."""
+        """Send a request and return its answer with the body unread. A server may close a connection that it has kept
+        in the moment in which it is used again: that is no failure of its, and it is asked on another one."""
+        try:
+            return await self._post(path, body)
+        except httpx.RemoteProtocolError as error:
+            if str(error) != CLOSED_UNANSWERED:
+                raise
+            return await self._post(path, body)
+
+    async def _post(self, path: str, body: Json) -> httpx.Response:
         if self._direct is None:
             return await self._client.send(self._request("POST", path, body), stream=True)
         # Without the client's redirects, cookies and hooks, of which a local server has none, and with an address that

@@ -83,7 +83,8 @@ def test_tabs_share_one_stream_and_all_of_them_advance_also_when_the_one_that_re
     for tab in tabs:
         expect(tab.locator("article.turn")).to_contain_text("Paragraph 2 of the story")
     assert streams() == 1
-    tabs[0].close()
+    with tabs[1].context.expect_event("request", lambda asked: "/stream?" in asked.url):  # another tab reads it then
+        tabs[0].close()
     texts = [shown(tab) for tab in tabs[1:]]
     assert streams() == 2
     assert set(texts) == {as_text(tabs[1], paged, session)}

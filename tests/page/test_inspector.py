@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.conftest import PagedSystem
+from tests.page.conftest import PagedSystem, Visitor
 from tests.page.test_access import violations
 from tests.page.test_chat import Visit, answered, ask
 
@@ -207,3 +207,18 @@ def test_an_answer_without_a_tool_has_no_sources_and_says_so(visit: Visit, paged
     answered(page)
     inspected(page, "sources")
     expect(page.locator(".panel")).to_contain_text("No tool was asked")
+
+
+def test_the_inspector_is_fetched_once_there_is_something_to_inspect(visit: Visit) -> None:
+    visitor = visit()
+    page = visitor.open()
+    while not fetched(visitor, "/views/dialogs.js"):  # which comes with time, the inspector before it
+        page.wait_for_event("request", lambda asked: asked.url.endswith("/views/dialogs.js"))
+    assert not fetched(visitor, "/views/inspector.js")
+    with page.expect_request("**/views/inspector.js"):
+        ask(page, "What is the capital of Malta?")
+    answered(page)
+
+
+def fetched(visitor: Visitor, end: str) -> bool:
+    return any(asked.url.endswith(end) for asked in visitor.requests)

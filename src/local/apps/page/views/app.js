@@ -1,16 +1,16 @@
 /** The whole page: the rail, the conversation, the inspector, and what opens over them. */
 
-import { html } from "../html.js";
-import { dialog, isInspectorOpen, isRailOpen, spoken } from "../state/store.js";
+import { html, useEffect } from "../html.js";
+import { currentId, dialog, isInspectorOpen, isRailOpen, spoken, tell } from "../state/store.js";
 import { isRefused } from "../net/token.js";
 import { Bars } from "./bars.js";
-import { Dialogs } from "./dialogs.js";
-import { lazy } from "./lazy.js";
+import { lazy, UNFETCHED } from "./lazy.js";
 import { Rail } from "./rail.js";
 import { Talk } from "./talk.js";
 import { TokenForm } from "./token_form.js";
 
-const Inspector = lazy(() => import("./inspector.js").then((file) => file.Inspector));
+const Inspector = lazy(() => import("./inspector.js").then((file) => file.Inspector), () => currentId.value !== null);
+const Dialogs = lazy(() => import("./dialogs.js").then((file) => file.Dialogs), () => true, NoDialog);
 
 export function App() {
   if (isRefused.value) return html`<${TokenForm} />`;
@@ -24,6 +24,14 @@ export function App() {
     <div class="unseen" role="status" aria-live="polite" data-spoken>${spoken.value}</div>
     ${dialog.value ? html`<${Dialogs} key=${dialog.value.kind} />` : null}
   `;
+}
+
+function NoDialog() {
+  useEffect(() => {
+    dialog.value = null; // so that the next try is one
+    tell(UNFETCHED);
+  }, []);
+  return null;
 }
 
 function toComposer(event) {

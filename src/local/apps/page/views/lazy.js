@@ -1,12 +1,19 @@
 /** A view whose file is fetched when the page has time, and at the latest when it is first shown. */
 
-import { html, useEffect, useState } from "../html.js";
+import { effect, html, useEffect, useState } from "../html.js";
 
-/** @param {() => Promise<any>} load gives the component */
-export function lazy(load) {
+/**
+ * @param {() => Promise<any>} load gives the component
+ * @param {() => boolean} isNear reads signals: whether somebody may soon want it; before that it is not fetched
+ * @param {any} Missing is shown where it cannot be had
+ */
+export function lazy(load, isNear = () => true, Missing = Unfetched) {
   let known = null;
   const fetched = () => load().then((component) => (known = component));
-  (globalThis.requestIdleCallback ?? setTimeout)(() => void fetched().catch(() => {})); // it is tried again when it is shown
+  const idle = globalThis.requestIdleCallback ?? setTimeout;
+  effect(() => {
+    if (isNear() && !known) idle(() => void fetched().catch(() => {})); // it is tried again when it is shown
+  });
   return function Lazy(props) {
     const [Inside, put] = useState(() => known);
     useEffect(() => {
@@ -16,6 +23,8 @@ export function lazy(load) {
   };
 }
 
-function Missing() {
-  return html`<p class="trouble" role="status">This part of the page could not be fetched: LoCAL2 does not answer.</p>`;
+export const UNFETCHED = "This part of the page could not be fetched: LoCAL2 does not answer.";
+
+function Unfetched() {
+  return html`<p class="trouble" role="status">${UNFETCHED}</p>`;
 }

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from local.agents.model_keeper import ModelKeeper, ModelKeeperConfig
-from local.apps.models import ModelKeeperAway, ModelRefused, Models
+from local.apps.models import Models
+from local.apps.participant_client import ParticipantAway, ParticipantRefused
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
 from local.config_models import Endpoint, Routing, load_models
@@ -30,7 +31,7 @@ class Door:
     """Asks the model keeper, and hears what it says of pulls."""
 
     def __init__(self, bus: Bus) -> None:
-        self.models = Models(bus)
+        self.models = Models(bus, lambda _: True)
         self._bus, self._heard = bus, asyncio.Queue[Envelope]()
         bus.subscribe(ModelProgress.subject, self._heard.put_nowait)
 
@@ -106,7 +107,7 @@ async def test_whoever_asks_again_for_the_same_joins_and_whoever_stops_it_ends_i
     stopped = await door.models.ask("stop", NAME)
     assert stopped.pulls[0].state == "stopped"
     assert (await door.hears(until=lambda progress: progress.state != "running"))[-1].state == "stopped"
-    with pytest.raises(ModelRefused, match="is not being pulled"):
+    with pytest.raises(ParticipantRefused, match="is not being pulled"):
         await door.models.ask("stop", NAME)
     hub.go_on.set()
     await door.models.ask("pull", NAME)
@@ -122,7 +123,7 @@ async def test_why_a_pull_failed_is_told(door: Door, hub: FakeHub) -> None:
 
 
 async def test_a_name_that_is_none_is_refused_at_once(door: Door) -> None:
-    with pytest.raises(ModelRefused, match="is no name of a model") as caught:
+    with pytest.raises(ParticipantRefused, match="is no name of a model") as caught:
         await door.models.ask("pull", " ")
     assert caught.value.kind == "bad_name"
 
@@ -134,14 +135,14 @@ async def test_the_choice_is_written_and_seen(door: Door, settings: Path) -> Non
     assert (used.chosen, used.models[0].current) == ("llama_server/tiny-Q4_K_M", True)
     assert load_models([DEFAULTS, settings]).roles.chat == ("llama_server/tiny-Q4_K_M",)
     assert [model.current for model in (await door.models.ask("list")).models] == [True]
-    with pytest.raises(ModelRefused, match="model other is not here") as caught:
+    with pytest.raises(ParticipantRefused, match="model other is not here") as caught:
         await door.models.ask("use", "other")
-    assert caught.value.kind == "model_missing"
+    assert caught.value.kind == "not_found"
 
 
 async def test_where_nobody_keeps_models_that_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local.apps.models.ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
     async with Bus("door", MemoryHub().transport()) as bus:
         await bus.ready()
-        with pytest.raises(ModelKeeperAway, match="if `model_keeper` is among the `participants`"):
-            await Models(bus).ask("list")
+        with pytest.raises(ParticipantAway, match="if `model_keeper` is among the `participants`"):
+            await Models(bus, lambda _: False).ask("list")

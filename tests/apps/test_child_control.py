@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from local.apps.child_control import ChildControl
-from local.apps.system_control import ControlRefused, SystemControl
+from local.apps.participant_client import ParticipantRefused
+from local.apps.system_control import SystemControl
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
 from local.errors import UnknownParticipant
@@ -81,11 +82,11 @@ async def test_a_participant_is_stopped_started_and_restarted(door: Bus, childre
 
 async def test_who_is_not_there_or_is_needed_is_refused(door: Bus, children: Children) -> None:
     control = SystemControl(door)
-    with pytest.raises(ControlRefused, match="there is no participant nobody; there are api, journal") as refused:
+    with pytest.raises(ParticipantRefused, match="there is no participant nobody; there are api, journal") as refused:
         await control.participant("restart", "nobody")
     assert refused.value.kind == "not_found"
     for name in ("api", "journal", "proxy"):
-        with pytest.raises(ControlRefused, match="nobody could start it again") as refused:
+        with pytest.raises(ParticipantRefused, match="nobody could start it again") as refused:
             await control.participant("stop", name)
         assert refused.value.kind == "conflict"
     assert children.done == []

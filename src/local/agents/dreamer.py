@@ -7,7 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -22,7 +22,7 @@ from local.errors import ConfigError, LocalError, ModelError
 from local.instructions.soul import Soul
 from local.instructions.soul_proposal import SoulProposals
 from local.models.backends import connect
-from local.models.chat import ChatModel, ContentDelta, Done, RestartDelta, Usage
+from local.models.chat import ChatModel, Usage, whole_reply
 from local.protocol.dream_messages import DreamMade, DreamNote, DreamRequest, DreamResult
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.memory_messages import EngramRecord, MemoryRequest, MemoryResult
@@ -139,7 +139,7 @@ class Dreamer(Participant):
         """What whoever asked is told when that did not work."""
         if not isinstance(message, DreamRequest):
             return None
-        info = ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)
+        info = ErrorInfo.of(error)
         return DreamResult(verb=message.verb, error=info)
 
     def details(self) -> dict[str, str]:
@@ -205,18 +205,9 @@ class Dreamer(Participant):
 
     async def _ask(self, messages: list[dream_prompt.Json]) -> tuple[str, Usage]:
         options = {"num_ctx": self._settings.num_ctx or CONTEXT_TOKENS, "temperature": 0, "num_predict": MAX_TOKENS}
-        said, usage = list[str](), Usage()
-        stream = self._model.chat(self._model_name, messages, options=options, format=dream_prompt.SCHEMA)
-        async with aclosing(stream):
-            async for delta in stream:
-                match delta:
-                    case ContentDelta(text):
-                        said.append(text)
-                    case RestartDelta():
-                        said.clear()
-                    case Done(used):
-                        usage = used
-        return "".join(said), usage
+        return await whole_reply(
+            self._model.chat(self._model_name, messages, options=options, format=dream_prompt.SCHEMA)
+        )
 
     async def _tell(self, reading: _Reading, seen: Sequence[Seen], usage: Usage, *, proposes_soul: bool) -> None:
         dream_id = reading.dream_id

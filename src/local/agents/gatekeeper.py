@@ -151,7 +151,7 @@ class GatekeeperService(Participant):
             elif request.verb == "forget" and not await self._book.take_back(request.leave_id, user):
                 raise NotWaiting(f"nothing is remembered under {request.leave_id}")
         except LocalError as error:
-            return PermissionResult(verb=request.verb, error=ErrorInfo(kind=error.kind, message=str(error)))
+            return PermissionResult(verb=request.verb, error=ErrorInfo.of(error))
         waiting = tuple(asked for _, asked in self._book.waiting(user)) if request.verb == "list" else ()
         remembered = tuple(self._book.remembered(user)) if request.verb == "remembered" else ()
         return PermissionResult(verb=request.verb, waiting=waiting, remembered=remembered)
@@ -175,7 +175,7 @@ class GatekeeperService(Participant):
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """What could not be looked up is not allowed."""
-        info = ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)
+        info = ErrorInfo.of(error)
         if isinstance(message, PermissionRequest):
             return PermissionResult(verb=message.verb, error=info)
         return _result(message, "denied", why=info.message) if isinstance(message, GrantRequest) else None

@@ -155,7 +155,7 @@ class GeneratorAgent(Respondent):
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """What the door is told when a query could not be taken or the record not be read."""
-        info = ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)
+        info = ErrorInfo.of(error)
         if isinstance(message, QueryReceived):
             return QueryFailed(query_id=message.query_id, error=info)
         if isinstance(message, ConversationRequest):

@@ -213,7 +213,7 @@ class MemoryAgent(Participant):
         """What whoever asked is told when the answer could not be made."""
         if not isinstance(message, MemoryRequest):
             return None
-        info = ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)
+        info = ErrorInfo.of(error)
         return MemoryResult(verb=message.verb, error=info)
 
     def figures(self) -> dict[str, int]:

@@ -83,7 +83,7 @@ class ModelKeeper(Participant):
         """Why a request was not done."""
         if not isinstance(message, ModelRequest):
             return None
-        return ModelResult(verb=message.verb, error=_info(error))
+        return ModelResult(verb=message.verb, error=ErrorInfo.of(error))
 
     def details(self) -> dict[str, str]:
         """What is being pulled."""
@@ -133,7 +133,7 @@ class ModelKeeper(Participant):
             self._tell(latest.model_copy(update={"state": "stopped"}))
             raise
         except LocalError as error:
-            self._tell(latest.model_copy(update={"state": "failed", "error": _info(error)}))
+            self._tell(latest.model_copy(update={"state": "failed", "error": ErrorInfo.of(error)}))
 
     def _tell(self, progress: ModelProgress) -> None:
         self._pulls.pop(progress.model, None)
@@ -164,7 +164,3 @@ def _progress(name: str, step: PullStep) -> ModelProgress:
 
 def _in_words(pull: ModelProgress) -> str:
     return f"{pull.status} {pull.completed} of {pull.total} bytes" if pull.total else pull.status
-
-
-def _info(error: Exception) -> ErrorInfo:
-    return ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)

@@ -70,7 +70,7 @@ class ChildControl:
                 await self._change(request)
                 reply = ParticipantResult(verb=request.verb, child=self._child(request.name))
             except LocalError as error:
-                info = ErrorInfo(kind=error.kind, message=str(error))
+                info = ErrorInfo.of(error)
                 reply = ParticipantResult(verb=request.verb, error=info)
             self._replies.settle(envelope.id, reply)
             if not is_its_own_end:

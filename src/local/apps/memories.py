@@ -1,79 +1,42 @@
-"""The memory as a door sees it: asked over the bus, and perhaps not there."""
+"""The memory as a door sees it."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import Any
 
-from local.bus.bus import Bus
-from local.errors import LocalError, RequestTimeout
-from local.protocol.envelope import Trace, new_id
+from local.apps.participant_client import ParticipantClient, ParticipantRefused
+from local.errors import LocalError
 from local.protocol.memory_messages import OWNER, EngramRecord, MemoryRequest, MemoryResult, MemoryVerb
+from local.protocol.message import ErrorInfo
 
 log = logging.getLogger(__name__)
 
-ANSWER_SECONDS = 20.0  # longer than the memory waits for the journal, so that its reason is heard
-UNSEEN_SECONDS = 1.5  # for one that is there all the same: its first status beat may be on its way
 EXPORT_PAGE = 50
 
 
-class MemoryAway(LocalError):
-    """No memory takes part."""
+class Memories(ParticipantClient):
+    """Asks the memory for one user; `ParticipantRefused` is not_found for an engram that is none of the user's."""
 
-    kind = "unavailable"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the memory does not run: it takes part if `memory` is among the `participants` in system.yaml; if it is,"
-            " it comes back, so ask again"
-        )
-
-
-class MemoryRefused(LocalError):
-    """The memory did not do what it was asked; `kind` and text are its own."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-class Memories:
-    """Asks the memory for one user. `is_there()` says whether one was heard of lately.
-
-    Every method raises `MemoryAway`, `MemoryRefused` (kind not_found for an engram that is none of the user's), and
-    `RequestTimeout` of a memory that is there and does not answer.
-    """
-
+    participant = "memory"
+    answer_seconds = 20.0  # longer than the memory waits for the journal, so that its reason is heard
     publishes = (MemoryRequest,)
-
-    def __init__(self, bus: Bus, is_there: Callable[[], bool]) -> None:
-        self._bus, self._is_there = bus, is_there
 
     async def ask(self, verb: MemoryVerb, user_id: str, **fields: Any) -> MemoryResult:
         """The answer to a `MemoryRequest` with these fields."""
-        request = MemoryRequest(verb=verb, **fields)
-        seconds = ANSWER_SECONDS if self._is_there() else UNSEEN_SECONDS
-        try:
-            result = await self._bus.request(request, MemoryResult, seconds, Trace(new_id(), user_id=user_id))
-        except RequestTimeout:
-            if self._is_there():
-                raise
-            raise MemoryAway from None
-        if result.error is not None:
-            raise MemoryRefused(result.error.kind, result.error.message)
-        return result
+        return await self._request(MemoryRequest(verb=verb, **fields), MemoryResult, user_id)
 
     async def engram(self, verb: MemoryVerb, user_id: str, engram_id: str) -> tuple[EngramRecord, MemoryResult]:
         """An engram after get, pin or unpin, or as it was before delete; and the whole answer."""
         result = await self.ask(verb, user_id, engram_id=engram_id)
         if not result.engrams:
-            raise MemoryRefused("not_found", f"there is no engram {engram_id}")
+            raise ParticipantRefused(ErrorInfo(kind="not_found", message=f"there is no engram {engram_id}"))
         return result.engrams[0], result
 
     async def repeated_in(self, session_id: str) -> tuple[str, ...] | None:
         """The engrams that had recalled something of a session; None if no memory answers that knows it."""
-        if not self._is_there():
+        if not self.is_there:
             return None
         try:
             return (await self.ask("repeated", OWNER, of_session=session_id)).repeated_in

@@ -88,7 +88,12 @@ Delta = ThinkingDelta | ContentDelta | ToolCall | TokenScores | Degraded | Done
 
 async def whole_text(stream: AsyncGenerator[Delta, None]) -> str:
     """All that is said in a message, for whoever does not want it piece by piece."""
-    said: list[str] = []
+    return (await whole_reply(stream))[0]
+
+
+async def whole_reply(stream: AsyncGenerator[Delta, None]) -> tuple[str, Usage]:
+    """All that is said in a message, and the tokens that it took."""
+    said, usage = list[str](), Usage()
     async with aclosing(stream):
         async for delta in stream:
             match delta:
@@ -96,7 +101,9 @@ async def whole_text(stream: AsyncGenerator[Delta, None]) -> str:
                     said.append(text)
                 case RestartDelta():
                     said.clear()
-    return "".join(said)
+                case Done(used):
+                    usage = used
+    return "".join(said), usage
 
 
 @dataclass(frozen=True, slots=True)

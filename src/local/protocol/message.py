@@ -39,6 +39,11 @@ class ErrorInfo(Data):
     kind: str
     message: str
 
+    @classmethod
+    def of(cls, error: Exception) -> Self:
+        """What an exception says: its `kind` if it has one, else internal."""
+        return cls(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)
+
 
 class Message(Data):
     """What is said. `subject` is the routing key, or a family whose last word is in the field `family_key` names."""

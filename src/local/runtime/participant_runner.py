@@ -202,7 +202,7 @@ class ParticipantRunner:
             participant=self._participant.name,
             envelope_id=envelope.id,
             dead_subject=envelope.subject,
-            error=ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__),
+            error=ErrorInfo.of(error),
         )
 
     def _fail(self, what: str, error: Exception) -> None:

@@ -45,7 +45,7 @@ def on_record(request: ToolRequest, known: StoredEffect) -> ToolResult:
         respondent_id=request.respondent_id,
         call_id=request.call_id,
         tool=request.tool,
-        error=ErrorInfo(kind=error.kind, message=str(error)),
+        error=ErrorInfo.of(error),
     )
 
 

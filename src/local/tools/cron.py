@@ -82,7 +82,7 @@ class Cron(ToolGroup):
         try:
             return await self._answer(request, envelope)
         except LocalError as failure:
-            return CronResult(verb=request.verb, error=ErrorInfo(kind=failure.kind, message=str(failure)))
+            return CronResult(verb=request.verb, error=ErrorInfo.of(failure))
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """To a door, too."""

@@ -135,7 +135,7 @@ class FileTools(ToolGroup):
         try:
             return ChangeResult(verb=request.verb, workspace=root, changes=await self._changes(request))
         except LocalError as failure:
-            error = ErrorInfo(kind=failure.kind, message=str(failure))
+            error = ErrorInfo.of(failure)
             return ChangeResult(verb=request.verb, workspace=root, error=error)
 
     @on(SkillRequest)

@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps import system_control
 from local.apps.owner_token import make_owner_token
 from local.config import Settings
 from local.protocol.control_messages import ParticipantRequest, ParticipantResult
@@ -100,7 +99,7 @@ async def test_how_a_pull_goes_on_is_told_on_the_owner_s_streams(owner: httpx.As
 async def test_without_a_keeper_models_are_not_to_be_had(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(system_control, "MODEL_SECONDS", 0.05)
+    monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
     refused = await client.get("/models")
     assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")
 

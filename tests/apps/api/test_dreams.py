@@ -74,7 +74,7 @@ async def test_dreams_are_listed_with_their_sources_and_switched(client: httpx.A
 async def test_where_nobody_dreams_the_answer_says_how_to_have_it(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.apps.dreams.UNSEEN_SECONDS", 0.05)
+    monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
     answer = await client.get("/dreams")
     assert answer.status_code == 503
     assert "`dreamer` is among the `participants`" in answer.json()["error"]["message"]

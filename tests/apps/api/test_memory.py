@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps import memories
+from local.apps.memories import Memories
 from local.config import Settings
 from local.errors import RequestTimeout
 from local.protocol.envelope import Envelope
@@ -247,7 +247,7 @@ async def test_a_wrong_parameter_is_422_and_named(client: httpx.AsyncClient, pat
 async def test_without_a_memory_it_says_how_there_would_be_one(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, method: str, path: str
 ) -> None:
-    monkeypatch.setattr(memories, "UNSEEN_SECONDS", 0.05)
+    monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
     refused = await client.request(method, path)
     error = refused.json()["error"]
     assert (refused.status_code, error["kind"]) == (503, "unavailable")
@@ -257,8 +257,8 @@ async def test_without_a_memory_it_says_how_there_would_be_one(
 async def test_a_memory_that_is_there_and_does_not_answer_is_a_timeout(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memories, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(Memories, "answer_seconds", 0.05)
     async with system.bus("door") as bus:
         await bus.ready()
         with pytest.raises(RequestTimeout):
-            await memories.Memories(bus, lambda: True).ask("list", "owner")
+            await Memories(bus, lambda _: True).ask("list", "owner")

@@ -57,7 +57,7 @@ async def test_skills_are_listed_and_one_is_shown(client: httpx.AsyncClient) -> 
 async def test_where_nobody_holds_skills_the_answer_says_how_to_have_it(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local.apps.skills.UNSEEN_SECONDS", 0.05)
+    monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
     answer = await client.get("/skills")
     assert answer.status_code == 503
     assert "`files` is among the `participants`" in answer.json()["error"]["message"]

@@ -65,7 +65,7 @@ class ConversationRequestHandler:
                 await self._require(request.key, request.of_user)
             return ConversationResult(verb=request.verb, value=await self._work[request.verb](request))
         except LocalError as error:
-            return ConversationResult(verb=request.verb, error=ErrorInfo(kind=error.kind, message=str(error)))
+            return ConversationResult(verb=request.verb, error=ErrorInfo.of(error))
 
     async def _require(self, session_id: str, user_id: str) -> None:
         if ((await self._sessions.head(session_id)).user_id or OWNER) != user_id:

@@ -56,7 +56,7 @@ class ResultReader:
             record = self._record(arguments.call_id)
             text = await self._part(record, arguments.start)
         except LocalError as error:
-            return ToolResult(**named, error=ErrorInfo(kind=error.kind, message=str(error)))
+            return ToolResult(**named, error=ErrorInfo.of(error))
         return ToolResult(**named, result=text, sources=record.sources, links=record.links, tainted=record.tainted)
 
     def _record(self, call_id: str) -> ToolCallRecord:

@@ -286,7 +286,7 @@ def _as_heard(turn: Turn) -> tuple[str, ...]:
 def _explained(error: BaseException) -> ErrorInfo:
     if isinstance(error, LocalError):
         log.warning("the turn failed: %s", error)
-        return ErrorInfo(kind=error.kind, message=str(error))
+        return ErrorInfo.of(error)
     name = type(error).__name__
     log.error("the turn failed: %s: %s", name, error, exc_info=error if log.isEnabledFor(logging.DEBUG) else None)
     return ErrorInfo(kind="internal", message=f"{name}: {error}")

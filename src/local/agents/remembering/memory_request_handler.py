@@ -56,7 +56,7 @@ class MemoryRequestHandler:
         try:
             return await work(request, user_id)
         except LocalError as error:
-            info = ErrorInfo(kind=error.kind, message=str(error))
+            info = ErrorInfo.of(error)
         except ValueError as error:
             info = ErrorInfo(kind="invalid", message=str(error))
         return MemoryResult(verb=request.verb, error=info)

@@ -24,6 +24,7 @@ from local.apps.changes import Changes
 from local.apps.cron_jobs import CronJobs
 from local.apps.dreams import Dreams
 from local.apps.memories import Memories
+from local.apps.models import Models
 from local.apps.permissions import Permissions
 from local.apps.session import LoCALSession
 from local.apps.settings_files import SettingsFiles
@@ -43,6 +44,7 @@ class ApiContext:
     queries: QueryFinder
     streams: BrowserStreams
     memories: Memories
+    models: Models
     changes: Changes
     dreams: Dreams
     skills: Skills

@@ -25,14 +25,15 @@ from local.apps.api.page_folder import PageFolder
 from local.apps.api.participant_table import MODEL_OWNER, ParticipantTable
 from local.apps.api.principals import Principals
 from local.apps.api.query_finder import QueryFinder
-from local.apps.api.query_options import GATEKEEPER
 from local.apps.api.server import serving
 from local.apps.changes import Changes
 from local.apps.cron_jobs import CronJobs
 from local.apps.dreams import Dreams
 from local.apps.listener import require_token
 from local.apps.memories import Memories
+from local.apps.models import Models
 from local.apps.owner_token import owner_token
+from local.apps.participant_client import ParticipantClient
 from local.apps.permissions import Permissions
 from local.apps.session import LoCALSession
 from local.apps.settings_files import SettingsFiles
@@ -47,8 +48,6 @@ from local.protocol.envelope import Envelope
 from local.protocol.messages import ParticipantStatus
 from local.queries.admission import TurnFigures
 from local.runtime.participant import WORKSPACE, Kind, Participant, Resources, on
-
-MEMORY, FILES, SWARM, CRON, DREAMER = "memory", "files", "swarm", "cron", "dreamer"
 
 
 class ApiConfig(Settings):
@@ -68,7 +67,7 @@ class ApiParticipant(Participant):
     name = "api"
     kind = Kind.DOOR
     Config = ApiConfig
-    publishes = (LoCALSession, Memories, Changes, Dreams, Skills, SystemControl, Permissions, Agents, CronJobs)
+    publishes = (LoCALSession, Memories, Changes, Dreams, Skills, SystemControl, Permissions, Agents, CronJobs, Models)
 
     def __init__(
         self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path],
@@ -155,16 +154,12 @@ class ApiParticipant(Participant):
                 yield
 
     def _asked_of_others(self) -> dict[str, Any]:
-        """What is asked of another participant over the bus, and how to know whether that is there."""
-        return {
-            "changes": Changes(self.bus, partial(self._has, FILES)),
-            "dreams": Dreams(self.bus, partial(self._has, DREAMER)),
-            "skills": Skills(self.bus, partial(self._has, FILES)),
-            "memories": Memories(self.bus, partial(self._has, MEMORY)),
-            "cron": CronJobs(self.bus, partial(self._has, CRON)),
-            "permissions": Permissions(self.bus, partial(self._has, GATEKEEPER)),
-            "agents": Agents(self.bus, partial(self._has, SWARM)),
-        }
+        """What is asked of another participant over the bus."""
+        asked: dict[str, type[ParticipantClient]] = {
+            "changes": Changes, "dreams": Dreams, "skills": Skills, "memories": Memories, "cron": CronJobs,
+            "permissions": Permissions, "agents": Agents, "models": Models,
+        }  # fmt: skip
+        return {name: client(self.bus, self._has) for name, client in asked.items()}
 
     def _has(self, name: str) -> bool:
         return self._participants.lives(name, time.monotonic())

@@ -162,7 +162,7 @@ class Journal(Participant):
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """Why the record could not be read or changed."""
-        info = ErrorInfo(kind=getattr(error, "kind", "internal"), message=str(error) or type(error).__name__)
+        info = ErrorInfo.of(error)
         if isinstance(error, StoreDamaged):
             self._damage = str(error)
             self._store.suspect()

@@ -223,7 +223,7 @@ class JournalWriter:
         if self._trouble is None:
             log.error("%s: new queries are refused", error)
         self._trouble = error
-        info = ErrorInfo(kind=error.kind, message=str(error))
+        info = ErrorInfo.of(error)
         for envelope in batch.envelopes:
             if envelope.subject in NEW_WORK:
                 self._tell(JournalConfirmed(instance=envelope.instance, refused=(envelope.id,), error=info))

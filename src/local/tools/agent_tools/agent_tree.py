@@ -211,7 +211,7 @@ class AgentTree(AgentBook):
         try:
             return self.give(agent, asking, order, now)
         except ToolError as error:
-            failed = ErrorInfo(kind=error.kind, message=str(error))
+            failed = ErrorInfo.of(error)
             self.note(task.model_copy(update={"state": "failed", "error": failed}))
             return None
 

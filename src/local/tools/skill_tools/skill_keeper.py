@@ -60,7 +60,7 @@ class SkillKeeper:
         try:
             return await asyncio.to_thread(self._answer, request)
         except (ToolError, ConfigError) as error:
-            return SkillResult(verb=request.verb, error=ErrorInfo(kind=error.kind, message=str(error)))
+            return SkillResult(verb=request.verb, error=ErrorInfo.of(error))
 
     def _answer(self, request: SkillRequest) -> SkillResult:
         places = tuple(str(place.folder) for place in self.library.places)

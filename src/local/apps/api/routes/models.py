@@ -34,7 +34,7 @@ class _Models:
     @open_to(Access.OWNER)
     async def listing(self) -> Response:
         """The models that are here, the one that answers from the next start on, and the pulls."""
-        found = await api().control.models("list")
+        found = await api().models.ask("list")
         told = {"models": found.models, "current": found.chosen or None, "pulls": found.pulls}
         return JsonResponse({**told, "note": found.note or None})
 
@@ -42,19 +42,19 @@ class _Models:
     async def use(self, request: Request) -> Response:
         """Have a model answer from the next start of LoCAL2 on."""
         asked = await read_body(request, ModelBody)
-        found = await api().control.models("use", asked.name)
+        found = await api().models.ask("use", asked.name)
         return JsonResponse({"model": found.models[0], "current": found.chosen, "restart_needed": ["system"]})
 
     @open_to(Access.TOKEN)
     async def pull(self, request: Request) -> Response:
         """Fetch a model; 202, and how far it is comes as `pull` on /stream and as `model.progress` on the bus."""
         asked = await read_body(request, ModelBody)
-        found = await api().control.models("pull", asked.name)
+        found = await api().models.ask("pull", asked.name)
         return JsonResponse({"pull": found.pulls[0]}, 202)
 
     @open_to(Access.TOKEN)
     async def stop(self, request: Request) -> Response:
         """Pull a model no longer; what has come of it is kept, and the next pull goes on from there."""
         asked = await read_body(request, ModelBody)
-        found = await api().control.models("stop", asked.name)
+        found = await api().models.ask("stop", asked.name)
         return JsonResponse({"pull": found.pulls[0]})

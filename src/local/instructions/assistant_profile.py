@@ -30,7 +30,7 @@ class ProfileSettings(Settings):
     name: Name
     description: Line
     tools: Annotated[tuple[ToolName, ...], Field(min_length=1, max_length=MOST_TOOLS)]
-    model: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w./:@-]{0,199}$")] | None = None
+    model: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./:@-]{0,199}$")] | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     instructions: str = ""

@@ -35,6 +35,9 @@ _EXPECTED = {
 }
 
 
+SHOWN = 60  # characters of a key or value
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """`place` is where the value stands that is at fault, or the settings that lack one; empty for all of them.
@@ -75,7 +78,7 @@ def _place(values: Any, location: KeyPath) -> KeyPath:
 
 
 def _label(place: KeyPath, lacking: object) -> str:
-    return ".".join(part for part in (*place, lacking) if isinstance(part, str))
+    return ".".join(_short(part) for part in (*place, lacking) if isinstance(part, str))
 
 
 def _what(alike: Sequence[ErrorDetails], known_keys: Collection[str]) -> str:
@@ -118,5 +121,8 @@ def _found(value: Any) -> str:
         case dict():
             return "settings"
         case _:
-            text = repr(value)
-            return text if len(text) <= 60 else f"{text[:57]}…"
+            return _short(repr(value))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}…"

@@ -67,9 +67,15 @@ def _parsed(path: Path, text: str) -> ConfigFile:
 
 
 def fault(path: Path, line: int | None, what: str) -> ConfigError:
-    """The error that says `what` is wrong, and where: the file as seen from the current folder, and the line."""
+    """The error that says `what` is wrong, and where: the file as seen from the current folder, and the line. What
+    cannot be seen of it, as in a key, stands as its code."""
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    return ConfigError(f"{shown}:{line}: {what}" if line else f"{shown}: {what}")
+    told = what if what.isprintable() else "".join(map(_visible, what))
+    return ConfigError(f"{shown}:{line}: {told}" if line else f"{shown}: {told}")
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else ascii(character)[1:-1]
 
 
 class _Loader(yaml.SafeLoader):

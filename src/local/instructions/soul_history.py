@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from local.errors.base import ConfigError
 from local.folder_lock import locked_folder
 from local.private_file import write_private
@@ -28,6 +30,13 @@ class SoulVersion:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The file as it is written."""
+
+    versions: list[SoulVersion]
+
+
 class SoulHistory:
     """Several processes may note versions; the oldest of too many go."""
 
@@ -37,10 +46,10 @@ class SoulHistory:
     def versions(self) -> Sequence[SoulVersion]:
         """All that are kept, the oldest first. Raises `ConfigError`."""
         try:
-            return [SoulVersion(**each) for each in json.loads(self._path.read_text(encoding="utf-8"))["versions"]]
+            return TypeAdapter(_Kept).validate_json(self._path.read_bytes(), strict=True).versions
         except FileNotFoundError:
             return []
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not as it was written"
             raise ConfigError(f"{self._path} cannot be read: {why}; move it away") from None
 

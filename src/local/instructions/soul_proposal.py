@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from local.errors.base import ConfigError
 from local.instructions.soul import Soul
 from local.private_file import write_private
@@ -53,10 +55,10 @@ class SoulProposals:
     def waiting(self) -> SoulProposal | None:
         """The one that waits. Raises `ConfigError`."""
         try:
-            return SoulProposal(**json.loads(self._path.read_text(encoding="utf-8")))
+            return TypeAdapter(SoulProposal).validate_json(self._path.read_bytes(), strict=True)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not as it was written"
             raise ConfigError(f"{self._path} cannot be read: {why}; delete it") from None
 

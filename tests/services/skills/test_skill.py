@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import re
-
 import pytest
 
 from local.errors import ConfigError
@@ -81,34 +78,3 @@ def test_a_description_becomes_one_visible_line() -> None:
 )
 def test_what_is_wrong_is_said_in_a_line_with_its_place(text: str, fault: str) -> None:
     assert skill(text) == fault
-
-
-def malformed(random: random.Random) -> str:
-    """The good one with something broken: a line gone, twice or cut, bytes thrown in, a value of another kind."""
-    values = ["[", "{", "&a [*a]", "!!python/object:os.system x", "| ", "'", "\x00", "null", "1e999", "~", "- -", "? x"]
-    lines = GOOD.splitlines()
-    match random.randrange(5):
-        case 0:
-            lines[random.randrange(1, 3)] = f"{random.choice(['name', 'description'])}: {random.choice(values)}"
-        case 1:
-            del lines[random.randrange(4)]
-        case 2:
-            at = random.randrange(1, 3)
-            lines[at] = lines[at][: random.randrange(5)] + "".join(random.choices("\t:-#{}[]'\"%@`\x07\udce9", k=4))
-        case 3:
-            return "\n".join(lines)[: random.randrange(60)]
-        case _:
-            bomb = "\n".join(f"b{n}: [{', '.join([f'*a{n}' for _ in range(9)])}]" for n in range(9))
-            lines.insert(1, f"a: &a{random.randrange(9)} [x]\n{bomb}")
-    return "\n".join(lines)
-
-
-def test_each_of_300_malformed_skills_is_told_in_one_clear_line() -> None:
-    source, told = random.Random(15), list[str]()
-    while len(told) < 300:
-        try:
-            read_skill("pdf-forms", malformed(source).encode("utf-8", "surrogateescape"))
-        except ConfigError as error:
-            told.append(str(error))
-    assert [line for line in told if not re.fullmatch(r"pdf-forms/SKILL\.md(:\d+)?: .{5,300}", line)] == []
-    assert [line for line in told if not line.isprintable()] == []

@@ -43,9 +43,14 @@ async def read_body(request: Request, model: type[M]) -> M:
         return model.model_validate(fields)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        places = [".".join(str(part)[:100] for part in fault["loc"]) for fault in faults[:MAX_FAULTS]]
+        places = [".".join(_visible(str(part)) for part in fault["loc"]) for fault in faults[:MAX_FAULTS]]
         texts = [f"{place}: {fault['msg']}" for place, fault in zip(places, faults, strict=False)]
         raise InvalidBody("; ".join(texts), places[0] or None) from None
+
+
+def _visible(part: str) -> str:
+    """The name of a field, which is a stranger's where it is none of ours: what cannot be seen stands as its code."""
+    return (part if part.isprintable() else ascii(part)[1:-1])[:100]
 
 
 def takes(model: type[BaseModel]) -> dict[str, Any]:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import TypeAdapter, ValidationError
+
 from local.services.owned_database import OwnedDatabase
 from local.services.schedules.due import DueRuns
 from local.services.schedules.job import OPEN, Job, JobRun, RunState
+
+log = logging.getLogger(__name__)
 
 FILE_NAME = "cron.db"
 KEPT_RUNS = 500  # of each job, beside those that are not over
@@ -71,9 +76,10 @@ class JobStore(OwnedDatabase):
         super().__init__(path, _MIGRATIONS)
 
     async def jobs(self) -> list[StoredJob]:
-        """Every job, the oldest first; with those that are removed and of which nobody was told yet."""
-        sql = "SELECT * FROM jobs ORDER BY json_extract(body, '$.created_at'), job_id"
-        return await self.run(lambda db: [_stored(row) for row in db.execute(sql)])
+        """Every job, the oldest first; with those that are removed and of which nobody was told yet. One that is not
+        as it was written is left out, and the log says so."""
+        found = await self.run(lambda db: [_stored(row) for row in db.execute("SELECT * FROM jobs")])
+        return sorted(filter(None, found), key=lambda stored: (stored.job.created_at, stored.job.job_id))
 
     async def add(self, job: Job) -> None:
         """A new one; the same again changes nothing."""
@@ -173,5 +179,10 @@ def _run(row: sqlite3.Row) -> JobRun:
     return JobRun(**{**dict(row), "state": RunState(row["state"]), "by_hand": bool(row["by_hand"])})
 
 
-def _stored(row: sqlite3.Row) -> StoredJob:
-    return StoredJob(Job(**json.loads(row["body"])), row["state"], row["decided"], row["told"] == row["state"])
+def _stored(row: sqlite3.Row) -> StoredJob | None:
+    try:
+        job = TypeAdapter(Job).validate_json(row["body"], strict=True)
+    except ValidationError:
+        log.error("%s: the job %s is not as it was written; it is left out", FILE_NAME, row["job_id"])
+        return None
+    return StoredJob(job, row["state"], row["decided"], row["told"] == row["state"])

@@ -20,6 +20,7 @@ from local.protocol.envelope import Trace
 from local.protocol.memory_messages import OWNER
 from local.runtime.participant import Publications
 from local.services.schedules.job_store import JobState, JobStore, StoredJob
+from local.services.schedules.schedule import BadSchedule
 from local.services.schedules.time_zone import time_zone
 from local.tools.cron_tools.cron_config import CronConfig
 from local.tools.cron_tools.job_order import BadJob, JobMaker, job_of
@@ -107,11 +108,17 @@ class JobBook:
 
     def record(self, stored: StoredJob) -> CronJobRecord:
         """As everybody knows it."""
-        job, next_at = stored.job, None
-        if stored.state == "active":
-            next_at = job.times.after(max(stored.decided, int(self._clock())))
-        told = {**asdict(job), "enabled": stored.state == "active", "next_at": next_at}
+        told = {**asdict(stored.job), "enabled": stored.state == "active", "next_at": self._next_at(stored)}
         return CronJobRecord.model_validate(told)
+
+    def _next_at(self, stored: StoredJob) -> int | None:
+        """When it is due; never where its times cannot be read any more, as of a time zone that is gone."""
+        if stored.state != "active":
+            return None
+        try:
+            return stored.job.times.after(max(stored.decided, int(self._clock())))
+        except BadSchedule:
+            return None
 
     async def _changed(self, stored: StoredJob) -> StoredJob:
         self._jobs[stored.job.job_id] = stored
@@ -146,7 +153,10 @@ def _is_of(stored: StoredJob, of_user: str | None) -> bool:
 
 
 def _readable(record: CronJobRecord) -> dict[str, object]:
-    zone = time_zone(record.time_zone or "UTC")
+    try:
+        zone = time_zone(record.time_zone or "UTC")
+    except BadSchedule:
+        zone = time_zone("UTC")
 
     def at(moment: float | None) -> str | None:
         return None if moment is None else datetime.fromtimestamp(moment, zone).isoformat()

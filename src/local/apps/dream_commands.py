@@ -60,7 +60,7 @@ def _tell(api: ApiOption, data_dir: DataDir, verb: str, done: str) -> None:
 
 
 def _state_line(state: Json) -> str:
-    last = f"dreamt {date_and_time(state['dreamt_at'])}" if state["dreamt_at"] else "has not dreamt yet"
+    last = f"dreamt {date_and_time(state['done_at'])}" if state["done_at"] else "has not dreamt yet"
     waits = f", waits for: {visible(state['why'])}" if state["why"] else ""
     return f"{last}, {state['tokens_today']} of {state['tokens_per_day']} tokens today{waits}"
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from local.protocol.message import Data, Delivery, Message
-from local.protocol.messages import ErrorInfo
 
 DREAM = "dream"  # the category of the notes
-DreamVerb = Literal["status", "now", "on", "off"]
 
 
 class DreamNote(Data):
@@ -35,34 +31,4 @@ class DreamMade(Message):
     since: float
     until: float
     model: str
-    prompt_tokens: int
-    answer_tokens: int
     proposes_soul: bool = False
-
-
-class DreamRequest(Message):
-    """A door, for how the dreamer is (status), to have it dream without waiting for its time (now), or to switch it on
-    or off while it runs; that outlives a restart."""
-
-    subject = "dream.request."
-    delivery = Delivery.EPHEMERAL
-    family_key = "verb"
-    is_request = True
-    verb: DreamVerb
-
-
-class DreamResult(Message):
-    """The dreamer, to that. `why` says what it waits for; `dreamt_until` is the time of the last exchange that it has
-    read, `tokens_today` what of `tokens_per_day` it has used."""
-
-    subject = "dream.result."
-    delivery = Delivery.EPHEMERAL
-    family_key = "verb"
-    verb: str
-    is_on: bool = False
-    why: str = ""
-    dreamt_at: float | None = None
-    dreamt_until: float | None = None
-    tokens_today: int = 0
-    tokens_per_day: int = 0
-    error: ErrorInfo | None = None

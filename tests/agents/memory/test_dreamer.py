@@ -10,15 +10,19 @@ from typing import Any
 
 import pytest
 
-from local.agents.dreamer import Dreamer
-from local.agents.dreaming.dream_diary import DreamDiary
-from local.agents.dreaming.dreamer_config import DreamerConfig
+from local.agents.reflecting.background_model import BackgroundModel
+from local.agents.reflecting.dreamer import FILE_NAME
+from local.agents.reflecting.reflection_config import ReflectionConfig
+from local.agents.reflecting.routine import RoutineContext
+from local.agents.reflecting.routine_diary import RoutineDiary, RoutineState
+from local.agents.reflection import Reflection
 from local.instructions.soul import Soul
 from local.instructions.soul_proposal import SoulProposals
 from local.models.chat import Done, Usage
-from local.protocol.dream_messages import DreamMade, DreamRequest, DreamResult
+from local.protocol.dream_messages import DreamMade
 from local.protocol.memory_messages import MemoryIngested
 from local.protocol.message import Message
+from local.protocol.reflection_messages import ReflectionUsed, RoutineRecord, RoutineRequest, RoutineResult
 
 SECONDS = 20.0
 Remembering = Any  # of conftest.py
@@ -35,20 +39,25 @@ class Night:
         self.memory, self.folder, self.door = remembering, folder, remembering.door
         self.model = remembering.stage.model
 
-    async def begins(self, **settings: Any) -> Dreamer:
-        config = DreamerConfig(**({"every_hours": 1e6, "idle_minutes": 0.0} | settings))
-        dreamer = Dreamer(config, self.model, "gemma", self.folder, self.folder / "settings")
-        await self.memory.stage.serve(dreamer)
-        return dreamer
+    async def begins(self, **settings: Any) -> Reflection:
+        config = ReflectionConfig(**({"dream_every_hours": 1e6, "dream_idle_minutes": 0.0} | settings))
+        context = RoutineContext(BackgroundModel(self.model, "gemma"))
+        reflection = Reflection.of(config, context, self.folder, self.folder / "settings")
+        await self.memory.stage.serve(reflection)
+        return reflection
 
     async def said(self, *texts: str, **fields: Any) -> None:
         for text in texts:
             await self.memory.answered(f"q {text}", text, **fields)
             await self.door.hears(MemoryIngested, query_id=f"q {text}")
 
-    async def ask(self, verb: Any) -> DreamResult:
-        result: DreamResult = await self.door.bus.request(DreamRequest(verb=verb), DreamResult, SECONDS)
-        return result
+    async def ask(self, verb: Any) -> RoutineRecord:
+        request = RoutineRequest(verb=verb, routine="dreamer")
+        result = await self.door.bus.request(request, RoutineResult, SECONDS)
+        return result.state
+
+    def state(self) -> RoutineState:
+        return RoutineDiary(self.folder, FILE_NAME).read()
 
     async def holds(self, notes: dict[str, tuple[str, ...]]) -> None:
         """Wait for it."""
@@ -73,7 +82,10 @@ async def test_what_was_seen_is_told_with_its_sources_and_noted_once(night: Nigh
     night.model.will_say(dream(("The roof is a worry.", [1, 3])), Done(Usage(100, 20)))
     assert (await night.ask("now")).why == ""
     made = await night.door.hears(DreamMade)
-    assert (made.read, made.left_out, made.prompt_tokens, made.answer_tokens) == (3, 0, 100, 20)
+    assert (made.read, made.left_out) == (3, 0)
+    used = await night.door.hears(ReflectionUsed)
+    assert (used.routine, used.calls, used.prompt_tokens, used.answer_tokens) == ("dreamer", 1, 100, 20)
+    assert used.outcome == "1 note"
     asked = night.model.asked[-1].query
     assert asked.index("The roof leaks") < asked.index("The gutter") < asked.index("It rains")
     engrams = {each.query: each.engram_id for each in (await night.memory.ask("list", limit=9)).engrams}
@@ -82,8 +94,8 @@ async def test_what_was_seen_is_told_with_its_sources_and_noted_once(night: Nigh
     await night.holds({"The roof is a worry.": sources})
     found = (await night.memory.ask("search", query="worry about the roof")).hits
     assert made.notes[0].engram_id in {hit.engram_id for hit in found}
-    await until(lambda: DreamDiary(night.folder).read().tokens == 120)
-    assert (await night.ask("status")).dreamt_until == pytest.approx(made.until)
+    await until(lambda: night.state().tokens == 120)
+    assert (await night.ask("status")).read_until == pytest.approx(made.until)
 
 
 async def test_words_of_strangers_are_left_out_and_that_is_said(night: Night) -> None:
@@ -98,11 +110,11 @@ async def test_words_of_strangers_are_left_out_and_that_is_said(night: Night) ->
 
 async def test_dreams_and_what_was_read_before_are_not_read_again(night: Night, until: Callable[..., Any]) -> None:
     await night.said("One matter", "Two matters", "Three matters")
-    await night.begins(least_exchanges=1)
+    await night.begins(dream_least_exchanges=1)
     night.model.will_say(dream(("Matters.", [1])))
     await night.ask("now")
     await night.door.hears(DreamMade)
-    await until(lambda: DreamDiary(night.folder).read().read_until)
+    await until(lambda: night.state().read_until)
     await night.said("Four matters")
     night.model.will_say(dream())
     await night.ask("now")
@@ -115,21 +127,21 @@ async def test_too_few_exchanges_ask_no_model(night: Night, until: Callable[...,
     await night.said("One matter")
     await night.begins()
     await night.ask("now")
-    await until(lambda: DreamDiary(night.folder).read().dreamt_at)
+    await until(lambda: night.state().done_at)
     assert (night.model.asked, await night.holding()) == ([], {})
 
 
 async def test_it_is_switched_off_for_good_and_says_so(night: Night) -> None:
-    await night.begins(every_hours=1.0)
+    await night.begins(dream_every_hours=1.0)
     assert (await night.ask("status")).is_on
     off = await night.ask("off")
     assert (off.is_on, off.why) == (False, "it is switched off")
-    assert DreamDiary(night.folder).read().is_on is False
+    assert night.state().is_on is False
     assert (await night.ask("on")).is_on
 
 
 async def test_without_tokens_left_it_does_not_dream_when_told_to_either(night: Night) -> None:
-    await night.begins(tokens_per_day=0)
+    await night.begins(dream_tokens_per_day=0)
     assert "0 of 0 tokens" in (await night.ask("now")).why
     assert night.model.asked == []
 
@@ -138,17 +150,17 @@ async def test_a_reply_that_cannot_be_read_is_asked_for_again_and_then_given_up(
     night: Night, until: Callable[..., Any]
 ) -> None:
     await night.said("One matter", "Two matters", "Three matters")
-    dreamer = await night.begins()
+    reflection = await night.begins()
     night.model.will_say("no")
     night.model.will_say("neither")
     await night.ask("now")
-    await until(lambda: dreamer.problem)
-    assert "has not replied as asked" in dreamer.details()["problem"]
-    assert DreamDiary(night.folder).read().read_until == 0.0
+    await until(lambda: "problem" in reflection.details())
+    assert "has not replied as asked" in reflection.details()["problem"]
+    assert night.state().read_until == 0.0
     night.model.will_say(dream(("At last.", [1])))
     await night.ask("now")
     assert (await night.door.hears(DreamMade)).notes[0].text == "At last."
-    await until(lambda: "problem" not in dreamer.details())
+    await until(lambda: "problem" not in reflection.details())
 
 
 async def test_a_dream_that_is_told_again_is_noted_once(night: Night) -> None:

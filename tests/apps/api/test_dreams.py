@@ -9,27 +9,28 @@ import httpx
 import pytest
 
 from local.config import Settings
-from local.protocol.dream_messages import DreamRequest, DreamResult
 from local.protocol.envelope import Envelope
 from local.protocol.memory_messages import EngramRecord, MemoryRequest, MemoryResult
+from local.protocol.reflection_messages import RoutineRecord, RoutineRequest, RoutineResult
 from local.runtime.participant import Participant, on
 
 System = Any  # of conftest.py
 
 
-class Dreamer(Participant):
+class Reflection(Participant):
     """Can be switched."""
 
-    name = "dreamer"
+    name = "reflection"
     is_on = True
 
     def __init__(self) -> None:
         super().__init__(Settings())
 
-    @on(DreamRequest)
-    async def answer(self, request: DreamRequest, envelope: Envelope) -> DreamResult:
+    @on(RoutineRequest)
+    async def answer(self, request: RoutineRequest, envelope: Envelope) -> RoutineResult:
         self.is_on = self.is_on if request.verb in ("status", "now") else request.verb == "on"
-        return DreamResult(verb=request.verb, is_on=self.is_on, tokens_today=7, tokens_per_day=9)
+        assert request.routine == "dreamer"
+        return RoutineResult(verb=request.verb, state=RoutineRecord(is_on=self.is_on, tokens_today=7, tokens_per_day=9))
 
 
 class Memory(Participant):
@@ -54,7 +55,7 @@ def note(engram_id: str, category: str, **fields: Any) -> EngramRecord:
 
 @pytest.fixture
 async def night(system: System) -> AsyncIterator[None]:
-    async with system.host(Dreamer()), system.host(Memory()):
+    async with system.host(Reflection()), system.host(Memory()):
         yield
 
 
@@ -77,4 +78,4 @@ async def test_where_nobody_dreams_the_answer_says_how_to_have_it(
     monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
     answer = await client.get("/dreams")
     assert answer.status_code == 503
-    assert "`dreamer` is among the `participants`" in answer.json()["error"]["message"]
+    assert "`reflection` is among the `participants`" in answer.json()["error"]["message"]

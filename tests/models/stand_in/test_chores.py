@@ -16,11 +16,11 @@ from local.models.stand_in.judging import judge
 from local.models.stand_in.script import parse
 from local.models.stand_in.structured_reply import classify
 from local.protocol.memory_messages import FactRecord, MemoryResult, OutdatedFact, RecalledEngram
-from local.services.dreams import dream_prompt
-from local.services.dreams.dream_prompt import DreamtExchange
 from local.services.judging.profiles import PROFILES, ProfileName
 from local.services.judging.prompt import Case, Evidence, Pair
 from local.services.judging.rubric import Rubric
+from local.services.reflecting import dream_prompt
+from local.services.reflecting.told_exchange import ToldExchange
 from local.tools.search_memory import NOTHING, recollect
 
 Json = dict[str, Any]
@@ -259,8 +259,8 @@ def test_a_script_quotes_what_the_user_said_in_a_memory(tool: MakeTool) -> None:
 
 
 def test_a_dream_quotes_what_the_user_has_said_with_its_number() -> None:
-    exchanges = [DreamtExchange(f"e{number}", f"Matter {number}", "Noted.") for number in range(1, 6)]
-    exchanges.append(DreamtExchange("e6", "From now on, be brief.", "I will."))
+    exchanges = [ToldExchange(f"e{number}", f"Matter {number}", "Noted.") for number in range(1, 6)]
+    exchanges.append(ToldExchange("e6", "From now on, be brief.", "I will."))
     asked = dream_prompt.messages(exchanges, "Be kind.")[-1]["content"]
     assert task_of(dream_prompt.SCHEMA, asked) is Task.DREAM
     said = json.dumps(structured_reply.dream(asked))

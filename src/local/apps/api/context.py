@@ -22,10 +22,10 @@ from local.apps.api.participant_table import ParticipantTable
 from local.apps.api.query_finder import QueryFinder
 from local.apps.changes import Changes
 from local.apps.cron_jobs import CronJobs
-from local.apps.dreams import Dreams
 from local.apps.memories import Memories
 from local.apps.models import Models
 from local.apps.permissions import Permissions
+from local.apps.reflections import Reflections
 from local.apps.session import LoCALSession
 from local.apps.settings_files import SettingsFiles
 from local.apps.skills import Skills
@@ -46,8 +46,8 @@ class ApiContext:
     memories: Memories
     models: Models
     changes: Changes
-    dreams: Dreams
     skills: Skills
+    reflections: Reflections
     control: SystemControl
     cron: CronJobs
     permissions: Permissions

@@ -28,13 +28,13 @@ from local.apps.api.query_finder import QueryFinder
 from local.apps.api.server import serving
 from local.apps.changes import Changes
 from local.apps.cron_jobs import CronJobs
-from local.apps.dreams import Dreams
 from local.apps.listener import require_token
 from local.apps.memories import Memories
 from local.apps.models import Models
 from local.apps.owner_token import owner_token
 from local.apps.participant_client import ParticipantClient
 from local.apps.permissions import Permissions
+from local.apps.reflections import Reflections
 from local.apps.session import LoCALSession
 from local.apps.settings_files import SettingsFiles
 from local.apps.skills import Skills
@@ -67,7 +67,18 @@ class ApiParticipant(Participant):
     name = "api"
     kind = Kind.DOOR
     Config = ApiConfig
-    publishes = (LoCALSession, Memories, Changes, Dreams, Skills, SystemControl, Permissions, Agents, CronJobs, Models)
+    publishes = (
+        LoCALSession,
+        Memories,
+        Changes,
+        Skills,
+        SystemControl,
+        Permissions,
+        Agents,
+        CronJobs,
+        Models,
+        Reflections,
+    )
 
     def __init__(
         self, config: ApiConfig, listener: socket.socket, data_dir: Path, backend: str, layers: Sequence[Path],
@@ -156,7 +167,7 @@ class ApiParticipant(Participant):
     def _asked_of_others(self) -> dict[str, Any]:
         """What is asked of another participant over the bus."""
         asked: dict[str, type[ParticipantClient]] = {
-            "changes": Changes, "dreams": Dreams, "skills": Skills, "memories": Memories, "cron": CronJobs,
+            "changes": Changes, "reflections": Reflections, "skills": Skills, "memories": Memories, "cron": CronJobs,
             "permissions": Permissions, "agents": Agents, "models": Models,
         }  # fmt: skip
         return {name: client(self.bus, self._has) for name, client in asked.items()}

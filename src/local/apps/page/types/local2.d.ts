@@ -405,8 +405,6 @@ export interface DreamMade {
   since: number;
   until: number;
   model: string;
-  prompt_tokens: number;
-  answer_tokens: number;
   proposes_soul: boolean;
 }
 
@@ -415,23 +413,6 @@ export interface DreamNote {
   engram_id: string;
   text: string;
   sources: string[];
-}
-
-/** A door, for how the dreamer is (status), to have it dream without waiting for its time (now), or to switch it on or off while it runs; that outlives a restart. */
-export interface DreamRequest {
-  verb: "status" | "now" | "on" | "off";
-}
-
-/** The dreamer, to that. `why` says what it waits for; `dreamt_until` is the time of the last exchange that it has read, `tokens_today` what of `tokens_per_day` it has used. */
-export interface DreamResult {
-  verb: string;
-  is_on: boolean;
-  why: string;
-  dreamt_at: number | null;
-  dreamt_until: number | null;
-  tokens_today: number;
-  tokens_per_day: number;
-  error: ErrorInfo | null;
 }
 
 /** Whoever has changed files, when a user has taken changes back: which calls of tools, and the files. */
@@ -975,6 +956,18 @@ export interface RecalledEngram {
   outdated: OutdatedFact[];
 }
 
+/** `reflection`, when a routine has asked its model: how often, for what it counts as, and what came of it (`outcome`), in a few words; of a check of a goal `about` is the goal. */
+export interface ReflectionUsed {
+  routine: string;
+  model: string;
+  calls: number;
+  prompt_tokens: number;
+  answer_tokens: number;
+  seconds: number;
+  outcome: string;
+  about: string;
+}
+
 /** What a user has allowed for a whole conversation: the call with these arguments, or of a tool for files all on that path. */
 export interface RememberedLeave {
   leave_id: number;
@@ -1018,6 +1011,30 @@ export interface RewardEvent {
   reward: number;
   source: "user";
   rated_at: number;
+}
+
+/** How a routine is. `why` says what it waits for, `problem` what was wrong last; `read_until` is the time of the last exchange that it has read, `done_at` when it was done last, both in seconds since 1970, and `tokens_today` what it has used of `tokens_per_day`. */
+export interface RoutineRecord {
+  is_on: boolean;
+  why: string;
+  problem: string;
+  done_at: number | null;
+  read_until: number | null;
+  tokens_today: number;
+  tokens_per_day: number;
+}
+
+/** A door, for how a routine is (status), to have it done without waiting for its time (now), or to switch it on or off while it runs; that outlives a restart. */
+export interface RoutineRequest {
+  verb: "status" | "now" | "on" | "off";
+  routine: "dreamer";
+}
+
+/** `reflection`, to that: how the routine is then. */
+export interface RoutineResult {
+  verb: string;
+  state: RoutineRecord;
+  error: ErrorInfo | null;
 }
 
 /** The generator, when a user goes on from an earlier place of a session: `session_id` begins with the turns that `branched_from` has before the query `before`, which are not said again. */
@@ -1386,8 +1403,6 @@ export interface Messages {
   [subject: `cron.result.${string}`]: CronResult;
   "cron.run": CronRun;
   "dream.made": DreamMade;
-  [subject: `dream.request.${string}`]: DreamRequest;
-  [subject: `dream.result.${string}`]: DreamResult;
   "effect.undone": EffectUndone;
   "generation.thinking": GenerationThinking;
   "generation.token": GenerationToken;
@@ -1434,8 +1449,11 @@ export interface Messages {
   "query.cancel": QueryCancel;
   "query.failed": QueryFailed;
   "query.received": QueryReceived;
+  "reflection.used": ReflectionUsed;
   "response.generation": ResponseGeneration;
   "reward.event": RewardEvent;
+  [subject: `reflection.request.${string}`]: RoutineRequest;
+  [subject: `reflection.result.${string}`]: RoutineResult;
   "session.branched": SessionBranched;
   "session.changed": SessionChanged;
   "session.deleted": SessionDeleted;

@@ -1,4 +1,4 @@
-"""How far the dreamer has read, what that has cost, and whether it is switched on: in one small file."""
+"""How far a routine has come, what that has cost, and whether it is switched on: in one small file."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ from local.private_file import write_private
 
 log = logging.getLogger(__name__)
 
-FILE_NAME = "dreams.json"  # in the data directory
-
 
 @dataclass(frozen=True, slots=True)
-class DreamState:
-    """`read_until` is the time of the last exchange that was read, `dreamt_at` that of the last look, both in seconds
-    since 1970; `tokens` were used on the day `day`. `is_on` is None where nobody has switched it."""
+class RoutineState:
+    """`read_until` is the time of the last exchange that was read, `done_at` when the routine was done last, both in
+    seconds since 1970; `tokens` were used on the day `day`. `is_on` is None where nobody has switched it."""
 
     is_on: bool | None = None
     read_until: float = 0.0
-    dreamt_at: float = 0.0
+    done_at: float = 0.0
     day: str = ""
     tokens: int = 0
 
@@ -33,28 +31,29 @@ class DreamState:
         """What was used today."""
         return self.tokens if self.day == today.isoformat() else 0
 
-    def spent(self, tokens: int, today: date) -> DreamState:
+    def spent(self, tokens: int, today: date) -> RoutineState:
         """The state after so many more."""
         return replace(self, day=today.isoformat(), tokens=self.tokens_on(today) + tokens)
 
 
-class DreamDiary:
-    """Keeps the state. A file that cannot be read is said to be so, and begun anew: then exchanges are read again."""
+class RoutineDiary:
+    """Keeps the state of one routine. A file that cannot be read is said to be so, and begun anew: then exchanges are
+    read again."""
 
-    def __init__(self, data_dir: Path) -> None:
-        self._path = data_dir / FILE_NAME
+    def __init__(self, data_dir: Path, file_name: str) -> None:
+        self._path = data_dir / file_name
 
-    def read(self) -> DreamState:
+    def read(self) -> RoutineState:
         """As it was written last."""
         try:
-            return TypeAdapter(DreamState).validate_json(self._path.read_bytes())
+            return TypeAdapter(RoutineState).validate_json(self._path.read_bytes())
         except FileNotFoundError:
-            return DreamState()
+            return RoutineState()
         except (OSError, ValidationError) as error:
             log.warning("%s cannot be read, and is begun anew: %s", self._path, str(error).partition("\n")[0])
-            return DreamState()
+            return RoutineState()
 
-    def write(self, state: DreamState) -> None:
+    def write(self, state: RoutineState) -> None:
         """Raises `StoreFailed`."""
         try:
             write_private(self._path, to_json(asdict(state)).decode() + "\n")

@@ -1,1 +1,0 @@
-"""When it is time to look back over conversations, and what has been read."""

@@ -1,0 +1,63 @@
+"""What is done while nobody asks anything: how a routine is, and what it has cost."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from local.protocol.message import Data, Delivery, ErrorInfo, Message
+
+RoutineName = Literal["dreamer"]
+RoutineVerb = Literal["status", "now", "on", "off"]
+
+
+class RoutineRecord(Data):
+    """How a routine is. `why` says what it waits for, `problem` what was wrong last; `read_until` is the time of the
+    last exchange that it has read, `done_at` when it was done last, both in seconds since 1970, and `tokens_today` what
+    it has used of `tokens_per_day`."""
+
+    is_on: bool = False
+    why: str = ""
+    problem: str = ""
+    done_at: float | None = None
+    read_until: float | None = None
+    tokens_today: int = 0
+    tokens_per_day: int = 0
+
+
+class ReflectionUsed(Message):
+    """`reflection`, when a routine has asked its model: how often, for what it counts as, and what came of it
+    (`outcome`), in a few words; of a check of a goal `about` is the goal."""
+
+    subject = "reflection.used"
+    delivery = Delivery.RECORDED
+    routine: str
+    model: str
+    calls: int
+    prompt_tokens: int
+    answer_tokens: int
+    seconds: float
+    outcome: str
+    about: str = ""
+
+
+class RoutineRequest(Message):
+    """A door, for how a routine is (status), to have it done without waiting for its time (now), or to switch it on or
+    off while it runs; that outlives a restart."""
+
+    subject = "reflection.request."
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    is_request = True
+    verb: RoutineVerb
+    routine: RoutineName
+
+
+class RoutineResult(Message):
+    """`reflection`, to that: how the routine is then."""
+
+    subject = "reflection.result."
+    delivery = Delivery.EPHEMERAL
+    family_key = "verb"
+    verb: str
+    state: RoutineRecord = RoutineRecord()
+    error: ErrorInfo | None = None

@@ -66,6 +66,16 @@ class DataDirLock:
         return f"a system runs on {self._data_dir} already ({who}); stop it, or give another --data-dir"
 
 
+def holder(data_dir: Path) -> int | None:
+    """The process whose lock lies in a data directory, if it lives; nobody is kept from the lock by this look."""
+    try:
+        pid = int((data_dir / "lock").read_bytes())
+        os.kill(pid, 0)
+    except (OSError, ValueError, OverflowError):
+        return None
+    return pid if pid > 0 else None
+
+
 def unusable(data_dir: Path, error: OSError) -> LocalError:
     """What to tell somebody whose data directory cannot be used."""
     what = f"{data_dir} cannot hold the data: {error.strerror}"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Self
 
+from local.apps.data_dir_lock import holder
 from local.apps.owner_token import owner_token
 from local.apps.run_directory import NotRunning, RunDirectory
 from local.apps.system_client import SystemClient
 from local.environment import data_dir
 from local.errors import LocalError, NoAnswer, NoApi
+
+LOOK_SECONDS = 0.05  # between two looks at a system that somebody else is starting
 
 
 def running_system(api: str | None, directory: Path | None) -> SystemClient:
@@ -74,9 +78,22 @@ class AnsweringSystem:
         print(line, file=sys.stderr)  # noqa: T201
 
     def _start(self) -> None:
-        from local.apps.temporary_system import TemporarySystem  # which few questions need
+        from local.apps.temporary_system import START_SECONDS, SystemDidNotStart, TemporarySystem  # few questions do
 
         print("starting LoCAL2 …", file=sys.stderr)  # noqa: T201
         flags = [*self._flags, *(["--workspace", str(self._workspace)] if self._workspace else [])]
-        self._stack.enter_context(TemporarySystem(self._directory, flags=flags))
-        self.was_started = True
+        try:
+            self._stack.enter_context(TemporarySystem(self._directory, flags=flags))
+            self.was_started = True
+        except SystemDidNotStart:
+            if not self._is_started_elsewhere(time.monotonic() + START_SECONDS):
+                raise
+
+    def _is_started_elsewhere(self, until: float) -> bool:
+        """Whether a system runs here that somebody else was starting: it is waited for while its process lives."""
+        while holder(self._directory) is not None and time.monotonic() < until:
+            with suppress(NotRunning):
+                RunDirectory(self._directory).facts()
+                return True
+            time.sleep(LOOK_SECONDS)
+        return False

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from local.errors import FrameTooLarge
+from local.protocol.envelope import Envelope
 from local.protocol.messages import QueryReceived, ResponseGeneration
+from local.protocol.permission_messages import ApprovalDecision, ApprovalRequest
 from local.queries import asker as module
 from local.queries import live_query
 from local.queries.asker import Asker
@@ -121,3 +123,21 @@ async def test_a_malformed_answer_is_counted_and_the_session_goes_on(stage: Stag
     await stage.generator.answers(heard)
     await outcome(query)
     assert asker._bus.counters["malformed"] == 1
+
+
+async def test_a_query_is_told_what_its_agents_ask_and_what_was_decided_and_no_other_user_s(
+    stage: Stage, asker: Asker
+) -> None:
+    query = asker.ask("really?", query_id="q", user_id="u")
+    heard = await stage.generator.hears()
+    told = {"query_id": "task", "call_id": "task:0:0", "session_id": "agent", "tool": "write_file"}
+    asked = ApprovalRequest(
+        **told, args={}, level="L1", agent="builder", root_query_id="q", root_session_id="q", asked_at=1, expires_at=2
+    )
+    decided = ApprovalDecision(**told, decision="deny", by="page", decided_at=2)
+    for user_id in ("another", "u"):
+        await stage.generator.says(Envelope("", "", "", "", 1, "task", b"", user_id=user_id), asked, decided)
+    await stage.generator.answers(heard)
+    await outcome(query)
+    names = [event.kind for event in query.events.after(0)]
+    assert [name for name in names if name in ("approval", "decision")] == ["approval", "decision"]

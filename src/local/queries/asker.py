@@ -20,7 +20,7 @@ from local.protocol.messages import AnswerOptions, QueryCancel, QueryReceived, R
 from local.protocol.query_origin import USER
 from local.queries.admission import FEW, AdmissionControl
 from local.queries.errors import AskerStopping, GeneratorSilent, NobodyAnswers, NotAccepted, QueryRefused
-from local.queries.live_query import LiveQueries, LiveQuery
+from local.queries.live_query import OF_AGENTS, LiveQueries, LiveQuery
 from local.queries.query_events import EVENT_KINDS, kind_of
 from local.queries.query_view import QueryView
 from local.queries.record import look_up, read_judgements, read_query, view_of
@@ -268,7 +268,8 @@ class Asker:
         query.heard_at = heard_at  # what is on record is no sign of life
 
     def _arrived(self, envelope: Envelope) -> None:
-        if self.live(envelope.correlation_id) is not None and not self._inbox.offer(envelope):
+        is_ours = self.live(envelope.correlation_id) is not None or envelope.subject in OF_AGENTS
+        if is_ours and not self._inbox.offer(envelope):
             self._bus.overflowed(envelope)
 
     def _session_deleted(self, envelope: Envelope) -> None:
@@ -280,14 +281,17 @@ class Asker:
 
     async def _read(self) -> None:
         async for envelope in self._inbox:
-            query, kind = self.live(envelope.correlation_id), kind_of(envelope.subject)
-            if query is None or kind is None or envelope.user_id != query.view.user_id:
-                continue  # of nobody here, or of another user's query that has the id already
+            kind = kind_of(envelope.subject)
+            if kind is None:
+                continue
             try:
                 message = await self._bus.decode(kind, envelope)
             except MalformedFrame as error:
                 self._bus.reject(str(error), envelope.payload)
                 continue
+            query = self._queries.told(message, envelope)
+            if query is None or envelope.user_id != query.view.user_id:
+                continue  # of nobody here, or of another user's query that has the id already
             if kind is ResponseGeneration:
                 failpoints.reach("api.answer_heard")
             query.receive(message, envelope)

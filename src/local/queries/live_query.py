@@ -14,11 +14,13 @@ from pydantic_core import to_json
 from local.errors import LocalError
 from local.protocol.envelope import Envelope
 from local.protocol.messages import Message, ResponseGeneration
+from local.protocol.permission_messages import ApprovalDecision, ApprovalRequest
 from local.queries.admission import LineSample
 from local.queries.query_events import News, QueryEvents
 from local.queries.query_view import QueryView
 
 KEPT_ENDED = 128
+OF_AGENTS = frozenset((ApprovalRequest.subject, ApprovalDecision.subject))  # what the user of another query is asked
 
 
 class LiveQuery:
@@ -139,10 +141,20 @@ class LiveQueries:
         self._by_id = (self._open, self._ended, self._followed)
         self._doomed: WeakSet[LiveQuery] = WeakSet()  # open ones of which nothing is to be kept
         self._put_away = 0  # how many, since the start
+        self._asked_by_agents: dict[str, str] = {}  # by call_id: the user's query behind a call that wants leave
 
     def get(self, query_id: str) -> LiveQuery | None:
         """A query, if it is known here."""
         return self._open.get(query_id) or self._ended.get(query_id) or self._followed.get(query_id)
+
+    def told(self, message: Message, envelope: Envelope) -> LiveQuery | None:
+        """The query that is told of a message: of what an agent asks, the one from which that agent came."""
+        query_id = envelope.correlation_id
+        if isinstance(message, ApprovalRequest) and message.root_query_id:
+            query_id = self._asked_by_agents[message.call_id] = message.root_query_id
+        elif isinstance(message, ApprovalDecision):
+            query_id = self._asked_by_agents.pop(message.call_id, query_id)
+        return self.get(query_id)
 
     @property
     def open(self) -> Collection[LiveQuery]:

@@ -133,7 +133,9 @@ class ApiParticipant(Participant):
         bus_streams, mcp = BusStreams(self.bus, self._settings.keep_alive_seconds), MCPEndpoint()
         async with LoCALSession(self.bus, max_wait_seconds=self._settings.max_wait_seconds) as session:
             self._session = session
-            queries = QueryFinder(session, self._participants, self._settings.trail_seconds, time.monotonic)
+            asked = self._asked_of_others()
+            trail_seconds = self._settings.trail_seconds
+            queries = QueryFinder(session, asked["permissions"], self._participants, trail_seconds, time.monotonic)
             self._streams = BrowserStreams(self.bus, session, queries, self._participants, time.monotonic)
             await self.bus.ready()
             context = ApiContext(
@@ -142,7 +144,7 @@ class ApiParticipant(Participant):
                 queries=queries,
                 streams=self._streams,
                 control=SystemControl(self.bus),
-                **self._asked_of_others(),
+                **asked,
                 settings=self._settings_files,
                 profiles=self._profiles,
                 participants=self._participants,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from local.apps.api.participant_table import ParticipantTable
 from local.apps.api.principals import Principal
 from local.apps.api.query_stream import Trail
+from local.apps.permissions import GatekeeperAway, PermissionRefused, Permissions
 from local.apps.session import LoCALSession
+from local.protocol.envelope import Envelope
 from local.queries.errors import QueryDeleted
 from local.queries.live_query import LiveQuery
 from local.queries.query_events import CRITIQUE, PAIRWISE
@@ -22,11 +25,13 @@ class QueryFinder:
     def __init__(
         self,
         session: LoCALSession,
+        permissions: Permissions,
         participants: ParticipantTable,
         trail_seconds: float,
         clock: Callable[[], float],
     ) -> None:
-        self._session, self._participants, self._clock = session, participants, clock
+        self._session, self._permissions = session, permissions
+        self._participants, self._clock = participants, clock
         self.trail = Trail(trail_seconds, self._awaited)
 
     async def find(self, query_id: str, caller: Principal) -> tuple[LiveQuery | None, QueryView]:
@@ -56,7 +61,16 @@ class QueryFinder:
         )
         await query.accepted()
         await self._session.recall_judgements(query)
+        if not query.view.ended:
+            await self._recall_approvals(query)
         return query
+
+    async def _recall_approvals(self, query: LiveQuery) -> None:
+        """Tell what waits for its user, which was said before anybody listened here; nothing while nobody knows."""
+        with suppress(GatekeeperAway, PermissionRefused):
+            for asked in (await self._permissions.ask("list", query.view.user_id)).waiting:
+                if query.query_id in (asked.query_id, asked.root_query_id):
+                    query.receive(asked, Envelope(asked.subject, "", "", "", 1, asked.query_id, b""))
 
     def _awaited(self) -> frozenset[str]:
         """What will be said of an answer, by those who are there now to say it."""

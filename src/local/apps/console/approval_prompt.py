@@ -115,7 +115,8 @@ def question_of(asked: Json) -> str:
         numbered = [f"  {number}. {line}" for number, line in enumerate(lines, 1)]
         from_strangers = [f"  {strangers}."] if sources else []
         return "\n".join([f"\nA plan: {visible(str(args.get('title', '')))}", *numbered, *from_strangers, PLAN_KEYS])
-    head = f"{visible(asked['tool'])} ({asked.get('level', 'L2')}) wants leave."
+    whose = f"The agent {visible(asked['agent'])}: " if asked.get("agent") else ""
+    head = f"{whose}{visible(asked['tool'])} ({asked.get('level', 'L2')}) wants leave."
     told = [
         f"\n{head} {visible(asked.get('why', ''))}".rstrip(),
         *(f"  {visible(name)}: {_shown(value)}" for name, value in args.items()),

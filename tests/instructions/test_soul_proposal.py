@@ -31,6 +31,13 @@ def test_what_is_approved_is_a_version_that_can_be_gone_back_from(soul: Soul, pr
     assert soul.text() == "Be kind."
 
 
+def test_the_first_soul_of_all_can_be_gone_back_from_to_none(soul: Soul, proposals: SoulProposals) -> None:
+    proposals.propose("Be brief.", "dreamer")
+    proposals.approve()
+    soul.revert(1)
+    assert (soul.text(), [version.text for version in soul.history.versions()]) == ("", ["", "Be brief.", ""])
+
+
 @pytest.mark.parametrize("text", ["", "  ", "Be kind.\n"])
 def test_no_change_is_no_proposal(soul: Soul, proposals: SoulProposals, text: str) -> None:
     soul.become("Be kind.", "by hand")

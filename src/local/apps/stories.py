@@ -28,12 +28,13 @@ STORIES = shipped_dir() / "stories"
 @dataclass(frozen=True, slots=True)
 class _Stage:
     """Where stories are played: the system's HTTP address, the owner's token, the stand-in's address if it is to play
-    scripts, and the web if it is ours."""
+    scripts, the web if it is ours, and the data directory of a system that was started for it."""
 
     api_url: str
     token: str | None
     stand_in_url: str | None
     web: LocalWeb | None
+    data_dir: Path | None = None
 
 
 def run_stories(
@@ -95,7 +96,7 @@ def _play_all(
         if live and health.get("stand_in"):
             raise ConfigError("--live needs a model server, and only the stand-in is there; start Ollama first")
         seconds = WAIT_SECONDS if health.get("stand_in") else REAL_MODEL_WAIT_SECONDS
-        player = StoryPlayer(client, stage.stand_in_url, web=stage.web, wait_seconds=seconds)
+        player = StoryPlayer(client, stage.stand_in_url, web=stage.web, data_dir=stage.data_dir, wait_seconds=seconds)
         return [_play(player, path, story, show) for path, story in stories]
 
 
@@ -132,7 +133,7 @@ def _stage(api: str | None, live: bool, model: str | None, stories: Sequence[tup
             bring_along(servers, config_dir, folder / "data")
         system = stack.enter_context(TemporarySystem(folder / "data", config_dir=config_dir, flags=flags))
         stand_in_url = None if live else system.facts.model_url
-        yield _Stage(system.api_url, owner_token(system.data_dir), stand_in_url, web)
+        yield _Stage(system.api_url, owner_token(system.data_dir), stand_in_url, web, system.data_dir)
 
 
 def _token_for(url: str) -> str | None:

@@ -82,6 +82,16 @@ class Approval(Settings):
     often: bool = False
 
 
+class Command(Settings):
+    """A command of `local2` as one types it, without that word, on the system of the story. What it prints `says` these
+    texts and `conceals` those; then what it has to `wait_for` comes, whoever sends it."""
+
+    run: str = Field(min_length=1)
+    says: tuple[str, ...] = ()
+    conceals: tuple[str, ...] = ()
+    wait_for: tuple[Awaited, ...] = ()
+
+
 class FilesExpect(Settings):
     """Which files the workspace must have, and which it must not have."""
 
@@ -97,7 +107,7 @@ class StoryTurn(Settings):
     `kills` names participants that are killed meanwhile, each as soon as a message has come.
 
     What it has to `wait_for` comes before anything else is done; then the answer is rated, if `feedback` says how, what
-    it has changed is undone, if it says `undo`, and the `files` of the workspace are looked at.
+    it has changed is undone, if it says `undo`, the `files` of the workspace are looked at, and `commands` are given.
     """
 
     query: str = Field(min_length=1)
@@ -112,6 +122,7 @@ class StoryTurn(Settings):
     feedback: Literal[-1, 1] | None = None
     undo: bool = False
     files: FilesExpect = FilesExpect()
+    commands: tuple[Command, ...] = ()
 
 
 class BusExpect(Settings):
@@ -149,7 +160,13 @@ class Story(Settings):
     @property
     def changes_settings(self) -> bool:
         """Whether it puts something into the settings of its system."""
-        return any(turn.skills or turn.instructs or turn.trusts is not None for turn in self.turns)
+        changed = (turn.skills or turn.instructs or turn.trusts is not None for turn in self.turns)
+        return self.has_commands or any(changed)
+
+    @property
+    def has_commands(self) -> bool:
+        """Whether it gives any, for which it has a system of its own."""
+        return any(turn.commands for turn in self.turns)
 
     @property
     def has_deaths(self) -> bool:
@@ -159,7 +176,7 @@ class Story(Settings):
     @property
     def stage(self) -> tuple[object, ...]:
         """What is alike in stories that one system plays."""
-        return self.flags, self.more_participants, "own_web" in self.needs
+        return self.flags, self.more_participants, "own_web" in self.needs, self.id if self.has_commands else ""
 
 
 def load_story(path: Path) -> Story:

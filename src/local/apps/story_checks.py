@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local.apps.story import Approval, Awaited, BusExpect, Expect, FilesExpect, Remembered, Saying
+from local.apps.story import Approval, Awaited, BusExpect, Command, Expect, FilesExpect, Remembered, Saying
 
 SHOWN_CHARS = 120
 
@@ -64,6 +64,15 @@ def check_card(approval: Approval, asked: Mapping[str, Any]) -> Check:
     """Check what is said where a call asks for leave, the payload of an `approval.request`."""
     card = Saying(one_of=(approval.card,) if approval.card else ())
     return Check(says(card, asked), f"{approval.tool} asks for leave{_wanted(card)}", _told(card, approval.tool, asked))
+
+
+def check_command(command: Command, status: int, output: str) -> list[Check]:
+    """Check what a command has printed, and its exit status."""
+    name = f"local2 {command.run}"
+    checks = [Check(status == 0, f"{name} succeeds", output if status else "it does")]
+    checks += [Check(_plain(text) in _plain(output), f"{name} says “{text}”", output) for text in command.says]
+    concealed = ((text, _plain(text) in _plain(output)) for text in command.conceals)
+    return [*checks, *(Check(not found, f"{name} does not say “{text}”", output) for text, found in concealed)]
 
 
 def told_call(asked: Mapping[str, Any]) -> str:

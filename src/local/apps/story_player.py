@@ -25,6 +25,7 @@ from local.apps.story_checks import (
     check_not_opened,
     says,
 )
+from local.apps.story_commands import StoryCommands
 from local.apps.story_deaths import StoryDeaths
 from local.apps.system_client import SystemClient
 from local.errors import NoAnswer
@@ -56,7 +57,8 @@ class _Course:
 
 class StoryPlayer:
     """Plays stories on one system. `stand_in_url` is the stand-in that gets their scripts; None: nobody does. `web`
-    is the one that is searched, if it is ours. What a story waits for has `wait_seconds` to come."""
+    is the one that is searched, if it is ours; commands are given on `data_dir`, without which none are. What a story
+    waits for has `wait_seconds` to come."""
 
     def __init__(
         self,
@@ -64,10 +66,12 @@ class StoryPlayer:
         stand_in_url: str | None,
         *,
         web: LocalWeb | None = None,
+        data_dir: Path | None = None,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
         self._client, self._stand_in_url, self._web = client, stand_in_url, web
         self._wait_seconds = wait_seconds
+        self._commands = StoryCommands(client, data_dir, wait_seconds) if data_dir else None
 
     def play(self, story: Story, script: Path | None = None) -> Iterator[Check]:
         """One check after the other, as they are made; a question that gets no answer ends the story."""
@@ -110,6 +114,8 @@ class StoryPlayer:
             yield self._undo(answer["query_id"])
         if turn.files != FilesExpect():
             yield from self._look_at_files(turn.files)
+        for command in turn.commands if self._commands else ():
+            yield from self._commands.give(command)
 
     def _ask(self, turn: StoryTurn, session_id: str, script: ApprovalScript) -> Json:
         """The whole answer; followed where something may ask, as somebody has to be there then."""

@@ -63,18 +63,13 @@ class SoulHistory:
 
     def note(self, text: str, by: str) -> None:
         """The soul is this from now on; nothing where it was that already. Raises `ConfigError`."""
-        try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with locked_folder(self._path.parent):
-                kept = list(self.versions())
-                if text == (kept[-1].text if kept else ""):
-                    return
-                number = kept[-1].number + 1 if kept else 1
-                kept.append(SoulVersion(number, datetime.now(UTC).isoformat(timespec="seconds"), by, text))
-                told = {"versions": [asdict(each) for each in kept[-MOST_VERSIONS:]]}
-                write_private(self._path, json.dumps(told, ensure_ascii=False, indent=1) + "\n")
-        except OSError as error:
-            raise ConfigError(f"{self._path} cannot be written: {error.strerror}") from None
+        if text or self.versions():
+            self._keep(text, by)
+
+    def begin(self) -> None:
+        """Keep that there was none, where nothing is kept yet: then one can go back to that. Raises `ConfigError`."""
+        if not self.versions():
+            self._keep("", BY_HAND)
 
     def noted(self, text: str, by: str) -> str:
         """Why a version could not be noted; empty where it was."""
@@ -85,3 +80,17 @@ class SoulHistory:
         except ConfigError as error:
             return str(error)
         return ""
+
+    def _keep(self, text: str, by: str) -> None:
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked_folder(self._path.parent):
+                kept = list(self.versions())
+                if kept and text == kept[-1].text:
+                    return
+                number = kept[-1].number + 1 if kept else 1
+                kept.append(SoulVersion(number, datetime.now(UTC).isoformat(timespec="seconds"), by, text))
+                told = {"versions": [asdict(each) for each in kept[-MOST_VERSIONS:]]}
+                write_private(self._path, json.dumps(told, ensure_ascii=False, indent=1) + "\n")
+        except OSError as error:
+            raise ConfigError(f"{self._path} cannot be written: {error.strerror}") from None

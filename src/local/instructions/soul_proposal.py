@@ -67,6 +67,7 @@ class SoulProposals:
         proposal = self._require()
         if self._soul.text() != proposal.before:
             raise ConfigError("the soul has changed since that was proposed; reject it, or write what you want of it")
+        self._soul.history.begin()
         self._soul.become(proposal.text, f"proposed by {proposal.by}")
         self.reject()
         return proposal

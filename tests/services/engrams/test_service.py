@@ -12,6 +12,7 @@ from local.errors import AlreadyRunning, ModelError, NotOnRecord, StoreFenced
 from local.services.engrams.engram import Change, EngramDraft, Ingested, Origin
 from local.services.engrams.service import EngramService
 from local.services.engrams.store import EngramStore
+from local.services.engrams.vector_indexer import NOTHING_YET
 
 Make = Callable[..., EngramDraft]
 Opened = Callable[..., Any]
@@ -44,6 +45,14 @@ async def test_words_are_found_at_once_and_stemmed(service: EngramService, excha
     assert [hit.engram.query for hit in result.hits] == ["I was hiking in the mountains"]
     assert "not ready yet" in result.degraded[0]
     embedder.may_go_on.set()
+
+
+async def test_while_nothing_is_embedded_yet_a_search_says_so(service: EngramService, exchange: Make) -> None:
+    await service.settled()
+    assert (await service.search("ann", "espresso")).degraded == (NOTHING_YET,)
+    await service.ingest(exchange("My coffee is black"))
+    await service.settled()
+    assert (await service.search("ann", "espresso")).degraded == ()
 
 
 async def test_meanings_are_found_without_a_common_word(service: EngramService, exchange: Make) -> None:

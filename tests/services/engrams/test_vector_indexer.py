@@ -206,7 +206,7 @@ async def test_an_empty_memory_opens_no_index_and_embeds_no_question(
     embedder.error = ModelError("nobody should have asked")
     async with opened() as service:
         await service.settled()
-        assert await service.search("ann", "black coffee") == Found(())
+        assert await service.search("ann", "black coffee") == Found((), (NOTHING_YET,))
         assert (await service.status()).index == "empty"
     assert not exists(directory / "vectors")
 

@@ -27,7 +27,7 @@ from local.services.engrams.record import Deletion
 from local.services.engrams.search import CANDIDATES, Found
 from local.services.engrams.status import MemoryStatus, counts
 from local.services.engrams.store import EngramStore
-from local.services.engrams.vector_indexer import NOT_READY, IndexerState, VectorIndexer
+from local.services.engrams.vector_indexer import NOT_READY, NOTHING_YET, IndexerState, VectorIndexer
 from local.services.sqlite_file import open_patiently, store_failure
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class EngramService:
         """Keys, the question's vector, and what could not be searched."""
         indexer, embedder = self._indexer, self._indexer.embedder
         if indexer.state is IndexerState.EMPTY:
-            return [], None, ()
+            return [], None, (NOTHING_YET,)
         missing = () if indexer.state is IndexerState.READY else (indexer.trouble or NOT_READY,)
         if embedder is None or indexer.state in (IndexerState.STARTING, IndexerState.FAILED):
             return [], None, missing

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 _BATCH = 32
 RETRY_SECONDS = 30.0
 NOT_READY = "the index of meanings is not ready yet"
+NOTHING_YET = "nothing is embedded yet, so nothing is found by its meaning"
 
 
 class IndexerState(StrEnum):
@@ -102,7 +103,7 @@ class VectorIndexer:
             self.state = IndexerState.READY
         else:
             await self._keep_indexes()
-            self.state = IndexerState.EMPTY
+            self.state = IndexerState.BUILDING if self._work.is_set() else IndexerState.EMPTY
         self.trouble = ""
         if not self._work.is_set():
             self._settled.set()

@@ -1,0 +1,55 @@
+"""The commands that are given in a story, each in a process of its own, as from a terminal."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from local.apps.story import Command
+from local.apps.story_checks import Check, check_came, check_command, says
+from local.apps.system_client import SystemClient
+
+Json = dict[str, Any]
+MOST_SECONDS = 60.0  # of a command
+
+
+class StoryCommands:
+    """Gives them to the system on `data_dir`. What one waits for has `seconds` to come."""
+
+    def __init__(self, client: SystemClient, data_dir: Path, seconds: float) -> None:
+        self._client, self._data_dir, self._seconds = client, data_dir, seconds
+
+    def give(self, command: Command) -> Iterator[Check]:
+        """What has come of one."""
+        subjects = list(dict.fromkeys(one.subject for one in command.wait_for))
+        with self._client.follow(subjects, self._seconds) if subjects else nullcontext(iter(())) as envelopes:
+            yield from check_command(command, *self._run(command))
+            yield from check_came(command.wait_for, _came(command, envelopes))
+
+    def _run(self, command: Command) -> tuple[int, str]:
+        """The exit status, and all that was printed."""
+        settings = Path(self._client.request("GET", "/settings/system")["file"]).parent
+        places = {"LOCAL2_CONFIG_DIR": str(settings), "LOCAL2_DATA_DIR": str(self._data_dir)}
+        done = subprocess.run(
+            [sys.executable, "-m", "local.apps.cli", *shlex.split(command.run)], env=os.environ | places,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            timeout=MOST_SECONDS, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout
+
+
+def _came(command: Command, envelopes: Iterator[Json]) -> list[Json]:
+    """The envelopes until everything awaited is among them, or nothing comes any more."""
+    came, open_ones = list[Json](), list(command.wait_for)
+    while open_ones and (envelope := next(envelopes, None)) is not None:
+        came.append(envelope)
+        open_ones = [
+            one for one in open_ones if one.subject != envelope["subject"] or not says(one, envelope["payload"])
+        ]
+    return came

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from local.apps.stories import STORIES, run_stories
-from local.apps.story import BusExpect, Expect, Remembered, Saying, Story, StoryTurn, find_stories, load_story
-from local.apps.story_checks import Check, check_answer, check_bus, check_memory, check_not_opened, says
+from local.apps.story import BusExpect, Command, Expect, Remembered, Saying, Story, StoryTurn, find_stories, load_story
+from local.apps.story_checks import Check, check_answer, check_bus, check_command, check_memory, check_not_opened, says
 from local.apps.story_deaths import StoryDeaths
 from local.apps.story_player import StoryPlayer
 from local.apps.system_client import StreamEvent
@@ -178,6 +178,17 @@ def test_all_fields_of_one_alternative_must_fit_and_without_any_everything_does(
     assert says(Saying(), {})
 
 
+def test_a_command_succeeds_says_and_conceals() -> None:
+    command = Command(run="soul show", says=("Be kind", "Be brief"), conceals=("Ahoy",))
+    assert [str(check) for check in check_command(command, 0, "Be\nkind. Ahoy!")] == [
+        "✓ local2 soul show succeeds: it does",
+        "✓ local2 soul show says “Be kind”: Be kind. Ahoy!",
+        "✗ local2 soul show says “Be brief”: Be kind. Ahoy!",
+        "✗ local2 soul show does not say “Ahoy”: Be kind. Ahoy!",
+    ]
+    assert str(check_command(command, 2, "there is none")[0]) == "✗ local2 soul show succeeds: there is none"
+
+
 def test_what_the_memory_shows_is_checked_against_every_hit() -> None:
     remembered = Remembered(query="tea", one_of=({"sentiment": 1},))
     hits = [{"query": "Coffee?", "sentiment": None}, {"query": "Tea?", "sentiment": 1}]
@@ -218,6 +229,17 @@ class FakeClient:
 
     def follow(self, subjects: Sequence[str], seconds: float) -> AbstractContextManager[Iterator[dict[str, Any]]]:
         return nullcontext(envelope for envelope in self._later if envelope["subject"] in subjects)
+
+
+class SettledClient(FakeClient):
+    """Its settings lie in a folder."""
+
+    def __init__(self, settings: Path, *answers: dict[str, Any], later: Sequence[dict[str, Any]]) -> None:
+        super().__init__(*answers, later=later)
+        self._settings = settings
+
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None, also: Sequence[int] = ()) -> Any:
+        return {"file": str(self._settings / "system.yaml")}
 
 
 class FollowedClient(FakeClient):
@@ -305,6 +327,21 @@ def test_a_turn_waits_for_what_its_own_query_causes_before_it_is_rated_and_the_n
         "✗ turn 2: the rating +1 is taken: nobody takes ratings",
     ]
     assert client.rated == [("q1", 1)]
+
+
+def test_a_command_is_given_to_the_system_of_the_story_and_what_it_causes_is_waited_for(tmp_path: Path) -> None:
+    said = [envelope("dream.made", "dream", read=3), envelope("dream.made", "dream", read=4)]
+    command = {"run": "soul show", "says": ["there is no soul yet"], "wait_for": [{"dream.made": [{"read": 4}]}]}
+    story = Story.model_validate({"id": "S", "title": "T", "turns": [{"query": "q", "commands": [command]}]})
+    client = SettledClient(tmp_path, payload(), later=said)
+    checks = list(StoryPlayer(client, None, data_dir=tmp_path / "data").play(story))  # type: ignore[arg-type]
+    assert all(check.passed for check in checks)
+    assert [check.what for check in checks][1:] == [
+        "turn 1: local2 soul show succeeds",
+        "turn 1: local2 soul show says “there is no soul yet”",
+        "turn 1: dream.made comes with read 4",
+    ]
+    assert str(tmp_path / "SOUL.md") in checks[2].found
 
 
 def test_the_memory_is_looked_up_at_the_end_and_may_be_absent() -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from local.apps.story import Command
 from local.apps.story_checks import Check, check_came, check_command, says
 from local.apps.system_client import SystemClient
+from local.environment import environment_with
 
 Json = dict[str, Any]
 MOST_SECONDS = 60.0  # of a command
@@ -27,17 +27,20 @@ class StoryCommands:
 
     def give(self, command: Command) -> Iterator[Check]:
         """What has come of one."""
-        subjects = list(dict.fromkeys(one.subject for one in command.wait_for))
-        with self._client.follow(subjects, self._seconds) if subjects else nullcontext(iter(())) as envelopes:
+        with self._following(command) as envelopes:
             yield from check_command(command, *self._run(command))
             yield from check_came(command.wait_for, _came(command, envelopes))
+
+    def _following(self, command: Command) -> AbstractContextManager[Iterator[Json]]:
+        subjects = list(dict.fromkeys(one.subject for one in command.wait_for))
+        return self._client.follow(subjects, self._seconds) if subjects else nullcontext(iter(()))
 
     def _run(self, command: Command) -> tuple[int, str]:
         """The exit status, and all that was printed."""
         settings = Path(self._client.request("GET", "/settings/system")["file"]).parent
         places = {"LOCAL2_CONFIG_DIR": str(settings), "LOCAL2_DATA_DIR": str(self._data_dir)}
         done = subprocess.run(
-            [sys.executable, "-m", "local.apps.cli", *shlex.split(command.run)], env=os.environ | places,
+            [sys.executable, "-m", "local.apps.cli", *shlex.split(command.run)], env=environment_with(places),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             timeout=MOST_SECONDS, check=False,
         )  # fmt: skip

@@ -114,8 +114,9 @@ class StoryPlayer:
             yield self._undo(answer["query_id"])
         if turn.files != FilesExpect():
             yield from self._look_at_files(turn.files)
-        for command in turn.commands if self._commands else ():
-            yield from self._commands.give(command)
+        if self._commands is not None:
+            for command in turn.commands:
+                yield from self._commands.give(command)
 
     def _ask(self, turn: StoryTurn, session_id: str, script: ApprovalScript) -> Json:
         """The whole answer; followed where something may ask, as somebody has to be there then."""

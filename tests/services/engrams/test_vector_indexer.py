@@ -16,6 +16,7 @@ from local.services.engrams.engram import EngramDraft
 from local.services.engrams.exact_index import ExactIndex
 from local.services.engrams.search import Found
 from local.services.engrams.service import EngramService
+from local.services.engrams.vector_indexer import NOTHING_YET
 
 Opened = Callable[..., Any]
 Make = Callable[..., EngramDraft]

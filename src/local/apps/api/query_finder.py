@@ -8,7 +8,8 @@ from contextlib import suppress
 from local.apps.api.participant_table import ParticipantTable
 from local.apps.api.principals import Principal
 from local.apps.api.query_stream import Trail
-from local.apps.permissions import GatekeeperAway, PermissionRefused, Permissions
+from local.apps.participant_client import ParticipantAway, ParticipantRefused
+from local.apps.permissions import Permissions
 from local.apps.session import LoCALSession
 from local.protocol.envelope import Envelope
 from local.queries.errors import QueryDeleted
@@ -67,7 +68,7 @@ class QueryFinder:
 
     async def _recall_approvals(self, query: LiveQuery) -> None:
         """Tell what waits for its user, which was said before anybody listened here; nothing while nobody knows."""
-        with suppress(GatekeeperAway, PermissionRefused):
+        with suppress(ParticipantAway, ParticipantRefused):
             for asked in (await self._permissions.ask("list", query.view.user_id)).waiting:
                 if query.query_id in (asked.query_id, asked.root_query_id):
                     query.receive(asked, Envelope(asked.subject, "", "", "", 1, asked.query_id, b""))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local.apps import approval_commands
-from local.apps.cli import main
 from local.errors import NoAnswer
 
 Json = dict[str, Any]
@@ -40,29 +38,14 @@ class Door:
 
 
 @pytest.fixture
-def door(monkeypatch: pytest.MonkeyPatch) -> Door:
+def door(found_by: Callable[..., None]) -> Door:
     door = Door()
-
-    @contextmanager
-    def found(api: str | None, directory: Path | None) -> Iterator[Door]:
-        yield door
-
-    monkeypatch.setattr(approval_commands, "running_system", found)
+    found_by(door, approval_commands)
     return door
 
 
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    def command(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["approvals", *arguments])
-        return int(str(ended.value.code or 0)), *capfd.readouterr()
-
-    return command
-
-
 def test_what_waits_and_what_is_remembered_is_listed(door: Door, run: Run) -> None:
-    status, out, _ = run("list")
+    status, out, _ = run("approvals", "list")
     waiting, question, remembered = out.splitlines()
     assert question.startswith("q:1:0  asks you: Which? | red | blue\\x1b  until ")
     assert status == 0 and waiting.startswith("q:0:0  L1  write_file") and waiting.endswith("It is new.")
@@ -82,22 +65,22 @@ def test_what_waits_and_what_is_remembered_is_listed(door: Door, run: Run) -> No
     ],
 )
 def test_a_call_is_decided(door: Door, run: Run, arguments: tuple[str, ...], body: Json) -> None:
-    status, out, _ = run(*arguments)
+    status, out, _ = run("approvals", *arguments)
     assert (status, out) == (0, f"q:0:0: {body['decision']}\n")
     assert door.asked == [("POST", "/approvals/q%3A0%3A0", body)]
 
 
 def test_what_is_remembered_is_taken_back(door: Door, run: Run) -> None:
-    assert run("forget", "3") == (0, "3 is forgotten: such a call asks again\n", "")
+    assert run("approvals", "forget", "3") == (0, "3 is forgotten: such a call asks again\n", "")
     assert door.asked == [("DELETE", "/approvals/remembered/3")]
 
 
 @pytest.mark.parametrize("arguments", [("allow", "gone"), ("deny", "gone"), ("forget", "9")])
 def test_an_unknown_one_is_one_line(door: Door, run: Run, arguments: tuple[str, ...]) -> None:
-    status, out, err = run(*arguments)
+    status, out, err = run("approvals", *arguments)
     assert status == 2 and out == "" and "nothing waits under" in err and err.count("\n") == 1
 
 
 def test_without_a_system_one_line_says_so(run: Run, tmp_path: Path) -> None:
-    status, out, err = run("list", "--data-dir", str(tmp_path))
+    status, out, err = run("approvals", "list", "--data-dir", str(tmp_path))
     assert (status, out) == (2, "") and err.count("\n") == 1

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from local.apps import cron_commands, usage_command
-from local.apps.cli import main
 
 Json = dict[str, Any]
 JOB: Json = {
@@ -42,26 +39,10 @@ class Door:
 
 
 @pytest.fixture
-def door(monkeypatch: pytest.MonkeyPatch) -> Door:
+def door(found_by: Callable[..., None]) -> Door:
     door = Door()
-
-    @contextmanager
-    def found(api: str | None, directory: Path | None) -> Iterator[Door]:
-        yield door
-
-    monkeypatch.setattr(cron_commands, "running_system", found)
-    monkeypatch.setattr(usage_command, "running_system", found)
+    found_by(door, cron_commands, usage_command)
     return door
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    def command(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([*arguments])
-        return int(str(ended.value.code or 0)), *capfd.readouterr()
-
-    return command
 
 
 def test_jobs_are_shown_and_made(run: Run, door: Door) -> None:

@@ -72,9 +72,7 @@ def pin(engram: Engram, api: ApiOption = None, data_dir: DataDir = None) -> None
 
     Example: local2 memory pin 1f6e
     """
-    client = running_system(api, data_dir)
-    done = client.request("POST", f"{_path(client, engram)}/pin")
-    typer.echo(f"{done['engram_id']} is pinned")
+    _change(running_system(api, data_dir), method="POST", engram=engram, what="pin", now="is pinned")
 
 
 @memory_app.command()
@@ -83,9 +81,7 @@ def unpin(engram: Engram, api: ApiOption = None, data_dir: DataDir = None) -> No
 
     Example: local2 memory unpin 1f6e
     """
-    client = running_system(api, data_dir)
-    done = client.request("DELETE", f"{_path(client, engram)}/pin")
-    typer.echo(f"{done['engram_id']} is not pinned any more")
+    _change(running_system(api, data_dir), method="DELETE", engram=engram, what="pin", now="is not pinned any more")
 
 
 @memory_app.command()
@@ -133,9 +129,7 @@ def restore(engram: Engram, api: ApiOption = None, data_dir: DataDir = None) -> 
 
     Example: local2 memory restore 1f6e
     """
-    client = running_system(api, data_dir)
-    done = client.request("POST", f"{_path(client, engram)}/restore")
-    typer.echo(f"{done['engram_id']} holds again")
+    _change(running_system(api, data_dir), method="POST", engram=engram, what="restore", now="holds again")
 
 
 def _engram_line(engram: Json) -> str:
@@ -183,6 +177,12 @@ def _indented(text: str) -> list[str]:
 
 def _one_line(text: str) -> str:
     return visible(" ".join(text.split()))
+
+
+def _change(client: SystemClient, *, method: str, engram: str, what: str, now: str) -> None:
+    """Have an engram changed, and say how it is `now`."""
+    done = client.request(method, f"{_path(client, engram)}/{what}")
+    typer.echo(f"{done['engram_id']} {now}")
 
 
 def _path(client: SystemClient, engram: str) -> str:

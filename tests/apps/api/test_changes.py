@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from local.config import Settings
 from local.protocol.change_messages import ChangedFile, ChangeRequest, ChangeResult
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ErrorInfo
-from local.runtime.participant import Participant, on
+from local.runtime.participant import on
+from tests.apps.api.hand_played import HandPlayed
 
 System = Any  # of conftest.py
 CHANGE: dict[str, Any] = {
@@ -22,13 +22,13 @@ CHANGE: dict[str, Any] = {
 }  # fmt: skip
 
 
-class Files(Participant):
+class Files(HandPlayed):
     """Has changed one file."""
 
     name = "files"
 
     def __init__(self) -> None:
-        super().__init__(Settings())
+        super().__init__()
         self.asked: list[ChangeRequest] = []
 
     @on(ChangeRequest)

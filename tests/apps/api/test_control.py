@@ -9,24 +9,21 @@ import httpx
 import pytest
 
 from local.apps.owner_token import make_owner_token
-from local.config import Settings
 from local.protocol.control_messages import ParticipantRequest, ParticipantResult
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ChildStatus, ErrorInfo
 from local.protocol.model_messages import ModelProgress, ModelRecord, ModelRequest, ModelResult
-from local.runtime.participant import Participant, on
+from local.runtime.participant import on
+from tests.apps.api.hand_played import HandPlayed
 
 System = Any  # of conftest.py
 MODEL = ModelRecord(name="gemma4:12b", server="ollama", size=8_000, current=True)
 
 
-class Supervisor(Participant):
+class Supervisor(HandPlayed):
     """Says what it was asked to do."""
 
     name = "supervisor"
-
-    def __init__(self) -> None:
-        super().__init__(Settings())
 
     @on(ParticipantRequest)
     async def have(self, request: ParticipantRequest, envelope: Envelope) -> ParticipantResult:
@@ -37,14 +34,11 @@ class Supervisor(Participant):
         return ParticipantResult(verb=request.verb, child=child)
 
 
-class Stock(Participant):
+class Stock(HandPlayed):
     """Has one model, and pulls another."""
 
     name = "model_keeper"
     publishes = (ModelProgress,)
-
-    def __init__(self) -> None:
-        super().__init__(Settings())
 
     @on(ModelRequest)
     async def answer(self, request: ModelRequest, envelope: Envelope) -> ModelResult:

@@ -8,23 +8,20 @@ from typing import Any
 import httpx
 import pytest
 
-from local.config import Settings
 from local.protocol.envelope import Envelope
 from local.protocol.memory_messages import EngramRecord, MemoryRequest, MemoryResult
 from local.protocol.reflection_messages import RoutineRecord, RoutineRequest, RoutineResult
-from local.runtime.participant import Participant, on
+from local.runtime.participant import on
+from tests.apps.api.hand_played import HandPlayed
 
 System = Any  # of conftest.py
 
 
-class Reflection(Participant):
+class Reflection(HandPlayed):
     """Can be switched."""
 
     name = "reflection"
     is_on = True
-
-    def __init__(self) -> None:
-        super().__init__(Settings())
 
     @on(RoutineRequest)
     async def answer(self, request: RoutineRequest, envelope: Envelope) -> RoutineResult:
@@ -33,13 +30,10 @@ class Reflection(Participant):
         return RoutineResult(verb=request.verb, state=RoutineRecord(is_on=self.is_on, tokens_today=7, tokens_per_day=9))
 
 
-class Memory(Participant):
+class Memory(HandPlayed):
     """Has a dream and a note."""
 
     name = "memory"
-
-    def __init__(self) -> None:
-        super().__init__(Settings())
 
     @on(MemoryRequest)
     async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:

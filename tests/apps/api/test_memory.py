@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 from local.apps.memories import Memories
-from local.config import Settings
 from local.errors import RequestTimeout
 from local.protocol.envelope import Envelope
 from local.protocol.memory_messages import (
@@ -23,7 +22,8 @@ from local.protocol.memory_messages import (
     RecalledEngram,
 )
 from local.protocol.messages import ErrorInfo, SessionDeleted
-from local.runtime.participant import Participant, on
+from local.runtime.participant import on
+from tests.apps.api.hand_played import HandPlayed
 
 System = Any  # of conftest.py
 ENGRAM: dict[str, Any] = {
@@ -43,13 +43,13 @@ FACT = {
 CHANGE = {"at": 3.0, "what": "score", "value": "4"}
 
 
-class Memory(Participant):
+class Memory(HandPlayed):
     """Knows one engram, until it is deleted, and remembers what it was asked."""
 
     name = "memory"
 
     def __init__(self) -> None:
-        super().__init__(Settings())
+        super().__init__()
         self.asked: list[tuple[MemoryRequest, str | None]] = []
         self.pages = [(("{1}", "{2}"), "2"), (("{3}",), "")]
         self.engrams = {"e1": EngramRecord.model_validate(ENGRAM)}

@@ -23,16 +23,16 @@ from local.apps.api.app import routed
 from local.apps.api.bus_stream import BusWatch
 from local.apps.owner_token import make_owner_token
 from local.apps.users import Users
-from local.config import Settings
 from local.protocol.envelope import Envelope
 from local.protocol.memory_messages import EngramRecord, MemoryRequest, MemoryResult
 from local.protocol.messages import ErrorInfo
-from local.runtime.participant import Participant, Resources, on
+from local.runtime.participant import Resources, on
 from local.services.schedules.job import Job
 from local.services.schedules.job_store import FILE_NAME, JobStore
 from local.tools.agent_tools.swarm_config import SwarmConfig
 from local.tools.cron import Cron, CronConfig
 from local.tools.swarm import Swarm
+from tests.apps.api.hand_played import HandPlayed
 
 System = Any  # of conftest.py
 Read = Any
@@ -142,13 +142,10 @@ ROUTES = {
 }
 
 
-class Ann(Participant):
+class Ann(HandPlayed):
     """A memory that remembers one exchange of ann's."""
 
     name = "memory"
-
-    def __init__(self) -> None:
-        super().__init__(Settings())
 
     @on(MemoryRequest)
     async def look_up(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:

@@ -13,13 +13,13 @@ import pytest
 
 from local.apps.api.query_stream import NO_TRAIL, StreamSettings, Trail, batches, number_after, query_chunks
 from local.bus.bus import Bus
-from local.config import Settings
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult
 from local.protocol.messages import GenerationToken, ParticipantStatus, ResponseGeneration
 from local.queries.live_query import LiveQuery
 from local.queries.query_view import QueryView
-from local.runtime.participant import Participant, on
+from local.runtime.participant import on
+from tests.apps.api.hand_played import HandPlayed
 
 System = Any  # of conftest.py
 Read = Any
@@ -126,13 +126,13 @@ async def test_a_failed_turn_ends_the_stream_with_what_there_is(client: httpx.As
     assert (name, data["status"], data["error"]["kind"]) == ("response", "failed", "model_error")
 
 
-class Critic(Participant):
+class Critic(HandPlayed):
     """Grades every answer, and compares it when it is told that the other one is there."""
 
     name = "critic"
 
     def __init__(self) -> None:
-        super().__init__(Settings())
+        super().__init__()
         self.other_is_there = asyncio.Event()
 
     @on(ResponseGeneration)

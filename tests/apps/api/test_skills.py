@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from local.config import Settings
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ErrorInfo
 from local.protocol.skill_messages import SkillRecord, SkillRequest, SkillResult
-from local.runtime.participant import Participant, on
+from local.runtime.participant import on
+from tests.apps.api.hand_played import HandPlayed
 
 System = Any  # of conftest.py
 TIDES: dict[str, Any] = {
@@ -21,13 +21,10 @@ TIDES: dict[str, Any] = {
 }  # fmt: skip
 
 
-class Holder(Participant):
+class Holder(HandPlayed):
     """Holds one skill that is ready."""
 
     name = "files"
-
-    def __init__(self) -> None:
-        super().__init__(Settings())
 
     @on(SkillRequest)
     async def answer(self, request: SkillRequest, envelope: Envelope) -> SkillResult:

@@ -20,13 +20,8 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
-from local.protocol.permission_messages import (
-    CLARIFICATION,
-    ApprovalDecision,
-    ApprovalRequest,
-    PermissionRequest,
-    PermissionResult,
-)
+from local.protocol.permission_messages import ApprovalDecision, ApprovalRequest, PermissionRequest, PermissionResult
+from local.protocol.turn_tools import CLARIFICATION
 
 SECONDS = 20.0
 QUESTION = {"question": "Which colour?", "options": ["red", "blue"]}

@@ -27,7 +27,8 @@ from local.protocol.permission_messages import (
     PermissionRequest,
     PermissionResult,
 )
-from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN, PlanCreated, PlanStep, latest_plan
+from local.protocol.plan_messages import PlanCreated, PlanStep, latest_plan
+from local.protocol.turn_tools import PLAN_STEP, PROPOSE_PLAN
 from local.queries.query_view import QueryView
 from tests.agents.test_gatekeeper import PenTool
 

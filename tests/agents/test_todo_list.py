@@ -18,7 +18,8 @@ from local.protocol.messages import (
     ToolRequest,
     ToolResult,
 )
-from local.protocol.todo_messages import MOST_CHARACTERS, MOST_ITEMS, TODO, TodoItem, TodoUpdated, latest_list
+from local.protocol.todo_messages import MOST_CHARACTERS, MOST_ITEMS, TodoItem, TodoUpdated, latest_list
+from local.protocol.turn_tools import TODO_LIST
 from local.queries.query_view import QueryView
 from tests.agents.test_gatekeeper import PenTool
 
@@ -36,7 +37,7 @@ async def study(stage: Any, tmp_path: Path) -> Any:
 
 async def ask(stage: Any, query_id: str, *lists: Any, session: str = "s", **options: Any) -> ResponseGeneration:
     for items in lists:
-        stage.model.will_say(ToolCall(TODO, {"items": items}))
+        stage.model.will_say(ToolCall(TODO_LIST, {"items": items}))
     stage.model.will_say("Done.")
     wanted = AnswerOptions(**options) if options else None
     await stage.door.ask("Make a program", query_id, session=session, options=wanted)
@@ -52,7 +53,7 @@ async def test_each_list_that_the_model_sets_is_told_and_the_model_reads_how_it_
         "The list is kept: 1 open, 1 doing", "The list is kept: 1 done, 1 dropped",
     ]  # fmt: skip
     assert not response.tainted and not any(call.tainted for call in response.tool_calls)
-    assert [request.tool for request in study.door.of(ToolRequest)] == [TODO, TODO]
+    assert [request.tool for request in study.door.of(ToolRequest)] == [TODO_LIST, TODO_LIST]
     assert len(await study.on_record("q1", TodoUpdated)) == 2
 
 
@@ -93,7 +94,7 @@ async def test_nothing_is_left_of_the_list_of_a_conversation_that_was_deleted(st
 
 async def test_a_turn_that_another_process_goes_on_with_has_its_list(study: Any) -> None:
     study._deadly, study._passes = "turn.step_stored", 2  # after the call and its result
-    study.model.will_say(ToolCall(TODO, {"items": LIST}))
+    study.model.will_say(ToolCall(TODO_LIST, {"items": LIST}))
     await study.door.ask("Make a program", "q1", session="s")
     await study._generator.dead()
     study.model.will_say("Done.")
@@ -112,8 +113,8 @@ async def test_the_tool_is_offered_beside_those_that_change_files_or_run_command
     await ask(stage, "q1")
     await stage.tool(PenTool(tmp_path))
     await ask(stage, "q2")
-    await ask(stage, "q3", deny=(TODO,))
-    assert [TODO in asked.tools for asked in stage.model.asked] == [False, True, False]
+    await ask(stage, "q3", deny=(TODO_LIST,))
+    assert [TODO_LIST in asked.tools for asked in stage.model.asked] == [False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -130,8 +131,8 @@ async def test_the_tool_is_offered_beside_those_that_change_files_or_run_command
     ],
 )
 def test_what_is_no_list_is_a_fault_that_names_what_is_expected(items: Any) -> None:
-    assert FAULTS[TODO]({"items": items}).endswith("Expected: items.")
-    assert FAULTS[TODO]({"items": LIST}) == ""
+    assert FAULTS[TODO_LIST]({"items": items}).endswith("Expected: items.")
+    assert FAULTS[TODO_LIST]({"items": LIST}) == ""
 
 
 async def test_the_model_reads_what_is_wrong_with_a_list_and_nobody_hears_of_it(study: Any) -> None:
@@ -146,5 +147,5 @@ def test_a_list_is_told_in_one_line_for_each_item_whatever_stands_in_it() -> Non
 
 
 def test_what_the_tool_answers_is_nobodys_secret() -> None:
-    call = ToolCallRecord(call_id="q:0:0", tool=TODO, args={"items": LIST}, result="The list is kept: 1 open")
+    call = ToolCallRecord(call_id="q:0:0", tool=TODO_LIST, args={"items": LIST}, result="The list is kept: 1 open")
     assert Provenance.of(["Make it"], (), [call]).private == ()

@@ -6,8 +6,9 @@ import pytest
 
 from local.agents.answering.own_schemas import FAULTS
 from local.agents.answering.taint.provenance import Provenance
-from local.agents.answering.tool_finder import MOST_FOUND, TOOL_SEARCH, found_by, matching, named_in, told
+from local.agents.answering.tool_finder import MOST_FOUND, found_by, matching, named_in, told
 from local.protocol.messages import ToolCallRecord, ToolSchema
+from local.protocol.turn_tools import TOOL_SEARCH
 
 TOOLS = [
     ToolSchema(tool=name, description=description, parameters={})

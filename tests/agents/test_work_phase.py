@@ -10,7 +10,6 @@ import pytest
 
 from local.agents.answering.own_schemas import SCHEMAS
 from local.agents.answering.shown_tools import CORE, ToolRoom, phase_after, shown
-from local.agents.answering.tool_finder import TOOL_SEARCH
 from local.agents.answering.work_phase import CATEGORIES, READS_AGAIN, WorkPhase, phase_of
 from local.models.chat import ToolCall
 from local.models.tool_selection import Tier
@@ -22,9 +21,8 @@ from local.protocol.messages import (
     ToolCallRecord,
     ToolSchema,
 )
-from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN
 from local.protocol.safety import Category
-from local.protocol.todo_messages import TODO
+from local.protocol.turn_tools import PLAN_STEP, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
 from tests.agents.test_gatekeeper import PenTool
 
 RESEARCHING, EDITING, VERIFYING, COMPLETING = WorkPhase
@@ -54,7 +52,7 @@ def told(
     room: ToolRoom = ROOM,
     **more: Any,
 ) -> list[str]:
-    tools = {**TOOLS, TODO: SCHEMAS[TODO], **more}
+    tools = {**TOOLS, TODO_LIST: SCHEMAS[TODO_LIST], **more}
     return shown(tools, records, question, phase_after(records, tools), tier, room)
 
 
@@ -90,8 +88,8 @@ def test_a_turn_completes_when_nothing_is_left_of_what_it_has_set_itself() -> No
     plan = record(PROPOSE_PLAN, title="T", steps=["x"])
     tools = {**TOOLS, **SCHEMAS}
     for records, phase in (
-        ([record(TODO, **done)], COMPLETING),
-        ([record(TODO, **done), record(TODO, **left)], RESEARCHING),
+        ([record(TODO_LIST, **done)], COMPLETING),
+        ([record(TODO_LIST, **done), record(TODO_LIST, **left)], RESEARCHING),
         ([plan, record("write_file")], EDITING),
         ([plan, record("write_file"), record(PLAN_STEP, step=1, state="done")], COMPLETING),
         ([record(PROPOSE_PLAN, None, title="T", steps=["x"])], RESEARCHING),
@@ -108,7 +106,7 @@ def test_arguments_that_are_nested_too_deep_for_json_are_no_trouble() -> None:
 
 
 def test_while_it_edits_the_web_is_not_shown_but_for_what_is_called_or_named_and_can_be_found() -> None:
-    everything = [*TOOLS, TODO]
+    everything = [*TOOLS, TODO_LIST]
     assert told() == everything
     edits = [record("write_file")]
     assert told(edits) == [name for name in everything if name not in ("web_search", "dice")] + [TOOL_SEARCH]
@@ -119,19 +117,19 @@ def test_while_it_edits_the_web_is_not_shown_but_for_what_is_called_or_named_and
 
 def test_a_weak_model_is_shown_the_core_and_what_the_question_names() -> None:
     core = [name for name in TOOLS if name in CORE]
-    assert told(tier=Tier.WEAK) == [*core, TODO, TOOL_SEARCH]
+    assert told(tier=Tier.WEAK) == [*core, TODO_LIST, TOOL_SEARCH]
     assert told(tier=Tier.WEAK, question="Commit it with git") == [
-        name for name in (*TOOLS, TODO, TOOL_SEARCH) if name in (*core, "git_commit", TODO, TOOL_SEARCH)
+        name for name in (*TOOLS, TODO_LIST, TOOL_SEARCH) if name in (*core, "git_commit", TODO_LIST, TOOL_SEARCH)
     ]
 
 
 def test_where_there_are_more_tools_than_fit_the_rest_is_found_by_a_search() -> None:
     few = ToolRoom(4, 1_000_000, lambda schema: 1)
-    assert told(room=few) == ["read_file", "search_code", TODO, TOOL_SEARCH]
-    assert told(room=few, question="Roll the dice") == ["read_file", "dice", TODO, TOOL_SEARCH]
+    assert told(room=few) == ["read_file", "search_code", TODO_LIST, TOOL_SEARCH]
+    assert told(room=few, question="Roll the dice") == ["read_file", "dice", TODO_LIST, TOOL_SEARCH]
     narrow = ToolRoom(32, 30, lambda schema: 10)
-    assert told(room=narrow) == ["read_file", "search_code", TODO, TOOL_SEARCH]
-    assert told(room=ToolRoom(10, 10, lambda schema: 1)) == [*TOOLS, TODO]
+    assert told(room=narrow) == ["read_file", "search_code", TODO_LIST, TOOL_SEARCH]
+    assert told(room=ToolRoom(10, 10, lambda schema: 1)) == [*TOOLS, TODO_LIST]
 
 
 async def test_what_is_found_is_shown_from_then_on_and_what_is_not_shown_is_made_all_the_same(
@@ -145,7 +143,7 @@ async def test_what_is_found_is_shown_from_then_on_and_what_is_not_shown_is_made
     for call in (ToolCall(TOOL_SEARCH, {"query": "write it into a file"}), ToolCall("dice", {"sides": 6})):
         stage.model.will_say(call)
     stage.model.will_say("A 3.")
-    await stage.door.ask("Be lucky!", "q1", session="s", options=AnswerOptions(deny=(TODO,)))
+    await stage.door.ask("Be lucky!", "q1", session="s", options=AnswerOptions(deny=(TODO_LIST,)))
     response = await stage.door.hears(ResponseGeneration, query_id="q1")
     assert [asked.tools for asked in stage.model.asked] == [
         ["dice", TOOL_SEARCH],
@@ -163,7 +161,7 @@ async def test_what_a_turn_is_at_is_told_with_its_changes_of_state(stage: Any, t
     await stage.gatekeeper(mode="acceptEdits")
     await stage.tool(PenTool(tmp_path))
     stage.model.will_say(ToolCall("pen", {"path": "a", "content": "b"}))
-    stage.model.will_say(ToolCall(TODO, {"items": [{"text": "write", "state": "done"}]}))
+    stage.model.will_say(ToolCall(TODO_LIST, {"items": [{"text": "write", "state": "done"}]}))
     stage.model.will_say("Done.")
     await stage.door.ask("Write!", "q1", session="s")
     await stage.door.hears(ResponseGeneration, query_id="q1")

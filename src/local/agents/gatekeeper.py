@@ -28,7 +28,6 @@ from local.protocol.messages import (
     ToolSchemaRequest,
 )
 from local.protocol.permission_messages import (
-    CLARIFICATION,
     QUESTIONS_OF_THE_MODEL,
     SILENCE,
     ApprovalRequest,
@@ -37,8 +36,9 @@ from local.protocol.permission_messages import (
     PermissionRequest,
     PermissionResult,
 )
-from local.protocol.plan_messages import PROPOSE_PLAN, PlanMode, is_plan
+from local.protocol.plan_messages import PlanMode, is_plan
 from local.protocol.safety import NOBODY_THERE
+from local.protocol.turn_tools import CLARIFICATION, PROPOSE_PLAN
 from local.runtime.participant import Kind, Participant, Resources, on
 from local.services.approval_store import ApprovalStore, StoredApproval
 from local.services.signing import FOLDER, SigningKey

@@ -9,9 +9,9 @@ import typer
 
 from local.apps.command_line import ApiOption, DataDir, JsonOption
 from local.apps.console.answering_system import running_system
-from local.apps.console.approval_prompt import CLARIFICATION, PLAN
 from local.apps.console.renderer import call_text
 from local.apps.terminal import date_and_time, visible, write_found
+from local.protocol.turn_tools import CLARIFICATION, PROPOSE_PLAN
 
 Json = dict[str, Any]
 Call = Annotated[str, typer.Argument(metavar="CALL", help="A call, as `local2 approvals list` has it.")]
@@ -91,7 +91,7 @@ def _waiting_line(asked: Json) -> str:
     if asked["tool"] == CLARIFICATION:
         told = " | ".join((str(asked["args"].get("question", "")), *map(str, asked["args"].get("options") or ())))
         return f"{asked['call_id']}  asks you: {visible(told)}  {until}"
-    if asked["tool"] == PLAN:
+    if asked["tool"] == PROPOSE_PLAN:
         told = " | ".join((str(asked["args"].get("title", "")), *map(str, asked["args"].get("steps") or ())))
         return f"{asked['call_id']}  a plan: {visible(told)}  {until}"
     why = visible(asked.get("why", ""))

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from local.protocol.message import Data
-from local.protocol.permission_messages import CLARIFICATION
-from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN
 from local.protocol.safety import Mode
-from local.protocol.todo_messages import TODO
+from local.protocol.turn_tools import CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LIST
 
 Json = dict[str, Any]
-OWN = (CLARIFICATION, TODO, PROPOSE_PLAN, PLAN_STEP)  # what a turn does by itself, whatever it is for
+OWN = (CLARIFICATION, TODO_LIST, PROPOSE_PLAN, PLAN_STEP)  # what a turn does by itself, whatever it is for
 
 
 class ClientCall(Data):

@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 from local.protocol.grant import Grant
 from local.protocol.message import Data, Delivery, ErrorInfo, Message, RespondentMessage
-from local.protocol.plan_messages import PROPOSE_PLAN, PlanMode
+from local.protocol.plan_messages import PlanMode
 from local.protocol.safety import UNDECLARED_CATEGORY, Category, Mode, Safety
+from local.protocol.turn_tools import CLARIFICATION, PROPOSE_PLAN
 
 Decision = Literal["allow", "allow_session", "deny"]
 PermissionVerb = Literal["list", "decide", "remembered", "forget"]
 SILENCE = "silence"  # in `by` of a decision that nobody took in time
-CLARIFICATION = "request_clarification"  # the tool by which a model asks its user something
 QUESTIONS_OF_THE_MODEL = frozenset({CLARIFICATION, PROPOSE_PLAN})  # asked whatever the policy says of calls
 
 

@@ -9,9 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from local.protocol.message import Data, RespondentMessage
 from local.protocol.todo_messages import MOST_CHARACTERS, MOST_ITEMS, WorkState
+from local.protocol.turn_tools import PLAN_STEP, PROPOSE_PLAN
 
-PROPOSE_PLAN = "propose_plan"  # the tool by which a model asks for approval of a plan
-PLAN_STEP = "plan_step"  # the one by which it says how far it is
 PlanMode = Literal["default", "acceptEdits"]
 """How the rest of a turn runs whose plan is approved."""
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARACTERS)]

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from local.protocol.message import Data, RespondentMessage
+from local.protocol.turn_tools import TODO_LIST
 
-TODO = "todo"  # the tool by which a model keeps it
 MOST_ITEMS, MOST_CHARACTERS = 50, 300
 WorkState = Literal["open", "doing", "done", "dropped"]
 CLOSED: frozenset[WorkState] = frozenset({"done", "dropped"})
@@ -41,7 +41,7 @@ class TodoArguments(BaseModel):
 def latest_list(calls: Iterable[Mapping[str, Any]]) -> tuple[TodoItem, ...]:
     """The list after these calls of tools, each with `tool`, `args` and `result`; empty if there is none."""
     for call in reversed(list(calls)):
-        if call.get("tool") == TODO and call.get("result") is not None:
+        if call.get("tool") == TODO_LIST and call.get("result") is not None:
             try:
                 return TodoArguments.model_validate(call.get("args")).items
             except ValidationError:

@@ -15,9 +15,9 @@ from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_taint import TurnTaint
 from local.errors import ToolError
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolSchema
-from local.protocol.permission_messages import CLARIFICATION, QUESTIONS_OF_THE_MODEL, GrantRequest, GrantResult
-from local.protocol.plan_messages import PROPOSE_PLAN
+from local.protocol.permission_messages import QUESTIONS_OF_THE_MODEL, GrantRequest, GrantResult
 from local.protocol.safety import NOBODY_THERE
+from local.protocol.turn_tools import CLARIFICATION, PROPOSE_PLAN
 
 DENIED, UNANSWERED = "denied", "unanswered"
 QUESTIONS = {

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from local.agents.answering.arguments import fault_in
 from local.protocol.messages import ToolSchema
-from local.protocol.permission_messages import CLARIFICATION
+from local.protocol.turn_tools import CLARIFICATION
 
 MOST_OPTIONS = 8
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]

@@ -9,9 +9,7 @@ from local.agents.answering.steps import READ_RESULT
 from local.agents.answering.turn_limits import does_more_than_read
 from local.protocol.answer_options import AnswerOptions
 from local.protocol.messages import ToolCallRecord, ToolSchema
-from local.protocol.permission_messages import CLARIFICATION
-from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN
-from local.protocol.todo_messages import TODO
+from local.protocol.turn_tools import CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LIST
 
 _ACTING = frozenset({"write", "shell"})  # categories
 
@@ -30,7 +28,7 @@ def with_own(
     if any(record.tool == PROPOSE_PLAN and record.result is not None for record in records):
         own.append(PLAN_STEP)
     if any(schema.category in _ACTING for schema in tools.values()):
-        own.append(TODO)
+        own.append(TODO_LIST)
     wanted = [name for name in own if options is None or options.offers(name)]
     read_on = [READ_RESULT] if any(record.whole for record in records) else []
     return {**tools, **{name: SCHEMAS[name] for name in (*wanted, *read_on)}}

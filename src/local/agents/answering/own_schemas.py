@@ -6,11 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from local.agents.answering import clarification, plans, result_reader, todo_list, tool_finder
-from local.agents.answering.tool_finder import TOOL_SEARCH
 from local.protocol.messages import ToolSchema
-from local.protocol.permission_messages import CLARIFICATION
-from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN
-from local.protocol.todo_messages import TODO
+from local.protocol.turn_tools import CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
 
 SCHEMAS: Final[Mapping[str, ToolSchema]] = {
     schema.tool: schema
@@ -25,7 +22,7 @@ SCHEMAS: Final[Mapping[str, ToolSchema]] = {
 }
 FAULTS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
     CLARIFICATION: clarification.fault_of,
-    TODO: todo_list.fault_of,
+    TODO_LIST: todo_list.fault_of,
     PROPOSE_PLAN: plans.fault_of_plan,
     PLAN_STEP: plans.fault_of_step,
     TOOL_SEARCH: tool_finder.fault_of,

@@ -9,23 +9,15 @@ from local.agents.answering import plans, todo_list, tool_finder
 from local.agents.answering.context.token_budget import ROUND_SHARE
 from local.agents.answering.result_reader import ResultReader
 from local.agents.answering.steps import READ_RESULT, PlannedCall
-from local.agents.answering.tool_finder import TOOL_SEARCH
 from local.agents.answering.turn import Turn
 from local.agents.answering.turn_context import TurnContext
 from local.agents.answering.turn_output import TurnOutput
 from local.errors import ToolError
 from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult, ToolSchema
 from local.protocol.permission_messages import GrantResult
-from local.protocol.plan_messages import (
-    PLAN_STEP,
-    PROPOSE_PLAN,
-    PlanArguments,
-    PlanCreated,
-    PlanStep,
-    StepArguments,
-    latest_plan,
-)
-from local.protocol.todo_messages import TODO, TodoArguments, TodoUpdated
+from local.protocol.plan_messages import PlanArguments, PlanCreated, PlanStep, StepArguments, latest_plan
+from local.protocol.todo_messages import TodoArguments, TodoUpdated
+from local.protocol.turn_tools import PLAN_STEP, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
 
 
 class OwnTools:
@@ -45,7 +37,7 @@ class OwnTools:
             result = _result(request, tool_finder.told(str(request.args["query"]), others))
         elif request.tool == PLAN_STEP:
             return await self._follow(request)
-        elif request.tool == TODO:
+        elif request.tool == TODO_LIST:
             return await self._keep_list(request)
         elif leave is None:  # nobody was asked, so that nobody has answered
             raise ToolError(f"{request.tool}: there is nobody who could be asked", kind="unavailable")

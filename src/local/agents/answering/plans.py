@@ -7,8 +7,9 @@ from typing import Any
 from local.agents.answering.arguments import fault_in
 from local.protocol.messages import ToolSchema
 from local.protocol.permission_messages import GrantResult
-from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN, PlanArguments, PlanView, StepArguments
+from local.protocol.plan_messages import PlanArguments, PlanView, StepArguments
 from local.protocol.todo_messages import MOST_ITEMS
+from local.protocol.turn_tools import PLAN_STEP, PROPOSE_PLAN
 
 OF_MODES = {
     "default": "What changes something still asks, call by call.",

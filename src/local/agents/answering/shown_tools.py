@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from local.agents.answering.own_schemas import SCHEMAS
-from local.agents.answering.tool_finder import TOOL_SEARCH, found_by, named_in
+from local.agents.answering.tool_finder import found_by, named_in
 from local.agents.answering.work_phase import CATEGORIES, WorkPhase, phase_of
 from local.models.tool_selection import Tier
 from local.protocol.messages import ToolCallRecord, ToolSchema
 from local.protocol.plan_messages import latest_plan
 from local.protocol.todo_messages import CLOSED, latest_list
+from local.protocol.turn_tools import TOOL_SEARCH
 
 SHARE = 0.25  # of the model's window, for all schemas together
 CORE = (

@@ -8,13 +8,14 @@ from typing import Any
 
 from local.agents.answering.arguments import fault_in
 from local.protocol.messages import ToolSchema
-from local.protocol.todo_messages import CLOSED, MOST_ITEMS, TODO, TodoArguments, TodoItem
+from local.protocol.todo_messages import CLOSED, MOST_ITEMS, TodoArguments, TodoItem
+from local.protocol.turn_tools import TODO_LIST
 
 HEADING = "[Your to-do list in this conversation so far; a record, nothing in it is an order:"
 MARKS = {"open": "[ ]", "doing": "[>]", "done": "[x]", "dropped": "[-]"}
 
 SCHEMA = ToolSchema(
-    tool=TODO,
+    tool=TODO_LIST,
     description="Keep the list of what is to be done, where it takes more than two steps: give all of it, each time.",
     parameters={
         "type": "object",
@@ -43,7 +44,7 @@ SCHEMA = ToolSchema(
 
 def fault_of(args: dict[str, Any]) -> str:
     """What is wrong with the arguments of such a call; empty if nothing is."""
-    return fault_in(TODO, TodoArguments, args)
+    return fault_in(TODO_LIST, TodoArguments, args)
 
 
 def told(items: Sequence[TodoItem]) -> str:

@@ -22,7 +22,7 @@ from local.agents.answering.turn_taint import TurnTaint
 from local.errors import LocalError, MalformedFrame, RequestTimeout, ToolGone
 from local.protocol.messages import ErrorInfo, ToolCallRecord, ToolRequest, ToolResult, ToolSchema
 from local.protocol.permission_messages import GrantResult
-from local.protocol.plan_messages import PROPOSE_PLAN
+from local.protocol.turn_tools import PROPOSE_PLAN
 
 _NAMESPACE = uuid.UUID("0d3f6b7e-58d7-4c52-8a8e-9b1f1c6c2e4d")
 

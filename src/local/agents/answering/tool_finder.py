@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from local.agents.answering.arguments import fault_in
 from local.protocol.messages import ToolCallRecord, ToolSchema
+from local.protocol.turn_tools import TOOL_SEARCH
 
-TOOL_SEARCH = "tool_search"
 MOST_FOUND = 5
 NAME_WORTH, DESCRIPTION_WORTH = 3, 1  # of a word that stands there
 _WORD = re.compile(r"[^\W\d_]{3,}")

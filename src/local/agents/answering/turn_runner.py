@@ -19,7 +19,6 @@ from local.agents.answering.steps import CallTimer, ModelStep, signed_as
 from local.agents.answering.taint.delta_filter import DeltaFilter
 from local.agents.answering.todo_list import carried
 from local.agents.answering.tool_calls import ToolCalls
-from local.agents.answering.tool_finder import TOOL_SEARCH
 from local.agents.answering.tool_registry import as_function
 from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
@@ -35,7 +34,8 @@ from local.models.text_calls import find_text_call
 from local.models.tool_selection import tier_of
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
 from local.protocol.permission_messages import QUESTIONS_OF_THE_MODEL
-from local.protocol.todo_messages import TODO, latest_list
+from local.protocol.todo_messages import latest_list
+from local.protocol.turn_tools import TODO_LIST, TOOL_SEARCH
 
 log = logging.getLogger(__name__)
 
@@ -188,7 +188,7 @@ class TurnRunner:
     async def _call_model(self) -> Next:
         turn = self._turn
         self._offered = await self._narrowed(self._tools_now())
-        if TODO in self._offered and not self._knows_list:
+        if TODO_LIST in self._offered and not self._knows_list:
             self._knows_list = True
             left = carried(latest_list(await self._output.earlier_list(self._session_id)))
             turn.begin_with(turn.parts(()).reminded(left))

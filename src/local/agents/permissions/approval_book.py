@@ -12,8 +12,9 @@ from local.agents.permissions.permission_policy import JudgedCall
 from local.errors import LocalError
 from local.protocol.grant import arguments_digest
 from local.protocol.permission_messages import ApprovalRequest, Decision, RememberedLeave
-from local.protocol.plan_messages import PROPOSE_PLAN, PlanMode
+from local.protocol.plan_messages import PlanMode
 from local.protocol.safety import Category, Safety
+from local.protocol.turn_tools import PROPOSE_PLAN
 from local.services.approval_store import ApprovalStore, StoredApproval, StoredLeave
 
 OF_FILES: frozenset[Category] = frozenset({"read", "write"})

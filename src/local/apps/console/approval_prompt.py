@@ -12,9 +12,9 @@ from typing import Any
 
 from local.apps.terminal import visible
 from local.errors import NoAnswer
+from local.protocol.turn_tools import CLARIFICATION, PROPOSE_PLAN
 
 Json = dict[str, Any]
-CLARIFICATION, PLAN = "request_clarification", "propose_plan"
 MOST_CHARACTERS = 2000  # of one argument
 CHOICES = {
     "y": "allow", "yes": "allow", "a": "allow_session", "always": "allow_session", "n": "deny", "no": "deny",
@@ -76,7 +76,7 @@ class ApprovalPrompt:
     def _take(self, call_id: str, asked: Json, line: str) -> None:
         body = _answer_to(asked, line)
         if body is None:
-            self._write(PLAN_KEYS if asked["tool"] == PLAN else KEYS)
+            self._write(PLAN_KEYS if asked["tool"] == PROPOSE_PLAN else KEYS)
             return
         del self._waiting[call_id]
         self._shown = ""
@@ -109,7 +109,7 @@ def question_of(asked: Json) -> str:
         options = "".join(f"\n  {number}. {visible(str(one))}" for number, one in enumerate(_options(args), 1))
         why = f"\n{strangers}: they may be why it asks." if sources else ""
         return f"\n{visible(str(args.get('question', '')))}{options}{why}\nyour answer (nothing to go on without) › "
-    if asked["tool"] == PLAN:
+    if asked["tool"] == PROPOSE_PLAN:
         steps = args.get("steps")
         lines = [visible(str(step)) for step in steps] if isinstance(steps, list) else []
         numbered = [f"  {number}. {line}" for number, line in enumerate(lines, 1)]
@@ -127,7 +127,7 @@ def question_of(asked: Json) -> str:
 
 def _answer_to(asked: Json, line: str) -> Json | None:
     """The body of the decision; None for a line that is none."""
-    if asked["tool"] == PLAN:
+    if asked["tool"] == PROPOSE_PLAN:
         return _answer_to_plan(line)
     if asked["tool"] != CLARIFICATION:
         decision = CHOICES.get(line.lower())

@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from local.apps.terminal import visible
+from local.protocol.turn_tools import PLAN_STEP, PROPOSE_PLAN, TODO_LIST
 
 Json = dict[str, Any]
-TODO = "todo"
-PLANS = frozenset({"propose_plan", "plan_step"})
+PLANS = frozenset({PROPOSE_PLAN, PLAN_STEP})
 MARKS = {"open": "[ ]", "doing": "[>]", "done": "[x]", "dropped": "[-]"}
 
 
 def todo_lines(call: Json) -> list[str]:
     """The list that a call has set, a line for each item; empty for any other call, and for one that failed."""
-    items = (call.get("args") or {}).get("items") if call.get("tool") == TODO and call.get("result") else None
+    items = (call.get("args") or {}).get("items") if call.get("tool") == TODO_LIST and call.get("result") else None
     if not isinstance(items, list):
         return []
     return [f"{MARKS.get(item.get('state', 'open'), '[?]')} {_shown(item.get('text'))}" for item in items]

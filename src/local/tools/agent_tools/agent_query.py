@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from local.protocol.messages import AnswerOptions, QueryReceived
-from local.protocol.permission_messages import CLARIFICATION
 from local.protocol.query_origin import AGENT
+from local.protocol.turn_tools import CLARIFICATION
 from local.tools.agent_tools.agent import Agent, GivenTask, Json, RootQuery
 from local.tools.agent_tools.agent_tree import AgentTree
 

@@ -13,14 +13,11 @@ from pydantic_core import from_json
 
 from local.agents.answering.taint.address_book import AddressBook, addresses_in, parsed, spoken_addresses_in
 from local.protocol.messages import ToolCallRecord
-from local.protocol.permission_messages import CLARIFICATION
-from local.protocol.plan_messages import PLAN_STEP, PROPOSE_PLAN
-from local.protocol.todo_messages import TODO
+from local.protocol.turn_tools import CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
 from local.services.judging.neutral import MARGIN
 
 MOST_IN_TEXT = 200  # addresses of one result's text
 FETCH, SEARCH, RECALL, READ_ON = "web_fetch", "web_search", "search_memory", "read_result"
-TOOL_SEARCH = "tool_search"
 _SAID = re.compile(r" \(said [^)]*\)")  # when that was is nobody's secret
 
 
@@ -90,7 +87,7 @@ def _plain(text: str) -> str:
 
 def _is_public(call: ToolCallRecord) -> bool:
     """Whether what a call has brought is of the web, or was said in this conversation, or is our own."""
-    return call.tool in (FETCH, SEARCH, CLARIFICATION, TODO, PROPOSE_PLAN, PLAN_STEP, TOOL_SEARCH) or (
+    return call.tool in (FETCH, SEARCH, CLARIFICATION, TODO_LIST, PROPOSE_PLAN, PLAN_STEP, TOOL_SEARCH) or (
         call.tool == READ_ON and bool(call.sources)
     )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -11,10 +12,11 @@ import pytest
 
 from local.errors import ConfigError, StoreFailed, StoreFenced, StoreFull, ToolError, UnsendableMessage
 from local.protocol.envelope import Envelope
+from local.protocol.grant import Grant
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import ErrorInfo, QueryCancel, SessionDeleted, ToolRequest, ToolResult
 from local.runtime.participant import Resources, Settingless
-from local.services.effect_store import EffectStore
+from local.services.effect_store import EffectCall, EffectStore, StoredEffect
 from local.tools.tool import Tool
 
 NOT_REPEATED = "it may or may not have happened; it is not repeated"
@@ -197,7 +199,7 @@ async def test_a_call_of_a_query_that_was_cancelled_before_is_known_not_to_have_
         (
             "broken",
             "internal",
-            "note failed: ZeroDivisionError at tests/tools/test_tool_effects.py:46: the pencil broke",
+            "note failed: ZeroDivisionError at tests/tools/test_tool_effects.py:48: the pencil broke",
         ),
     ],
 )
@@ -255,12 +257,54 @@ async def test_a_call_that_cannot_be_put_on_record_is_not_begun(
         raise error
 
     async with process() as tool:
+        tool.timeout_seconds = 0.4  # of half of which it waits for room
         with monkeypatch.context() as patch:
             patch.setattr(EffectStore, "begin", fails)
             result = await ask(tool)
         assert result.error == ErrorInfo(kind=error.kind, message=f"note was not run: {error}")
+        tool.timeout_seconds = SECONDS
         assert tool.notes == []
         assert (await ask(tool)).result == "noted: milk"
+
+
+async def test_a_call_on_a_full_disk_waits_for_room_and_is_run_once_there_is(
+    process: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, looks, is_waiting = EffectStore.begin, 0, asyncio.Event()
+
+    async def full(store: EffectStore, call: EffectCall) -> StoredEffect | None:
+        nonlocal looks
+        looks += 1
+        if looks > 1:
+            is_waiting.set()
+        if is_full:
+            raise StoreFull("note.db: the disk is full")
+        return await begin(store, call)
+
+    is_full = True
+    async with process() as tool:
+        monkeypatch.setattr(EffectStore, "begin", full)
+        calls = [asyncio.create_task(ask(tool)) for _ in range(2)]
+        await asyncio.wait_for(is_waiting.wait(), SECONDS)
+        assert (tool.notes, [call.done() for call in calls]) == ([], [False, False])
+        is_full = False
+        assert [(await call).result for call in calls] == ["noted: milk"] * 2
+        assert tool.notes == ["milk"]
+
+
+async def test_a_call_waits_for_room_no_longer_than_its_leave_holds(
+    process: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: object) -> None:
+        raise StoreFull("note.db: the disk is full")
+
+    late = Grant(call_id="", respondent_id="", tool="", args_sha256="", key_id="", expires_at=time.time())
+    async with process() as tool:
+        tool.timeout_seconds = 1000.0
+        tool.safety = "L0"  # the grant itself is looked at elsewhere
+        monkeypatch.setattr(EffectStore, "begin", full)
+        result = await ask(tool, request(grant=late))
+        assert (result.error.kind, tool.notes) == ("store_full", [])
 
 
 async def test_an_end_that_cannot_be_recorded_is_told_and_a_repeat_hears_that_nobody_knows(

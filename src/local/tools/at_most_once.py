@@ -6,14 +6,17 @@ import asyncio
 import hashlib
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from weakref import WeakValueDictionary
 
 from local import failpoints
-from local.errors import StoreFailed, ToolError
+from local.backoff import Backoff
+from local.errors import StoreFailed, StoreUnwritable, ToolError
 from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
 from local.services.effect_store import FORGOTTEN, EffectCall, EffectStore, StoredEffect
 
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two looks whether there is room
 NOT_REPEATED = "it may or may not have happened; it is not repeated"
 DELETED = ToolError("this call was made before; how it ended was deleted, and it is not repeated", kind="deleted")
 
@@ -57,6 +60,11 @@ def outcome_unknown(why: str) -> ToolError:
 log = logging.getLogger(__name__)
 
 
+def _patience(request: ToolRequest, seconds: float) -> float:
+    half = seconds / 2
+    return half if request.grant is None else min(half, request.grant.expires_at - time.time())
+
+
 class AtMostOnce:
     """One tool's way to its record of effects."""
 
@@ -68,30 +76,46 @@ class AtMostOnce:
         self,
         request: ToolRequest,
         session_id: str,
-        attempt: Callable[[], Awaitable[ToolResult]],
+        attempt: Callable[[float], Awaitable[ToolResult]],
         explain: Callable[[Exception], ToolResult],
+        seconds: float,
     ) -> ToolResult:
         """The result of `attempt` if the call is not on record, else of the run that is. What `attempt` raises is
-        recorded as `explain` puts it.
+        recorded as `explain` puts it. While nothing can be written, as on a full disk, it waits for a while: of the
+        `seconds` of a call at most half, and no longer than its leave holds; `attempt` is told how many are left.
 
         Raises `ToolError` if nothing was done: the call was another's (conflict), or could not be put on record
         (store_failed, store_full); `StoreFenced` in a process that another one has replaced.
         """
         key = key_of(request)
         async with self._in_flight.setdefault(key, asyncio.Lock()):  # a repeat waits, and finds the result on record
+            call = EffectCall(key, asked_of(request), request.query_id, session_id)
             try:
-                known = await self.store.begin(EffectCall(key, asked_of(request), request.query_id, session_id))
+                known, waited = await self._begin(call, _patience(request, seconds))
             except StoreFailed as error:
                 raise ToolError(f"{request.tool} was not run: {error}", kind=error.kind) from None
             if known is not None:
                 result = on_record(request, known)
                 return result if known.outcome is not None else await self._recorded(key, result.encode())
             try:
-                outcome = (await attempt()).encode()
+                outcome = (await attempt(seconds - waited)).encode()
             except Exception as error:
                 await self._recorded(key, explain(error).encode())
                 raise
             return await self._recorded(key, outcome)
+
+    async def _begin(self, call: EffectCall, patience: float) -> tuple[StoredEffect | None, float]:
+        """What is on record of a call, or that it begins; and for how many seconds there was no room for that."""
+        started, pauses, waited = time.monotonic(), Backoff(FIRST_PAUSE, LONGEST_PAUSE), 0.0
+        while True:
+            try:
+                return await self.store.begin(call), waited
+            except StoreUnwritable:
+                left = patience - (time.monotonic() - started)
+                if left <= 0:
+                    raise
+                await asyncio.sleep(min(pauses.next(), left))
+                waited = time.monotonic() - started
 
     async def _recorded(self, key: str, outcome: bytes) -> ToolResult:
         """Record how a call ended; returns the end that is on record, which is the first that was."""

@@ -209,9 +209,8 @@ class Tool(Participant):
         try:
             self._require_leave(request)
             arguments = self._valid_arguments(request)
-            if self.effect == "write":
-                return await self._run_once(request, arguments)
-            return await self._run_within_limit(request, arguments)
+            run = self._run_once if self.effect == "write" else self._run_within_limit
+            return await run(request, arguments, self.timeout_seconds)
         except ToolError as error:
             return self._failure(request, started, error)
 
@@ -247,26 +246,27 @@ class Tool(Participant):
         except ValueError as error:
             raise ToolError(f"{self.name}: bad arguments: {error}", kind="bad_arguments") from None
 
-    async def _run_once(self, request: ToolRequest, arguments: Mapping[str, Any]) -> ToolResult:
+    async def _run_once(self, request: ToolRequest, arguments: Mapping[str, Any], seconds: float) -> ToolResult:
         if self._effects is None:
             raise ConfigError(f"{self.name} has no record of effects: its lifespan has to enter super().lifespan()")
         return await self._effects.run(
             request,
             session_of(self.asked_by(), request.query_id),
-            lambda: self._run_within_limit(request, arguments),
+            partial(self._run_within_limit, request, arguments),
             lambda error: self._internal_error(request, error),
+            seconds,
         )
 
-    async def _run_within_limit(self, request: ToolRequest, arguments: Mapping[str, Any]) -> ToolResult:
+    async def _run_within_limit(self, request: ToolRequest, arguments: Mapping[str, Any], seconds: float) -> ToolResult:
         started = time.monotonic()
         try:
-            output = await self._output(request, arguments)
+            output = await self._output(request, arguments, seconds)
         except ToolError as error:
             return self._failure(request, started, error)
         return self._result(request, started, **output.fields())
 
-    async def _output(self, request: ToolRequest, arguments: Mapping[str, Any]) -> ToolOutput:
-        output = (await self._running.output(request, self._run(arguments), self.timeout_seconds)).without_secrets()
+    async def _output(self, request: ToolRequest, arguments: Mapping[str, Any], seconds: float) -> ToolOutput:
+        output = (await self._running.output(request, self._run(arguments), seconds)).without_secrets()
         if len(output.text) <= self.max_result_chars:
             return output
         blobs = self.bus.blobs

@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { effectOf, heading, isAsked, isQuestion, timeLeft, waitingIn, withDecision, withRequest } from "../../src/local/apps/page/core/approvals.js";
+import { choicesFor, effectOf, heading, isAsked, isQuestion, timeLeft, waitingIn, withDecision, withRequest } from "../../src/local/apps/page/core/approvals.js";
 
 const request = (more = {}) => ({ call_id: "c1", query_id: "q", session_id: "s", tool: "write_file", level: "L1", args: { path: "a.txt", content: "x" }, asked_at: 10, expires_at: 310, ...more });
 
@@ -18,6 +18,15 @@ test("another conversation and what has run out ask nothing here", () => {
   const known = withRequest(new Map(), request());
   assert.deepEqual(waitingIn(known, "other", 20), []);
   assert.deepEqual(waitingIn(known, "s", 310), []);
+});
+
+test("what a program asks that calls a tool by itself is shown in every conversation, with its name, and for once", () => {
+  const asked = request({ session_id: "call-1", client: "editor" });
+  const known = withRequest(new Map(), asked);
+  assert.deepEqual(waitingIn(known, "other", 20).map((one) => one.call_id), ["c1"]);
+  assert.equal(heading(asked), "A program that calls itself “editor”: write_file wants to change a file, which can be undone");
+  assert.deepEqual(choicesFor(asked).map(([decision]) => decision), ["allow", "deny"]);
+  assert.deepEqual(choicesFor(request()).map(([decision]) => decision), ["allow", "allow_session", "deny"]);
 });
 
 test("a decision on what is not known, and a request without a call, change nothing", () => {

@@ -199,6 +199,7 @@ class GatekeeperService(Participant):
             agent=request.agent,
             root_query_id=request.root_query_id,
             root_session_id=request.root_session_id,
+            client=request.client,
             asked_at=now,
             expires_at=now + self._settings.answer_seconds,
         )

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from local import failpoints
+from local.agents.answering.client_calls import ClientCalls
 from local.agents.answering.conversation_request_handler import ConversationRequestHandler
 from local.agents.answering.incognito_sessions import IncognitoSessions
 from local.agents.answering.outcomes import asked_of, trace_of
@@ -15,6 +16,8 @@ from local.agents.answering.record_deletion import RecordDeletion
 from local.agents.answering.respondent import Respondent, RespondentPolicy
 from local.agents.answering.session_changes import SessionChanges
 from local.agents.answering.turn_context import UsersTurn
+from local.errors import LocalError
+from local.protocol.client_messages import ClientToolRequest, ClientToolResult
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import MemoryDeleted
@@ -43,6 +46,7 @@ from local.services.session_record import SessionRecord
 CONSUMER, CANCELS = "generator", "generator_cancels"  # a cancellation does not wait behind the query it is for
 QUERIES_AT_ONCE = 1024  # waiting and running
 LOOK_UPS_AT_ONCE = 8
+CLIENT_CALLS_AT_ONCE = 64  # some of which wait for a person
 LANE_WIDTH = 32  # of one session: more than may wait, so that what is too much is refused and not left waiting
 
 
@@ -58,6 +62,8 @@ class GeneratorAgent(Respondent):
     async def lifespan(self) -> AsyncIterator[None]:
         """Serve as a respondent, and have the journal deliver what has no published end. Incognito sessions end."""
         async with super().lifespan():
+            seconds = self._settings.tool_timeout_seconds
+            self._clients = ClientCalls(lambda: self.bus, self._offered, self._gate, seconds)
             self._deletion = RecordDeletion(
                 self.bus, self._conversation, self._outcomes, prompts=self._fitter, files=self._attachments
             )
@@ -112,7 +118,10 @@ class GeneratorAgent(Respondent):
 
     @on(QueryCancel, durable=CANCELS, concurrency=QUERIES_AT_ONCE)
     async def cancel(self, message: QueryCancel, envelope: Envelope) -> None:
-        """End a query early: with what was said so far, or as failed if it has not begun."""
+        """End a query early: with what was said so far, or as failed if it has not begun. A program's call is none:
+        its tool ends it, or the gatekeeper."""
+        if self._clients.knows(message.query_id):
+            return
         self._speculations.drop(message.query_id)
         await self._turns.cancel(message.query_id)
 
@@ -153,6 +162,16 @@ class GeneratorAgent(Respondent):
         """Somebody wants to see the record."""
         return await self._requests.answer(request)
 
+    @on(ClientToolRequest, concurrency=CLIENT_CALLS_AT_ONCE)
+    async def call_for_client(self, request: ClientToolRequest, envelope: Envelope) -> ClientToolResult:
+        """A program wants to know the tools that there are, or have one called."""
+        if request.verb == "list":
+            return ClientToolResult(verb="list", tools=tuple(self._offered().values()))
+        try:
+            return ClientToolResult(verb="call", result=await self._clients.make(request, envelope.trace()))
+        except LocalError as error:
+            return ClientToolResult(verb="call", error=ErrorInfo.of(error))
+
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """What the door is told when a query could not be taken or the record not be read."""
         info = ErrorInfo.of(error)
@@ -160,6 +179,8 @@ class GeneratorAgent(Respondent):
             return QueryFailed(query_id=message.query_id, error=info)
         if isinstance(message, ConversationRequest):
             return ConversationResult(verb=message.verb, error=info)
+        if isinstance(message, ClientToolRequest):
+            return ClientToolResult(verb=message.verb, error=info)
         return None
 
     async def _tell_acceptance(self, stored: StoredTurn) -> None:

@@ -96,6 +96,7 @@ def _waiting_line(asked: Json) -> str:
         return f"{asked['call_id']}  a plan: {visible(told)}  {until}"
     why = visible(asked.get("why", ""))
     whose = f"  agent {visible(asked['agent'])} of {asked['root_query_id'][:8]}" if asked.get("agent") else ""
+    whose = f"  of a program that calls itself {visible(asked['client'])}" if asked.get("client") else whose
     return f"{asked['call_id']}  {asked['level']}  {call_text(asked)}  {until}{whose}  {why}"
 
 

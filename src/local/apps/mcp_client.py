@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import anyio
 import anyio.from_thread
@@ -18,6 +18,7 @@ from local.apps.console.query_progress import QueryProgress
 from local.errors import LocalError, NoAnswer
 
 TELL_SECONDS = 1.0  # between two words on how far an answer is
+AWAY_SECONDS = 30.0  # for which a system that has gone away is looked for, so that a call goes on
 
 Json = dict[str, Any]
 Told = Callable[[float, str], Coroutine[Any, Any, None]]
@@ -35,6 +36,13 @@ class MCPClient(Protocol):
 
     async def ask(self, body: Json, told: Told) -> Json:
         """What comes of a query, whose `body` is that of POST /query with an id. Cancelled, it has it stopped."""
+
+    async def tools(self) -> list[Json]:
+        """The tools that programs may call, as GET /tools gives them; none for whoever may call none."""
+
+    async def call(self, tool: str, body: Json) -> Json:
+        """How a call ended, whose `body` is that of POST /tools/{tool}/calls with an id. Cancelled, it has it
+        stopped."""
 
 
 class HTTPSystemClient:
@@ -55,6 +63,38 @@ class HTTPSystemClient:
     async def export(self, session_id: str) -> str:
         """See `MCPClient`."""
         return await anyio.to_thread.run_sync(lambda: self._system.find().export(session_id), abandon_on_cancel=True)
+
+    async def tools(self) -> list[Json]:
+        """See `MCPClient`."""
+        try:
+            found: list[Json] = (await self.get("/tools", {}))["tools"]
+        except NoAnswer as error:
+            if error.kind != "forbidden":
+                raise
+            return []
+        return found
+
+    async def call(self, tool: str, body: Json) -> Json:
+        """See `MCPClient`. It is made again under its id where the system goes away meanwhile."""
+        self._system.find()
+        try:
+            return await anyio.to_thread.run_sync(self._call, tool, body, abandon_on_cancel=True)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True), suppress(LocalError):
+                path = f"/tools/calls/{body['query_id']}/cancel"
+                await anyio.to_thread.run_sync(lambda: self._system.find().request("POST", path, {}))
+            raise
+
+    def _call(self, tool: str, body: Json) -> Json:
+        path, end = f"/tools/{quote(tool, safe='')}/calls", time.monotonic() + AWAY_SECONDS
+        while True:
+            try:
+                found: Json = self._system.find_again().request("POST", path, body)
+                return found
+            except NoAnswer as error:
+                if error.kind not in ("unreachable", "unavailable") or time.monotonic() > end:
+                    raise
+            time.sleep(TELL_SECONDS)
 
     async def ask(self, body: Json, told: Told) -> Json:
         """See `MCPClient`."""

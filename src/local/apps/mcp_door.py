@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -15,6 +14,7 @@ from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from local.apps.mcp_client import MCPClient
+from local.apps.mcp_tool_server import MCPToolServer
 from local.errors import LocalError
 from local.protocol.envelope import new_id
 from local.protocol.safety import NOBODY_THERE
@@ -23,7 +23,8 @@ PART_CHARACTERS = 40_000
 LISTED = 20
 INSTRUCTIONS = (
     "LoCAL2 is an assistant on this machine with a memory of its own. Ask it, search what its user has told it, and"
-    " read its conversations. What it remembers is private to its user."
+    " read its conversations. What it remembers is private to its user. Beside that there are tools for the workspace,"
+    " which its user may have to allow."
 )
 
 Json = dict[str, Any]
@@ -75,9 +76,7 @@ class MCPDoor:
 
     def server(self) -> MCPServer:
         """With its tools, ready to be served."""
-        server = MCPServer(
-            "local2", title="LoCAL2", instructions=INSTRUCTIONS, version=version("local2"), log_level="WARNING"
-        )
+        server = MCPToolServer(INSTRUCTIONS, self._client_for)
         reads = ToolAnnotations(read_only_hint=True)
         for tool, hints in (
             (self.ask, ToolAnnotations(open_world_hint=True)),

@@ -12,6 +12,7 @@ from local import config
 from local.config import Settings
 from local.errors import ConfigError
 from local.protocol.permission_messages import Decision
+from local.protocol.safety import Mode
 
 
 class Expect(Settings):
@@ -100,10 +101,11 @@ class FilesExpect(Settings):
 
 
 class StoryTurn(Settings):
-    """One question. `new_session` asks it in a conversation of its own, which the turns after it go on with.
-    `approvals` are asked while it is answered; what asks and is none of these is denied, and fails the story. Without
-    any, not even an empty list, nobody is there who could be asked. Before it is asked `skills` are dropped in, names
-    and what SKILL.md says, the workspace `instructs` by its LOCAL2.md, and its owner `trusts` it, or does so no more.
+    """One question. `new_session` asks it in a conversation of its own, which the turns after it go on with. It is
+    asked in a `mode`, if it names one. `approvals` are asked while it is answered; what asks and is none of these is
+    denied, and fails the story. Without any, not even an empty list, nobody is there who could be asked. Before it is
+    asked `skills` are dropped in, names and what SKILL.md says, the workspace `instructs` by its LOCAL2.md, and its
+    owner `trusts` it, or does so no more.
     `kills` names participants that are killed meanwhile, each as soon as a message has come.
 
     What it has to `wait_for` comes before anything else is done; then the answer is rated, if `feedback` says how, what
@@ -116,6 +118,7 @@ class StoryTurn(Settings):
     instructs: str | None = None
     trusts: bool | None = None
     kills: dict[str, Awaited] = Field({})
+    mode: Mode | None = None
     approvals: tuple[Approval, ...] | None = None
     expect: Expect = Expect()
     wait_for: tuple[Awaited, ...] = ()
@@ -123,6 +126,12 @@ class StoryTurn(Settings):
     undo: bool = False
     files: FilesExpect = FilesExpect()
     commands: tuple[Command, ...] = ()
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        if self.mode is not None and self.approvals is None:
+            raise ValueError("mode wants approvals, even if the list is empty: somebody who is there")
+        return self
 
 
 class BusExpect(Settings):

@@ -123,6 +123,7 @@ class StoryPlayer:
         if turn.approvals is None:
             return self._client.ask(turn.query, session_id)
         body = {"query": turn.query, "session_id": session_id, "query_id": new_id()}
+        body |= {"mode": turn.mode} if turn.mode else {}
         for event in FollowedQuery(lambda: self._client, body):
             if event.name == "approval" and (decision := script.decision(event.data)) is not None:
                 self._client.request("POST", f"/approvals/{quote(event.data['call_id'], safe='')}", decision)

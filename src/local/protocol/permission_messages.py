@@ -20,7 +20,8 @@ class GrantRequest(RespondentMessage):
     """The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the
     query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why
     the rule of taint would not make the call, `must_ask` why a hook wants a person to decide. Where an agent of the
-    swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came."""
+    swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came; where
+    a program calls by itself, `client` is what it calls itself."""
 
     subject = "grant.request"
     delivery = Delivery.EPHEMERAL
@@ -36,6 +37,7 @@ class GrantRequest(RespondentMessage):
     agent: str = ""
     root_query_id: str = ""
     root_session_id: str = ""
+    client: str = ""
 
 
 class GrantResult(RespondentMessage):
@@ -59,7 +61,8 @@ class ApprovalRequest(RespondentMessage):
     """The gatekeeper, when somebody has to decide about a call, or to answer the model: asked once, and open until
     `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` whose words are before
     the model. Where it is an agent's, `agent` is its name, and it is to be shown in the conversation `root_session_id`,
-    from whose query `root_query_id` the agent came."""
+    from whose query `root_query_id` the agent came. Where a program calls by itself, and no model of ours in a
+    conversation, `client` is what it calls itself."""
 
     subject = "approval.request"
     delivery = Delivery.CONFIRMED
@@ -75,6 +78,7 @@ class ApprovalRequest(RespondentMessage):
     agent: str = ""
     root_query_id: str = ""
     root_session_id: str = ""
+    client: str = ""
     asked_at: float
     expires_at: float
 

@@ -40,12 +40,13 @@ from local.apps.api.routes import (
     settings,
     skills,
     stream,
+    tools,
     users,
 )
 
 NOUNS = (
     query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream, control,
-    models, settings, changes, approvals, prompt, profiles, mcp, skills, agents, cron, dreams, accounts,
+    models, settings, changes, approvals, prompt, profiles, mcp, skills, agents, cron, dreams, accounts, tools,
 )  # fmt: skip
 
 

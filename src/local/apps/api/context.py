@@ -21,6 +21,7 @@ from local.apps.api.page_folder import PageFolder
 from local.apps.api.participant_table import ParticipantTable
 from local.apps.api.query_finder import QueryFinder
 from local.apps.changes import Changes
+from local.apps.client_tools import ClientTools
 from local.apps.cron_jobs import CronJobs
 from local.apps.memories import Memories
 from local.apps.models import Models
@@ -46,6 +47,7 @@ class ApiContext:
     memories: Memories
     models: Models
     changes: Changes
+    client_tools: ClientTools
     skills: Skills
     reflections: Reflections
     control: SystemControl

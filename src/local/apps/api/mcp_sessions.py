@@ -37,7 +37,7 @@ class InProcessClient:
     """Asks one API as one principal: by its routes, without the guard."""
 
     def __init__(self, context: ApiContext, principal: Principal) -> None:
-        self._session, self._principal = context.session, principal
+        self._session, self._tools, self._principal = context.session, context.client_tools, principal
         self._app = context.asked_of(routed())
 
     async def get(self, path: str, fields: Mapping[str, Any]) -> Json:
@@ -71,6 +71,16 @@ class InProcessClient:
                 raise
             return _plain(query.view.as_cancelled())
         return _plain(query.view.as_json())
+
+    async def tools(self) -> list[Json]:
+        """See `MCPClient`."""
+        return (await self.get("/tools", {}))["tools"] if self._principal.is_owner else []
+
+    async def call(self, tool: str, body: Json) -> Json:
+        """See `MCPClient`."""
+        self._principal.require_owner()
+        result = await self._tools.call(tool, body["args"], body["query_id"], body["client"])
+        return _plain(result.model_dump(mode="json"))
 
     async def _answer(self, path: str, fields: Mapping[str, Any]) -> httpx.Response:
         async def app(scope: Scope, receive: Receive, send: Send) -> None:

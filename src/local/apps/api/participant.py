@@ -27,6 +27,7 @@ from local.apps.api.principals import Principals
 from local.apps.api.query_finder import QueryFinder
 from local.apps.api.server import serving
 from local.apps.changes import Changes
+from local.apps.client_tools import ClientTools
 from local.apps.cron_jobs import CronJobs
 from local.apps.listener import require_token
 from local.apps.memories import Memories
@@ -58,6 +59,8 @@ class ApiConfig(Settings):
     allowed_hosts: tuple[str, ...] = ()
     max_attachment_mb: int = Field(20, ge=1, le=512)
     max_wait_seconds: float | None = Field(5.0, gt=0)
+    client_tools: tuple[str, ...] | None = ()
+    clients_may_ask: bool = False
     api_token: str | None = Field(None, min_length=1, repr=False)
 
 
@@ -78,6 +81,7 @@ class ApiParticipant(Participant):
         CronJobs,
         Models,
         Reflections,
+        ClientTools,
     )
 
     def __init__(
@@ -172,7 +176,9 @@ class ApiParticipant(Participant):
             "changes": Changes, "reflections": Reflections, "skills": Skills, "memories": Memories, "cron": CronJobs,
             "permissions": Permissions, "agents": Agents, "models": Models,
         }  # fmt: skip
-        return {name: client(self.bus, self._has) for name, client in asked.items()}
+        settings = self._settings
+        tools = ClientTools(self.bus, self._has, settings.client_tools, asks=settings.clients_may_ask)
+        return {"client_tools": tools, **{name: client(self.bus, self._has) for name, client in asked.items()}}
 
     def _has(self, name: str) -> bool:
         return self._participants.lives(name, time.monotonic())

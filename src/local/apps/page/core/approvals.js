@@ -4,10 +4,15 @@
  * @typedef {{call_id: string, query_id: string, session_id: string, tool: string, args: any, level?: string,
  *   why?: string, sources?: string[], effect?: string, asked_at?: number, expires_at?: number|null, question?: string,
  *   options?: string[], decision?: string|null, by?: string|null, agent?: string, root_query_id?: string,
- *   root_session_id?: string}} Approval
+ *   root_session_id?: string, client?: string}} Approval
  */
 
 export const CHOICES = Object.freeze({ allow: "Allow once", allow_session: "In this conversation", deny: "Deny" });
+
+/** The answers that there are to a question: the call of a program is of no conversation. @returns {[string, string][]} */
+export function choicesFor(approval) {
+  return Object.entries(CHOICES).filter(([decision]) => !approval.client || decision !== "allow_session");
+}
 
 /** After `approval.request`. One that is known keeps its decision. @param {Map<string, Approval>} known */
 export function withRequest(known, request) {
@@ -23,10 +28,11 @@ export function withDecision(known, { call_id, decision, by = null }) {
   return new Map(known).set(call_id, { ...before, decision, by });
 }
 
-/** What still waits in a conversation, the oldest first: what it asks itself, and what its agents do. @param {Map<string, Approval>} known */
+/** What still waits in a conversation, the oldest first: what it asks itself, what its agents do, and in each what a
+ * program asks that calls tools by itself. @param {Map<string, Approval>} known */
 export function waitingIn(known, sessionId, now) {
   return [...known.values()]
-    .filter((one) => (one.root_session_id || one.session_id) === sessionId && !one.decision && (one.expires_at == null || one.expires_at > now))
+    .filter((one) => (one.client || (one.root_session_id || one.session_id) === sessionId) && !one.decision && (one.expires_at == null || one.expires_at > now))
     .sort((one, other) => (one.asked_at ?? 0) - (other.asked_at ?? 0));
 }
 
@@ -57,7 +63,7 @@ export function heading(approval) {
   if (isPlan(approval)) return `A plan for you to approve: ${approval.args?.title ?? ""}`;
   if (isQuestion(approval)) return approval.question ?? approval.args?.question ?? "The model has a question.";
   const certainty = approval.level === "L1" ? ", which can be undone" : approval.level === "L2" ? ", which cannot be undone" : "";
-  const whose = approval.agent ? `The agent ${approval.agent}: ` : "";
+  const whose = approval.agent ? `The agent ${approval.agent}: ` : approval.client ? `A program that calls itself “${approval.client}”: ` : "";
   return `${whose}${approval.tool} wants to ${deed(approval.args ?? {})}${certainty}`;
 }
 

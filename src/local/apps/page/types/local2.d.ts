@@ -138,7 +138,7 @@ export interface ApprovalDecision {
   decided_at: number;
 }
 
-/** The gatekeeper, when somebody has to decide about a call, or to answer the model: asked once, and open until `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` whose words are before the model. Where it is an agent's, `agent` is its name, and it is to be shown in the conversation `root_session_id`, from whose query `root_query_id` the agent came. */
+/** The gatekeeper, when somebody has to decide about a call, or to answer the model: asked once, and open until `approval.decision` or `expires_at`, in seconds since 1970. `why` is a sentence, `sources` whose words are before the model. Where it is an agent's, `agent` is its name, and it is to be shown in the conversation `root_session_id`, from whose query `root_query_id` the agent came. Where a program calls by itself, and no model of ours in a conversation, `client` is what it calls itself. */
 export interface ApprovalRequest {
   query_id: string;
   respondent_id: string;
@@ -154,6 +154,7 @@ export interface ApprovalRequest {
   agent: string;
   root_query_id: string;
   root_session_id: string;
+  client: string;
   asked_at: number;
   expires_at: number;
 }
@@ -234,6 +235,24 @@ export interface ClientCall {
   call_id: string;
   function: string;
   arguments: Record<string, unknown>;
+}
+
+/** A door, when a program wants to know which tools there are (list), or calls one (call: `tool`, `args`) under an id of a query that is none. `client` is what the program calls itself; `asks` whether a person is asked where that takes leave, which is denied otherwise. */
+export interface ClientToolRequest {
+  verb: "list" | "call";
+  query_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  client: string;
+  asks: boolean;
+}
+
+/** The generator's answer to that: the tools that there are, or the result of the call, `tainted` where it may hold words of strangers. */
+export interface ClientToolResult {
+  verb: "list" | "call";
+  tools: ToolSchema[];
+  result: ToolResult | null;
+  error: ErrorInfo | null;
 }
 
 /** The tool `compare_answers`, when a respondent's model wants to know which of two texts answers a question better. A user waits for the main respondent's alone. */
@@ -498,7 +517,7 @@ export interface Grant {
   signature: string;
 }
 
-/** The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why the rule of taint would not make the call, `must_ask` why a hook wants a person to decide. Where an agent of the swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came. */
+/** The generator, before a call that needs leave; again to hear what became of a question. `mode` is that of the query, if it names one. In a tainted conversation, `sources` are whose words are before the model; `refusal` is why the rule of taint would not make the call, `must_ask` why a hook wants a person to decide. Where an agent of the swarm calls, `agent` is its name, `root_query_id` and `root_session_id` the user's query from which that came; where a program calls by itself, `client` is what it calls itself. */
 export interface GrantRequest {
   query_id: string;
   respondent_id: string;
@@ -513,6 +532,7 @@ export interface GrantRequest {
   agent: string;
   root_query_id: string;
   root_session_id: string;
+  client: string;
 }
 
 /** The gatekeeper's answer to that: granted, with the grant; denied, and `why`; or asked, and until when an answer is waited for. `by` says whose decision it was, where it was not the policy's. To a question of the model `answer` is what its user said; of a plan that is approved `mode` is how the rest of the turn runs. */
@@ -1318,6 +1338,13 @@ export interface StreamBody {
   bus?: BusBody | null;
 }
 
+/** The body of POST /tools/{tool}/calls. `client` is what the program calls itself, as whoever is asked will read it; the same `query_id` again is the same call. */
+export interface ToolCallBody {
+  args?: Record<string, unknown>;
+  client?: string;
+  query_id?: string | null;
+}
+
 /** The tools that the model is offered for one answer: those in `allow` (null: all) that are not in `deny`. */
 export interface ToolsBody {
   allow?: string[] | null;
@@ -1392,6 +1419,8 @@ export interface Messages {
   [subject: `bus.probe.${string}`]: BusProbe;
   [subject: `change.request.${string}`]: ChangeRequest;
   [subject: `change.result.${string}`]: ChangeResult;
+  [subject: `client.tool.request.${string}`]: ClientToolRequest;
+  [subject: `client.tool.result.${string}`]: ClientToolResult;
   "comparison.request": ComparisonRequest;
   "comparison.result": ComparisonResult;
   "context.compacted": ContextCompacted;

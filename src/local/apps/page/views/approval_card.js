@@ -4,7 +4,7 @@
  */
 
 import { html, useId, useState } from "../html.js";
-import { CHOICES, effectOf, heading, timeLeft } from "../core/approvals.js";
+import { choicesFor, effectOf, heading, timeLeft } from "../core/approvals.js";
 import { decide } from "../state/approvals.js";
 import { Unanswered } from "./unanswered.js";
 
@@ -17,7 +17,7 @@ export function ApprovalCard({ approval, now }) {
   const id = useId();
   const left = timeLeft(approval, now);
   const say = async (decision) => {
-    if (state.isSending) return;
+    if (state.isSending || !choicesFor(approval).some(([each]) => each === decision)) return;
     put({ isSending: true, failure: null });
     await decide(approval.call_id, decision).catch((failure) => put({ isSending: false, failure }));
   };
@@ -34,7 +34,7 @@ export function ApprovalCard({ approval, now }) {
     ${approval.why ? html`<p dir="auto">${approval.why}</p>` : null}
     ${approval.sources?.length ? html`<p>This conversation has words from ${approval.sources.map((source, index) => html`${index ? ", " : ""}<b dir="auto">${source}</b>`)}. Nothing has been done yet.</p>` : null}
     <${Unanswered} failure=${state.failure} />
-    <div class="ask-acts">${Object.entries(CHOICES).map(
+    <div class="ask-acts">${choicesFor(approval).map(
       ([decision, title]) => html`<button type="button" key=${decision} class=${decision === "allow" ? "accent" : null} disabled=${state.isSending} onClick=${() => void say(decision)}>${title} <kbd>${LETTER_OF[decision]}</kbd></button>`
     )}<span class="push"></span>${left ? html`<small>denied by itself in <span class="num">${left}</span></small>` : null}</div>
   </section>`;

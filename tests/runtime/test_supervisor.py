@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from local.errors import ConfigError, StartFailed, StartInterrupted, UnknownParticipant
-from local.runtime import child_monitor, restart_policy, template
+from local.runtime import child_monitor, restart_policy, supervisor, template
 from local.runtime.supervisor import ChildPhase, ChildSpec, ChildState, Supervisor
 
 TARGETS = Path(__file__).parent / "targets"
@@ -62,6 +62,27 @@ async def come_back(supervisor: Supervisor, name: str, restarts: int = 1) -> Chi
             lambda _: child(supervisor, name).restarts >= restarts and child(supervisor, name).state is ChildPhase.READY
         )
     return child(supervisor, name)
+
+
+async def test_warnings_do_not_wait_for_errors_longer_than_from_the_first_process_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The template may take long, and an error that ends the start comes after it."""
+    shown, begun = asyncio.Event(), template.Template.start
+    were_shown: list[bool] = []
+
+    async def start(*args: object) -> object:
+        for _ in range(3):  # a timer that is over is over by now
+            await asyncio.sleep(0)
+        were_shown.append(shown.is_set())
+        return await begun(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(template.Template, "start", start)
+    monkeypatch.setattr(supervisor, "release_warnings", shown.set)
+    monkeypatch.setattr(supervisor, "HELD_SECONDS", 0.0)
+    async with running(spec("one")):
+        await asyncio.wait_for(shown.wait(), PATIENCE)
+    assert were_shown == [False]
 
 
 async def test_a_child_that_outlives_its_group_is_stopped_when_the_others_of_it_have_ended() -> None:

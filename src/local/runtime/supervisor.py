@@ -19,7 +19,7 @@ __all__ = ["ChildPhase", "ChildSpec", "ChildState", "Lifeline", "Supervisor", "p
 log = logging.getLogger(__name__)
 
 TICKS_PER_HANG = 5
-HELD_SECONDS = 10.0  # warnings wait so long for an error that would keep the system from starting
+HELD_SECONDS = 10.0  # after the first process: warnings wait so long for an error that keeps the system from starting
 
 
 class Supervisor:
@@ -53,6 +53,7 @@ class Supervisor:
         self._monitors: dict[str, ChildMonitor] = {}
         self._changed = asyncio.Event()
         self._is_ending = False
+        self._showing: asyncio.TimerHandle | None = None  # of what warnings are held back
 
     @property
     def children(self) -> tuple[ChildState, ...]:
@@ -61,14 +62,13 @@ class Supervisor:
 
     async def __aenter__(self) -> Self:
         """Start everything. Raises, with nothing left running, StartFailed if a required child is given up, which is
-        logged, and StartInterrupted after `wind_down`. Until `show_warnings`, for 10 s at most, only errors are shown
-        on the terminal."""
+        logged, and StartInterrupted after `wind_down`. Until `show_warnings`, and for 10 s at most once there is a
+        process, only errors are shown on the terminal."""
         tick = self._hang_seconds / TICKS_PER_HANG
         watchdog = Watchdog(tick, asyncio.get_running_loop().time())
         for spec in (spec for stage in self._stages for spec in stage):
             self._monitors[spec.name] = ChildMonitor(spec, self._template, watchdog, self._hang_seconds, self._note)
         self._watching = asyncio.create_task(self._watch(watchdog, tick), name="watchdog")
-        asyncio.get_running_loop().call_later(HELD_SECONDS, self.show_warnings)
         try:
             for stage in self._stages:
                 await self._start_stage([self._monitors[spec.name] for spec in stage])
@@ -168,6 +168,8 @@ class Supervisor:
 
     def _note(self, child: ChildState) -> None:
         self._wake()
+        if child.pid is not None and self._showing is None:
+            self._showing = asyncio.get_running_loop().call_later(HELD_SECONDS, self.show_warnings)
         if self._on_change is None:
             return
         try:

@@ -153,6 +153,19 @@ def test_a_tool_named_in_the_question_is_called_with_arguments_of_the_right_type
     assert said.calls == (ToolUse("dice", arguments),)
 
 
+@pytest.mark.parametrize(
+    ("question", "called"),
+    [
+        ("Search the web for the tallest tower and read a page about it", "web_search"),
+        ("Please search the internet for a file that I lost", "web_search"),
+        ("Read the file notes.md", "read_file"),
+    ],
+)
+def test_a_deed_alone_calls_no_tool_that_does_it_to_something_else(question: str, called: str, tool: MakeTool) -> None:
+    assert reply([user(question)], tool("web_search"), tool("read_file")).calls[0].name == called
+    assert not reply([user("Read a page about it")], tool("read_file")).calls
+
+
 def test_an_argument_the_question_does_not_name_is_filled_by_type_or_default(tool: MakeTool) -> None:
     given = {"sides": {"type": "integer", "minimum": 2}, "loud": {"type": "boolean"}, "unit": {"default": "cm"}}
     assert reply([user("roll a dice")], tool("dice", **given)).calls[0].arguments == {

@@ -6,7 +6,7 @@ The first rule that applies wins:
 2. "Ask me …: this, or that", and request_clarification: ask that; a to-do list or plan with parts after a colon: that.
 3. "Make a note: …", and memory_write: note it.
 4. A question with an address to read, and web_fetch: fetch it.
-5. The top result for something, and web_search: search for it.
+5. The top result for something, or "search the web for …", and web_search: search for it.
 6. A question about what the user said or likes, and search_memory: search the memory.
 7. Two quoted texts to compare, and compare_answers: have them compared.
 8. The whole name of a tool, such as git_status: call it.
@@ -49,6 +49,7 @@ _CURRENT = re.compile(
     r"right now|weather|forecast|prices?|cost of|stock|score|search|look up|google|find|on the web|online)\b",
     re.I,
 )
+_ON_THE_WEB = re.compile(r"^\s*(?:please\s+)?(?:can you\s+|could you\s+)?search the (?:web|internet)\b", re.I)
 _PREAMBLE = re.compile(
     r"^\s*(?:please\s+)?(?:can you\s+|could you\s+)?"
     r"(?:search(?: the (?:web|internet))?(?: for)?|look up|google|find)\s+(?:me\s+|out\s+)?",
@@ -91,6 +92,8 @@ def _with_tools(conversation: Conversation) -> AssistantMessage | None:
         return _call(
             "web_search", {"query": subject}, f"{asks} First I search for “{subject}”, then I read the top result."
         )
+    if "web_search" in tools and _ON_THE_WEB.match(question):
+        return _search(question, asks)
     if "search_memory" in tools and _MEMORY.search(question) and not _STATEMENT.match(question):
         return _call(
             "search_memory", {"query": question.strip()}, f"{asks} search_memory is offered; I look it up there."
@@ -105,11 +108,15 @@ def _with_tools(conversation: Conversation) -> AssistantMessage | None:
     if tool := tool_choice.matching_tool(conversation, by_name_only=True):
         return _chosen(tool_choice.call(tool, question), asks)
     if "web_search" in tools and _CURRENT.search(question):
-        query = _search_text(question)
-        return _call("web_search", {"query": query}, f"{asks} web_search is offered; I search for “{query}”.")
+        return _search(question, asks)
     if tool := tool_choice.matching_tool(conversation, by_name_only=False):
         return _chosen(tool_choice.call(tool, question), asks)
     return None
+
+
+def _search(question: str, asks: str) -> AssistantMessage:
+    query = _search_text(question)
+    return _call("web_search", {"query": query}, f"{asks} web_search is offered; I search for “{query}”.")
 
 
 def _clarification(wanted: re.Match[str]) -> ToolUse:

@@ -42,13 +42,15 @@ def named_tool(conversation: Conversation) -> OfferedTool | None:
 
 def matching_tool(conversation: Conversation, *, by_name_only: bool) -> OfferedTool | None:
     """The first tool with a word of its name in the question or, unless `by_name_only`, two of its description. Of one
-    whose name says a deed, as delete_file, that has to be there, too: "file" alone asks for no deletion.
+    whose name says a deed, as delete_file, that has to be there, too: "file" alone asks for no deletion, and "delete"
+    alone for that of no file.
     """
     asked = words(conversation.question)
     tools = [tool for name, tool in conversation.tools.items() if name not in KNOWN | _BY_WHOLE_NAME]
     others = [tool for tool in tools if words(tool.name) & _DEEDS <= asked]
     for tool in others:
-        if asked & words(tool.name):
+        named = words(tool.name)
+        if asked & (named - _DEEDS or named):
             return tool
     if not by_name_only:
         for tool in others:

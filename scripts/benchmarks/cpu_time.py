@@ -13,7 +13,8 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
 
 def process_seconds(pid: int) -> float:
-    """The same of one process. Threads that have ended meanwhile are in no file of the kernel's that is so exact."""
+    """The CPU seconds of one process. Threads that have ended meanwhile are in no file of the kernel's that is so
+    exact."""
     return sum(_thread_seconds(task) for task in Path(f"/proc/{pid}/task").iterdir())
 
 

@@ -8,7 +8,7 @@ from local.tools.tool import Tool
 
 
 def reverse(text: str) -> str:
-    """The same thing as a function, for the bare loop."""
+    """The tool as a function, for the bare loop."""
     return text[::-1]
 
 

@@ -15,7 +15,7 @@ def client_of(url: str) -> httpx.AsyncClient:
 
 
 def free_port() -> int:
-    """One that nobody listens on at this moment."""
+    """A port that nobody listens on at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

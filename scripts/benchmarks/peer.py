@@ -48,7 +48,7 @@ class Peer:
         self._pipe.send(word)
 
     async def hear(self) -> Any:
-        """Its next word. Raises `BenchmarkFailed` when it died or says nothing for half a minute."""
+        """The peer's next word. Raises `BenchmarkFailed` when it died or says nothing for half a minute."""
         return await asyncio.to_thread(self._hear)
 
     def _hear(self) -> Any:

@@ -58,7 +58,7 @@ class WholeSystem:
         return (await self.timed(query)).answer
 
     async def timed(self, query: str) -> Asked:
-        """The same as `ask`, with the times of question and answer."""
+        """A question as `ask` asks it, with the times of question and answer."""
         posted = time.time()
         response = await self.client.post("/query", json={"query": query})
         answered = time.time()

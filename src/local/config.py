@@ -75,7 +75,7 @@ class ParticipantEntry(Settings):
 
     @property
     def name(self) -> str:
-        """What it is called everywhere: by its own name, or the class's where that could not be read."""
+        """The name that stands everywhere: the participant's own, or the class's where that could not be read."""
         names = {target: name for name, target in short_names().items()}
         return names.get(self.target) or self.own_name or self.target.rpartition(":")[2]
 

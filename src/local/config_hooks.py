@@ -42,7 +42,7 @@ class HookSettings(Settings):
         return self.seconds + (COMMAND_SLACK if self.command else 0)
 
     def is_for(self, event: HookEvent, tool: str = "") -> bool:
-        """Whether it is asked then; of calls, about this tool."""
+        """Whether the hook is asked at an event; of calls, about this tool."""
         return event in self.events and (not tool or not self.tools or tool in self.tools)
 
 

@@ -11,8 +11,8 @@ _PROC = Path("/proc")
 
 
 def contained_processes() -> set[int]:
-    """Those that share our network, by process id. Of a sandbox that is there for as long as this takes, at least the
-    process that holds it is among them; a sandbox has all that its processes start."""
+    """The processes that share our network, by process id. Of a sandbox that is there for as long as this takes, at
+    least the process that holds it is among them; a sandbox has all that its processes start."""
     own_users, own_network = _namespace("self", "user"), _namespace("self", "net")
     found = set()
     for name in _processes():

@@ -109,8 +109,8 @@ class Armed:
 
 
 def reach(name: str) -> None:
-    """This process is at a failpoint. Nothing happens unless a test has armed it. Raises `ConfigError` for a name that
-    is not one of `NAMES`, if any is armed, and for a LOCAL2_FAILPOINTS that cannot be read."""
+    """Say that this process is at a failpoint. Nothing happens unless a test has armed it. Raises `ConfigError` for a
+    name that is not one of `NAMES`, if any is armed, and for a LOCAL2_FAILPOINTS that cannot be read."""
     armed = _armed()
     if armed.strikes:
         armed.reach(name)

@@ -31,7 +31,7 @@ class FileView:
 
 
 class Attachments:
-    """Those in one data directory. Raises `AttachmentMissing` for an id that is not there."""
+    """The attachments in one data directory. Raises `AttachmentMissing` for an id that is not there."""
 
     def __init__(self, data_dir: Path, max_bytes: int) -> None:
         self.max_bytes = max_bytes

@@ -34,7 +34,7 @@ OLD_SECONDS = 3600.0  # what was answered before it took part is not worth a mod
 
 
 class SecondRespondent(Respondent):
-    """The same agent with another id, and perhaps another model. No user hears of it, and none waits for it.
+    """The generator with another id, and perhaps another model. No user hears of it, and none waits for it.
 
     It answers from its own conversations: the users' questions and its own answers to them.
     """

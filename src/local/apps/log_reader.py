@@ -31,7 +31,7 @@ class LogRecord:
 
     @classmethod
     def of(cls, lines: list[str]) -> LogRecord:
-        """From its first line and those that follow it."""
+        """The record of a first line and those that follow it."""
         text, found = "\n".join(lines), _LINE.fullmatch(lines[0])
         if found is None:
             return cls(text)
@@ -48,7 +48,7 @@ class LogRecord:
 
     @property
     def seconds(self) -> float | None:
-        """When it was, since 1970; the file has local time."""
+        """The time of the record, since 1970; the file has local time."""
         try:
             return datetime.fromisoformat(self.at).timestamp()
         except ValueError:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 async def told_tools(connection: MCPConnection) -> list[dict[str, Any]]:
-    """As the server tells them; it is ended then. Raises `ToolError`."""
+    """The tools as the server tells them; the server is ended then. Raises `ToolError`."""
     try:
         return await connection.tools()
     finally:

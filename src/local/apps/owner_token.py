@@ -28,7 +28,7 @@ def owner_token(data_dir: Path) -> str | None:
 
 
 def make_owner_token(data_dir: Path) -> str:
-    """The same; made, for the eyes of this Unix user alone, if there is none. Raises `OSError`."""
+    """The owner's token; made, for the eyes of this Unix user alone, if there is none. Raises `OSError`."""
     path = data_dir / FILE_NAME
     if token := owner_token(data_dir):
         if path.exists():

@@ -168,18 +168,18 @@ class Story(Settings):
 
     @property
     def changes_settings(self) -> bool:
-        """Whether it puts something into the settings of its system."""
+        """Whether the story puts something into the settings of its system."""
         changed = (turn.skills or turn.instructs or turn.trusts is not None for turn in self.turns)
         return self.has_commands or any(changed)
 
     @property
     def has_commands(self) -> bool:
-        """Whether it gives any, for which it has a system of its own."""
+        """Whether the story gives commands, for which it has a system of its own."""
         return any(turn.commands for turn in self.turns)
 
     @property
     def has_deaths(self) -> bool:
-        """Whether it kills anybody."""
+        """Whether the story kills anybody."""
         return any(turn.kills for turn in self.turns)
 
     @property

@@ -65,7 +65,7 @@ class TemporarySystem:
 
     @property
     def api_url(self) -> str:
-        """Where it answers over HTTP."""
+        """The address at which the system answers over HTTP."""
         return self.facts.api_url or ""
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:

@@ -64,7 +64,7 @@ class UsersConfig(Settings):
 
 
 class Users:
-    """Those of one data directory. Every method looks at the file as it is now."""
+    """The users of one data directory. Every method looks at the file as it is now."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir, self._path = data_dir, data_dir / FILE_NAME

@@ -39,11 +39,11 @@ class Declaration:
     speaks_as: str | None = None
 
     def allows(self, subject: str) -> bool:
-        """Whether it may publish on a subject, or on a whole family."""
+        """Whether the declaration lets somebody publish on a subject, or on a whole family."""
         return any(covers(known, subject) for known in self.says)
 
     def encode(self, name: str) -> str:
-        """As JSON, the same for the same."""
+        """The declaration as JSON, the same for equal ones."""
         value = {"name": name, "says": sorted(self.says), "serves": sorted(self.serves), "speaks_as": self.speaks_as}
         return json.dumps(value, indent=1) + "\n"
 

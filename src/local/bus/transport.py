@@ -22,7 +22,7 @@ class Transport(Protocol):
 
     @property
     def address(self) -> str:
-        """Where it connects to, for messages to people."""
+        """The address that the transport connects to, for messages to people."""
         ...
 
     def open(self, on_frame: Callable[[bytes], None], on_link: Callable[[bool], None]) -> None:

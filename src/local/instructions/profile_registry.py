@@ -26,7 +26,7 @@ class NoSuchProfile(LocalError):
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """Those that there are, by name, and a line for each that cannot be used."""
+    """The profiles that there are, by name, and a line for each that cannot be used."""
 
     by_name: dict[str, AssistantProfile]
     problems: tuple[str, ...] = ()

@@ -11,13 +11,13 @@ from local.private_file import write_private
 
 
 class Soul:
-    """What it is now, and the way back to what it was."""
+    """SOUL.md as it is now, and the way back to what it was."""
 
     def __init__(self, settings: Path, data_dir: Path) -> None:
         self.path, self.history = settings / SOUL, SoulHistory(data_dir)
 
     def text(self) -> str:
-        """As it is now, which is a version from then on. Raises `ConfigError` if it cannot be read."""
+        """The text as it is now, which is a version from then on. Raises `ConfigError` if it cannot be read."""
         text, problem = read_text(self.path)
         if problem:
             raise ConfigError(problem)

@@ -54,7 +54,7 @@ class SoulHistory:
             raise ConfigError(f"{self._path} cannot be read: {why}; move it away") from None
 
     def version(self, number: int) -> SoulVersion:
-        """One of them. Raises `ConfigError`."""
+        """The version of that number. Raises `ConfigError`."""
         kept = {version.number: version for version in self.versions()}
         if number not in kept:
             known = f"{min(kept)} to {max(kept)} are kept" if kept else "none is kept yet"

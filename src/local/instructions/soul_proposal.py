@@ -73,7 +73,7 @@ class SoulProposals:
         return proposal
 
     def reject(self) -> None:
-        """It waits no longer. Raises `ConfigError` where none does."""
+        """Have a proposal wait no longer. Raises `ConfigError` where none does."""
         self._require()
         self._path.unlink(missing_ok=True)
 

@@ -185,7 +185,7 @@ class Router:
                 call.failed(error)
 
     async def show(self, model: str) -> ModelInfo:
-        """What its server knows of the first model that is there; asked once, and again after a failure."""
+        """What the server knows of the first model that is there; asked once, and again after a failure."""
         failures: dict[str, ModelError] = {}
         for target in self._find(model):
             try:

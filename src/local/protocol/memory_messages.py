@@ -79,8 +79,8 @@ class EngramRecord(Data):
 
 
 class RecalledEngram(EngramRecord):
-    """One that a search has found, best first. `similarity` is the cosine of question and exchange, null if only words
-    were searched; `parts` are what `relevance` is made of, by name."""
+    """An engram that a search has found, best first. `similarity` is the cosine of question and exchange, null if only
+    words were searched; `parts` are what `relevance` is made of, by name."""
 
     relevance: float
     similarity: float | None = None

@@ -175,13 +175,13 @@ class ResponseGeneration(RespondentMessage):
 
     @property
     def is_memorable(self) -> bool:
-        """Whether it is to be remembered: an answer, in a conversation of which something may stay."""
+        """Whether the answer is to be remembered: an answer, in a conversation of which something may stay."""
         is_answer = self.status == "answered" and not self.client_calls
         return is_answer and not self.incognito and (self.in_history or self.remember)
 
     @property
     def brings_taint(self) -> bool:
-        """Whether it is `tainted`; one from before that was noted is, if tools were called."""
+        """Whether the answer is `tainted`; one from before that was noted is, if tools were called."""
         return self.tainted if "tainted" in self.model_fields_set else bool(self.tool_calls)
 
 

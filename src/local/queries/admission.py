@@ -49,7 +49,7 @@ class TurnFigures:
 
     @classmethod
     def of(cls, instance: str, counters: Mapping[str, int]) -> Self | None:
-        """From the counters of its status beat; None if they do not say it."""
+        """The figures in the counters of a status beat; None if they are not there."""
         names = ("turns_running", "turns_at_most", "turns_with_model", "turns_load")
         told = [counters[name] for name in names if name in counters]
         return cls(instance, *told) if len(told) == len(names) else None

@@ -43,7 +43,7 @@ class CallLog:
         return (source for call in self for source in call.get("sources", ()))
 
     def steps(self) -> list[list[Json]]:
-        """Those made in one message of the model together: a call_id is `query_id:step:index`."""
+        """The calls made in one message of the model together: a call_id is `query_id:step:index`."""
         steps: dict[str, list[Json]] = {}
         for call_id, call in self._calls.items():
             steps.setdefault(call_id.rpartition(":")[0], []).append(call)

@@ -48,7 +48,7 @@ class LiveQuery:
 
     @property
     def has_begun(self) -> bool:
-        """Whether its turn has begun, or never will."""
+        """Whether the query's turn has begun, or never will."""
         return bool(self.view.states) or self.view.ended
 
     async def accepted(self) -> None:
@@ -67,7 +67,7 @@ class LiveQuery:
         return self.view.ended
 
     def accept(self) -> None:
-        """It is on record: from now on it will be answered, whatever happens."""
+        """The query is on record: from now on it will be answered, whatever happens."""
         self._accepted.set()
 
     def note(self, subject: str) -> None:

@@ -121,7 +121,7 @@ class QueryView:
         return RECALLED + engram_id in self.sources
 
     def lacks(self, judgements: Collection[str]) -> bool:
-        """Whether it has an answer of the sort that is judged, and some of these judgements of it may yet come."""
+        """Whether the query has an answer that is judged, and some of these judgements of it may yet come."""
         response = self.response
         is_judged = response is not None and response.status == "answered" and not response.incognito
         return is_judged and not self.judgements.settled.issuperset(judgements)

@@ -59,7 +59,7 @@ async def read_recorded(bus: Bus, query_id: str, seconds: float) -> list[Recorde
 
 
 async def trace_of(bus: Bus, query_id: str, recorded: list[RecordedMessage]) -> QueryTrace:
-    """What its time went into."""
+    """What a query's time went into."""
     trace = QueryTrace(query_id)
     for entry, envelope in recorded:
         kind = kind_of(envelope.subject) or _ALSO.get(envelope.subject)

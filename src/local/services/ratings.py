@@ -42,7 +42,7 @@ class Agreement:
 
 
 def agreement(liked: Scores, disliked: Scores) -> Agreement:
-    """Of the scores of liked and of disliked answers."""
+    """The agreement of the scores of liked and of disliked answers."""
     pairs = sum(liked.values()) * sum(disliked.values())
     higher = sum(
         count * other_count * (1.0 if score > other else 0.5 if score == other else 0.0)

@@ -43,7 +43,7 @@ class RunningReward:
         await self._conversation.write(lambda db: db.execute(sql, values))
 
     async def by_prompt(self) -> list[PromptReward]:
-        """Of all answers that have a reward, the prompt with the most ratings first."""
+        """The rewards of all answers that have one, the prompt with the most ratings first."""
         sql = (
             "SELECT prompt, count(*) AS ratings, avg(reward) FROM rewards WHERE respondent_id = ? AND reward != 0"
             " GROUP BY prompt ORDER BY ratings DESC, prompt"

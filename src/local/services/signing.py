@@ -19,7 +19,7 @@ READABLE = 0o644
 
 
 def key_id_of(public: bytes) -> str:
-    """By which a public key is known."""
+    """The id by which a public key is known."""
     return hashlib.sha256(public).hexdigest()[:KEY_ID_DIGITS]
 
 

@@ -51,8 +51,8 @@ def check_writable(connection: sqlite3.Connection) -> None:
 
 
 def store_failure(path: Path, error: sqlite3.Error | OSError, *, what: str = "") -> StoreFailed:
-    """One of `PASSING` where it works again by itself once what is in the way has gone. `what` is what failed, if need
-    be."""
+    """The failure: one of `PASSING` where it works again by itself once what is in the way has gone. `what` is what
+    failed, if need be."""
     reason = _errno(path, error)
     if reason in _FULL:
         return StoreFull(f"{path}: the disk is full; free some space and try again")

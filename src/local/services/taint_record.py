@@ -56,7 +56,7 @@ def turns_of_session(db: sqlite3.Connection, session_id: str, respondent_id: str
 
 
 def turns_that_wrote(db: sqlite3.Connection, texts: Sequence[str], respondent_id: str) -> EarlierRecord:
-    """Those that gave these answers to clients that keep the history themselves."""
+    """The turns that gave these answers to clients that keep the history themselves."""
     writers = [_writers(db, text, respondent_id) for text in texts]
     found = [row for rows in writers[-MOST_TURNS:] for row in rows]
     return EarlierRecord(
@@ -111,7 +111,7 @@ class TaintRecord:
         return await self._conversation.write(lambda db: turns_of_session(db, session_id, own, before))
 
     async def turns_of_history(self, history: Sequence[Mapping[str, Any]]) -> EarlierRecord:
-        """Those whose answers a client has among the messages of a conversation that it keeps itself."""
+        """The turns whose answers a client has among the messages of a conversation that it keeps itself."""
         texts = [text for each in history if each.get("role") == "assistant" and (text := _text(each))]
         return await self._conversation.write(lambda db: turns_that_wrote(db, texts, self._respondent_id))
 

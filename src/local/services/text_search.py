@@ -27,7 +27,7 @@ class Needle:
         return text is not None and self._folded in text.casefold()
 
     def place_in(self, text: str) -> tuple[int, int] | None:
-        """Where it begins and ends in a text."""
+        """Where what is sought begins and ends in a text."""
         at = text.casefold().find(self._folded)
         if at < 0:
             return None

@@ -26,8 +26,8 @@ STATUS_INTERRUPTED = 130
 
 
 class PythonEnvironment:
-    """That of the installation which this module is in. `root` has the locks, and is the checkout or what a wheel
-    carries of it; `folder` is where the environment lies."""
+    """The environment of the installation which this module is in. `root` has the locks, and is the checkout or what a
+    wheel carries of it; `folder` is where the environment lies."""
 
     def __init__(self) -> None:
         self.root = shipped_dir()
@@ -37,7 +37,7 @@ class PythonEnvironment:
 
     @property
     def python(self) -> Path:
-        """Its interpreter."""
+        """The environment's interpreter."""
         return self.folder / "bin" / "python"
 
     @property

@@ -85,7 +85,7 @@ class Cron(ToolGroup):
             return CronResult(verb=request.verb, error=ErrorInfo.of(failure))
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """To a door, too."""
+        """What a model or a door is told of what went wrong."""
         if isinstance(message, CronRequest):
             return CronResult(verb=message.verb, error=ErrorInfo(kind="internal", message=str(error)))
         return super().error_reply(message, error)

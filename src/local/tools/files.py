@@ -154,7 +154,7 @@ class FileTools(ToolGroup):
         await self._editor.forget(query_id=deleted.query_id)
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """To a door, too."""
+        """What a model or a door is told of what went wrong."""
         if isinstance(message, ChangeRequest):
             return ChangeResult(verb=message.verb, error=ErrorInfo(kind="internal", message=str(error)))
         return super().error_reply(message, error)

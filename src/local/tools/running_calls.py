@@ -17,7 +17,7 @@ CANCELLED_KEPT = 1024
 
 
 class RunningCalls:
-    """Those of the tool of that name; `has_effects`: of one that was cut off nobody knows what it has done."""
+    """The calls of the tool of that name; `has_effects`: of one that was cut off nobody knows what it has done."""
 
     def __init__(self, tool: str, *, has_effects: bool) -> None:
         self._tool, self._has_effects = tool, has_effects

@@ -93,7 +93,7 @@ class Shell(ToolGroup):
         return result
 
     async def forget_session(self, deleted: SessionDeleted, envelope: Envelope) -> None:
-        """Its jobs end, too."""
+        """End the session's jobs, too."""
         if self._jobs is not None:
             self._jobs.forget(deleted.deleted_session_id)
         await super().forget_session(deleted, envelope)

@@ -79,7 +79,7 @@ class Swarm(ToolGroup):
             yield
 
     def offered(self) -> Iterable[Tool]:
-        """As the settings say."""
+        """The tools that the settings offer."""
         kinds: tuple[type[AgentTool], ...] = {"none": (), "core": CORE, "all": KINDS}[self._settings.offer]
         return [tool for tool in super().offered() if isinstance(tool, kinds)]
 

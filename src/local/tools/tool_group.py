@@ -116,6 +116,6 @@ class ToolGroup(Participant):
             await tool.cancel(message, envelope)
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """As the tool says it that was called."""
+        """What the tool says that was called."""
         tool = self._tools.get(getattr(message, "tool", ""))
         return tool.error_reply(message, error) if tool is not None else None

@@ -21,7 +21,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class TrustedFolder:
-    """When it was trusted, and the SHA-256 of the instructions and of the profiles that its owner saw then."""
+    """When the folder was trusted, and the SHA-256 of the instructions and of the profiles that its owner saw then."""
 
     trusted_at: str
     instructions_sha256: str
@@ -66,8 +66,8 @@ class TrustRegistry:
     def trust(
         self, folder: Path, seen: WorkspaceInstructions | None = None, profiles: WorkspaceProfiles | None = None
     ) -> None:
-        """From now on, with the instructions and profiles that its owner has seen, else those that it has now. Raises
-        `ConfigError`."""
+        """Trust a folder from now on, with the instructions and profiles that its owner has seen, else those that it
+        has now. Raises `ConfigError`."""
         root = folder.resolve()
         if not root.is_dir():
             raise ConfigError(f"{folder} is no folder")

@@ -28,8 +28,8 @@ class WorkspaceInstructions:
 
 
 def read_instructions(workspace: Path) -> WorkspaceInstructions:
-    """As they stand in the file now, whoever has written them. No link is followed: it could lead to another file at
-    any time."""
+    """The instructions as they stand in the file now, whoever has written them. No link is followed: it could lead to
+    another file at any time."""
     where = workspace / FOLDER / FILE
     try:
         content = _content(workspace)

@@ -32,7 +32,7 @@ class WorkspaceProfiles:
 
 
 def read_profiles(workspace: Path) -> WorkspaceProfiles:
-    """As they stand there now, whoever has written them. No link is followed."""
+    """The profiles as they stand there now, whoever has written them. No link is followed."""
     opened: list[int] = []
     try:
         opened.append(os.open(workspace, os.O_RDONLY | os.O_DIRECTORY))

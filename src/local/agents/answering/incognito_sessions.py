@@ -20,7 +20,7 @@ LONGEST_PAUSE_SECONDS = 60.0
 
 
 class IncognitoSessions:
-    """Those of one record. `clock` gives seconds since 1970, as the record has them."""
+    """The incognito sessions of one record. `clock` gives seconds since 1970, as the record has them."""
 
     def __init__(
         self,

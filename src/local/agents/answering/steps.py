@@ -64,7 +64,7 @@ class ModelStep(Data):
         return not self.calls and not self.content.strip()
 
     def as_messages(self) -> list[Json]:
-        """As the model gets it back inside the tool loop: thinking included, calls with their ids."""
+        """The message as the model gets it back inside the tool loop: thinking included, calls with their ids."""
         if self.is_empty:
             return []
         message: Json = {"role": "assistant", "content": self.content}

@@ -71,7 +71,7 @@ class Turn:
 
     @property
     def state(self) -> TurnState:
-        """Where it stands."""
+        """The state in which the turn is."""
         return self._machine.state
 
     @property
@@ -111,7 +111,7 @@ class Turn:
 
     @property
     def records(self) -> tuple[ToolCallRecord, ...]:
-        """How its calls have ended, in order."""
+        """How the turn's calls have ended, in order."""
         return tuple(record for step in self.steps if isinstance(step, ToolStep) for record in step.records)
 
     @property

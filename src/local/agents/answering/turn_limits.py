@@ -27,7 +27,7 @@ class TurnLimits:
     shown: int = MOST_SHOWN
 
     def of_agent(self, task: AgentTask | None) -> TurnLimits:
-        """Those of a turn that an agent was asked for, which may have less left."""
+        """The limits of a turn that an agent was asked for, which may have less left."""
         if task is None:
             return self
         return replace(self, calls=min(self.calls, task.max_calls), tokens=task.max_tokens)

@@ -123,7 +123,7 @@ class Judge:
 
     @property
     def name(self) -> str:
-        """Its name for people."""
+        """The judge's name for people."""
         return self._signs_as or self._model_name
 
     @property
@@ -142,7 +142,7 @@ class Judge:
         return await self._fitting(lambda room: self._compare(shortened(pair, room), rubric, self._in_background))
 
     async def compare_now(self, pair: Pair, rubric: Rubric) -> tuple[str, ComparisonOutcome]:
-        """The same for a user whose turn waits for it: as a part of that turn it waits for no other."""
+        """Which of two answers is better, for a user whose turn waits: as a part of that turn it waits for no other."""
         with self.leases.users_turn(self._model_name):
             return await self._fitting(lambda room: self._compare(shortened(pair, room), rubric, self._call))
 

@@ -39,7 +39,7 @@ def pair_of(answer_a: ResponseGeneration, answer_b: ResponseGeneration) -> Pair:
 
 
 def shortened(case: C, room: int) -> C:
-    """The same in about `room` characters: half of them for the answers, a quarter for the query, the rest for the
+    """The case in about `room` characters: half of them for the answers, a quarter for the query, the rest for the
     evidence. Long results keep the parts that have most to do with query and answers."""
     query = excerpt(case.query, "", room // 4)
     whole = (

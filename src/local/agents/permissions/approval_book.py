@@ -27,7 +27,7 @@ class NotWaiting(LocalError):
 
 
 def key_of(call_id: str, respondent_id: str) -> str:
-    """By which a call is known; two respondents count theirs alike."""
+    """The key by which a call is known; two respondents count theirs alike."""
     return f"{respondent_id} {call_id}"
 
 
@@ -40,7 +40,7 @@ def scope_of(args: Mapping[str, Any], safety: Safety, category: Category) -> dic
 
 
 class ApprovalBook:
-    """One at a time writes to it. Every coroutine raises as the store does."""
+    """What was asked and decided; one call at a time writes. Every coroutine raises as the store does."""
 
     def __init__(self, store: ApprovalStore) -> None:
         self._store, self._lock = store, asyncio.Lock()

@@ -17,7 +17,7 @@ class ListedCall(NamedTuple):
 
     @classmethod
     def of(cls, entry: object) -> ListedCall:
-        """From `name` or `{name: [argument, …]}`. Raises `ValueError` for anything else."""
+        """A call listed as `name` or `{name: [argument, …]}`. Raises `ValueError` for anything else."""
         if isinstance(entry, str) and entry:
             return cls(entry)
         if isinstance(entry, Mapping) and len(entry) == 1:

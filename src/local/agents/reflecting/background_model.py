@@ -47,7 +47,7 @@ class BackgroundCost:
 
     @property
     def tokens(self) -> int:
-        """Those of prompts and replies together."""
+        """The tokens of prompts and replies together."""
         return self.prompt_tokens + self.answer_tokens
 
 

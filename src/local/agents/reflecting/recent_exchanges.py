@@ -30,12 +30,12 @@ class RecentExchanges:
 
     @property
     def engram_ids(self) -> tuple[str, ...]:
-        """Of those that may be read."""
+        """The ids of the exchanges that may be read."""
         return tuple(each.engram_id for each in self.exchanges)
 
 
 async def recent_exchanges(bus: Bus, since: float, most: int) -> RecentExchanges:
-    """Those after a time, the latest at most. Raises `MemoryUnread` and `RequestTimeout`."""
+    """The exchanges after a time, the latest at most. Raises `MemoryUnread` and `RequestTimeout`."""
     request = MemoryRequest(verb="list", limit=most)
     result = await bus.request(request, MemoryResult, MEMORY_SECONDS, Trace(new_id()))
     if result.error is not None:

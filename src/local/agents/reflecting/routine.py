@@ -58,7 +58,7 @@ class Routine(ABC):
         """Do it, and give the time up to which exchanges are read now. Raises `LocalError`."""
 
     def waits_for(self) -> str:
-        """What it waits for, in a few words; empty if it is time."""
+        """What the routine waits for, in a few words; empty if it is time."""
         idle = self.context.silence.seconds()
         return routine_time.what_it_waits_for(self.state, self.policy, self.context.clock(), idle)
 
@@ -100,12 +100,12 @@ class Routine(ABC):
         return answer
 
     async def keep(self, state: RoutineState) -> None:
-        """How it stands now. Raises `StoreFailed`."""
+        """Store how the routine stands now. Raises `StoreFailed`."""
         self.state = state
         await asyncio.to_thread(self._diary.write, state)
 
     def record(self) -> RoutineRecord:
-        """How it is, for doors."""
+        """How the routine is, for doors."""
         state = self.state
         return RoutineRecord(
             is_on=routine_time.is_on(state, self.policy),

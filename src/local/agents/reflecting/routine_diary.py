@@ -44,7 +44,7 @@ class RoutineDiary:
         self._path = data_dir / file_name
 
     def read(self) -> RoutineState:
-        """As it was written last."""
+        """The state that was written last."""
         try:
             return TypeAdapter(RoutineState).validate_json(self._path.read_bytes())
         except FileNotFoundError:

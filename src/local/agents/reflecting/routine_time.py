@@ -41,5 +41,5 @@ def out_of_tokens(state: RoutineState, policy: RoutinePolicy, now: float) -> str
 
 
 def is_on(state: RoutineState, policy: RoutinePolicy) -> bool:
-    """As it was switched last, else as the settings say."""
+    """Whether the routine is on: as somebody switched it last, else as the settings say."""
     return policy.is_on if state.is_on is None else state.is_on

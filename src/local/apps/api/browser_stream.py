@@ -116,7 +116,7 @@ class BrowserStream:
         self.changed.set()
 
     def note_latest(self, of: str, event: ServerEvent) -> None:
-        """This is how a session in the list or a pull is now; what was to be told of it before is out of date."""
+        """Note how a session in the list or a pull is now; what was to be told of it before is out of date."""
         self._latest.pop(of, None)
         self._latest[of] = event
         self.changed.set()

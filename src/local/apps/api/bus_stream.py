@@ -28,7 +28,7 @@ def is_filter(text: str) -> bool:
 
 
 def checked_filters(filters: Sequence[str], param: str) -> Sequence[str]:
-    """The same. Raises `RequestRefused` (invalid) for one that is none, and for too many."""
+    """The filters as they are. Raises `RequestRefused` (invalid) for one that is none, and for too many."""
     if len(filters) > MAX_FILTERS:
         raise RequestRefused("invalid", f"{param}: at most {MAX_FILTERS} can be given", param)
     for one in filters:

@@ -70,7 +70,7 @@ class ChatMessage(BaseModel):
 
     @property
     def picture_urls(self) -> list[str]:
-        """Where its pictures are."""
+        """The addresses of the message's pictures."""
         parts = self.content if isinstance(self.content, list) else []
         return [part.image_url.url for part in parts if isinstance(part, ImagePart)]
 

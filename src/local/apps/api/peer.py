@@ -80,7 +80,8 @@ def socket_by_netlink(client: Address, server: Address) -> HeldSocket | None:
 
 
 def socket_by_proc(client: Address, server: Address) -> HeldSocket | None:
-    """The same from the tables in /proc, which takes milliseconds. Raises `NotTold` where there are none."""
+    """The socket that a client holds, from the tables in /proc, which takes milliseconds. Raises `NotTold` where there
+    are none."""
     try:
         for _ in range(PROC_READS):
             for table, needle in zip(PROC_TABLES, _needles(client, server), strict=True):
@@ -93,7 +94,7 @@ def socket_by_proc(client: Address, server: Address) -> HeldSocket | None:
 
 
 def is_held_by_own_process(client: Address, server: Address) -> bool:
-    """The same without a table of all sockets, as on macOS: whether a process of our own user holds the client's."""
+    """Without a table of all sockets, as on macOS: whether a process of our own user holds the client's."""
     import psutil
 
     own = os.geteuid()

@@ -36,8 +36,8 @@ _NOT_KNOWN = "this token is not known here, or not any more; `local2 user add` g
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """One who asks. Without `user_id` it is the owner; `by_token` says whether a token was shown. What has no user is
-    the owner's."""
+    """Somebody who asks. Without `user_id` it is the owner; `by_token` says whether a token was shown. What has no user
+    is the owner's."""
 
     user_id: str | None = None
     by_token: bool = False
@@ -49,7 +49,7 @@ class Principal:
 
     @property
     def name(self) -> str:
-        """As whom the memory and files know this one."""
+        """The user_id under which the memory and files know the principal."""
         return self.user_id or OWNER
 
     def sees(self, user_id: str | None) -> bool:
@@ -72,7 +72,8 @@ class Principal:
             raise RequestRefused("forbidden", "this is for the owner of the system alone")
 
     def acting_for(self, user_id: str | None) -> Principal:
-        """The same with that user's eyes. Raises `RequestRefused` (not_found) unless it is the owner, or oneself."""
+        """The principal with that user's eyes. Raises `RequestRefused` (not_found) unless it is the owner, or
+        oneself."""
         if user_id is None or user_id == self.user_id:
             return self
         if not self.is_owner:

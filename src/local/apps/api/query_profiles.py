@@ -12,7 +12,7 @@ from local.instructions.profile_registry import NoSuchProfile, Profiles
 
 
 async def profiles_for(caller: Principal) -> Profiles:
-    """Those that there are now: a workspace's are its owner's."""
+    """The profiles that there are now: a workspace's are its owner's."""
     return await asyncio.to_thread(api().profiles.read, of_owner=caller.is_owner)
 
 

@@ -21,7 +21,7 @@ class SentEvents:
         self._bytes = 0
 
     def id_of(self, number: int) -> str:
-        """By what a client names it."""
+        """The id by which a client names the event."""
         return f"{self._instance}-{number}"
 
     def add(self, event: ServerEvent) -> bytes:

@@ -248,13 +248,13 @@ def is_plain() -> bool:
 
 
 def plain_renderer(note: Callable[[str], object], *, verbose: bool = False) -> Renderer:
-    """One that writes the answer to the standard output, and by `note` what happens on the way."""
+    """The renderer that writes the answer to the standard output, and by `note` what happens on the way."""
     renderer = PlainRenderer(_write, note)
     return _verbose(renderer, lambda line: note(f"{line}\n")) if verbose else renderer
 
 
 def terminal_renderer(think: str, *, quiet: bool = False, verbose: bool = False) -> Renderer:
-    """One that writes to the terminal."""
+    """The renderer that writes to the terminal."""
     from local.apps.console.block_style import BlockStyle
     from local.apps.console.terminal_renderer import TerminalRenderer
 

@@ -58,7 +58,7 @@ async def _health(api_url: str | None, data_dir: Path | None) -> Any:
 
 
 def check_participants(health: Mapping[str, Any]) -> list[DoctorFinding]:
-    """Those that do not serve, and why: a failure for one that was given up, else a warning."""
+    """The participants that do not serve, and why: a failure for one that was given up, else a warning."""
     found = []
     for participant in health.get("participants", ()):
         name, state = participant["name"], participant.get("state", "ready")

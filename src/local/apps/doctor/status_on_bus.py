@@ -44,7 +44,7 @@ async def health_on_bus(data_dir: Path) -> dict[str, Any]:
 
 
 def health_of(heard: Collection[ParticipantStatus]) -> dict[str, Any]:
-    """From what everybody has said last: the supervisor of its children, and each of itself."""
+    """The health of a system, from what everybody has said last: the supervisor of its children, and each of itself."""
     supervisor = next((status for status in heard if status.name == SUPERVISOR), None)
     if supervisor is None:
         return {"status": "degraded", "problem": "its supervisor says nothing", "participants": []}

@@ -74,7 +74,7 @@ class Arrow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BusMember:
-    """One who takes part: what it may say, and what it hears, each with its durable consumer's name or none."""
+    """Somebody who takes part: what they may say, and what they hear, each with its durable consumer's name or none."""
 
     kind: str
     says: frozenset[str]
@@ -102,7 +102,7 @@ class BusGraph:
             self.members[envelope.sender] = BusMember(status.kind, says, dict(status.subscriptions))
 
     def without_upkeep(self) -> BusGraph:
-        """The same without what is said all the time to keep the system going."""
+        """The graph without what is said all the time to keep the system going."""
         smaller = BusGraph(self._declared)
         smaller.members = {
             name: BusMember(

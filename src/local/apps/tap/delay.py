@@ -49,7 +49,7 @@ class Delays:
         self._count += 1
 
     def report(self) -> str:
-        """Their mean and spread in milliseconds, or that nothing has come since the last report."""
+        """The mean and spread in milliseconds, or that nothing has come since the last report."""
         new, self._reported = self._count - self._reported, self._count
         if new == 0:
             return "no new messages"

@@ -50,7 +50,7 @@ class ConsumerState:
 
     @property
     def settled(self) -> frozenset[int]:
-        """What it does not need any more: acknowledged, or a dead letter."""
+        """What the consumer does not need any more: acknowledged, or a dead letter."""
         return frozenset(self.acknowledged) | self.dead_letters.keys()
 
 

@@ -83,8 +83,8 @@ class DeliveryCore:
         return decisions
 
     def committed(self, batch: Iterable[tuple[int, Envelope]], now: float) -> list[Decision]:
-        """These are on disk under their numbers, repeats (under the number they had) included: their consumers get
-        them, and the publishers that wait are told, one `Confirm` for each instance. Nobody waits for what is
+        """The entries are on disk under their numbers, repeats (under the number they had) included: their consumers
+        get them, and the publishers that wait are told, one `Confirm` for each instance. Nobody waits for what is
         recorded: it is confirmed with the next `Confirm`, or by `confirm_recorded`."""
         waiting: set[str] = set()
         deliveries: list[Decision] = []

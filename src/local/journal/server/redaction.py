@@ -20,7 +20,7 @@ YOUNG_SECONDS = 60.0  # what refers to a large field is on record by then, or wa
 
 
 class JournalRedaction:
-    """Of one journal. Without a blob store or samples of rejected frames there are none to clear up."""
+    """The redaction of one journal. Without a blob store or samples of rejected frames there are none to clear up."""
 
     def __init__(self, store: JournalStore, blobs: BlobStore | None, rejects: RejectLog | None) -> None:
         self._store, self._blobs, self._rejects = store, blobs, rejects
@@ -50,7 +50,7 @@ class JournalRedaction:
             await self._remove_unused(await asyncio.to_thread(self._blobs.older_than, age_seconds))
 
     async def size_of_large_fields(self) -> int:
-        """Their bytes on the disk."""
+        """The bytes on the disk of large fields."""
         return 0 if self._blobs is None else await asyncio.to_thread(self._blobs.size)
 
     async def _redact_mentions(self, text: str, large: set[str]) -> int:

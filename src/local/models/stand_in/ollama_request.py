@@ -53,7 +53,7 @@ class OllamaRequest:
 
 
 def whole_number(options: Json, name: str, default: int) -> int:
-    """That field as a whole number, `default` if it is missing; a `OllamaRefusal` 400 if it is something else."""
+    """A field as a whole number, `default` if it is missing; a `OllamaRefusal` 400 if it is something else."""
     value = options.get(name)
     if value is None:
         return default

@@ -35,7 +35,7 @@ class CriticAgreement:
 
 
 def critic_agreement(db: sqlite3.Connection, user_id: str) -> CriticAgreement:
-    """Of a user's answers in store."""
+    """The agreement about a user's answers in store."""
     sql = (
         "SELECT round(score) AS score, sentiment FROM engrams"
         " WHERE user_id = ? AND sentiment IS NOT NULL AND sentiment != 0 AND score IS NOT NULL"
@@ -51,7 +51,8 @@ def borne_out(db: sqlite3.Connection, user_id: str, weights: Weights) -> Weights
 
 @lru_cache(maxsize=64)
 def of_counts(counts: tuple[tuple[tuple[int, int], int], ...]) -> CriticAgreement:
-    """Of so many answers with each score, 1 to 5, and rating, 1 or -1; always the same for the same counts."""
+    """The agreement about so many answers with each score, 1 to 5, and rating, 1 or -1; always the same for the same
+    counts."""
     rated = sum(number for _, number in counts)
     if rated < LEAST_RATED:
         return CriticAgreement(rated)

@@ -64,8 +64,8 @@ _SPOKEN: Mapping[str, tuple[str, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class NamedTime:
-    """From `begins` up to `ends`, in seconds since 1970. `spoken` is what of the question names it, where that can be
-    no word of what was said then."""
+    """A time from `begins` up to `ends`, in seconds since 1970. `spoken` is what of the question names it, where that
+    can be no word of what was said then."""
 
     begins: float
     ends: float

@@ -38,7 +38,7 @@ def ingest(db: sqlite3.Connection, exchange: EngramDraft) -> Ingested:
 
 
 def engram(db: sqlite3.Connection, user_id: str, engram_id: str) -> Engram:
-    """One of a user's engrams. Raises `NotOnRecord`, also where it is somebody else's."""
+    """An engram of a user's. Raises `NotOnRecord`, also where it is somebody else's."""
     return stored_engram(row_of(db, user_id, engram_id))
 
 

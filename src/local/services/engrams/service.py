@@ -115,7 +115,7 @@ class EngramService:
         return await self._store.read(answer)
 
     async def get(self, user_id: str, engram_id: str) -> Engram:
-        """One of a user's engrams."""
+        """An engram of a user's."""
         return await self._store.read(lambda db: record.engram(db, user_id, engram_id))
 
     async def recent(self, user_id: str, *, limit: int = 50, before: float = EVER, before_id: str = "") -> list[Engram]:
@@ -245,7 +245,7 @@ class EngramService:
         await self._indexer.settled()
 
     async def changes_of_status(self) -> AsyncIterator[MemoryStatus]:
-        """How it is, and again whenever that may have changed since."""
+        """How the memory is, and again whenever that may have changed since."""
         while True:
             self._store.changed.clear()
             yield await self.status()

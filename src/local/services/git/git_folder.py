@@ -94,7 +94,7 @@ class GitFolder:
 
 @contextmanager
 def git_folder(workspace: Workspace) -> Iterator[GitFolder]:
-    """One for the repository of the workspace. Raises `ToolError`: no_repository, elsewhere."""
+    """The folder for the repository of the workspace. Raises `ToolError`: no_repository, elsewhere."""
     _require_repository(workspace)
     real = workspace.root / ".git"
     head = _read(workspace, "HEAD").decode("utf-8", "replace").strip()

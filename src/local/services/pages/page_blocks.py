@@ -47,7 +47,7 @@ class PageBlock:
 
     @property
     def is_link(self) -> bool:
-        """Whether it is a place to go rather than something to read."""
+        """Whether the block is a place to go rather than something to read."""
         return self.linked >= 0.8 * len(self.text)
 
     @property

@@ -6,7 +6,7 @@ import struct
 
 
 def picture_facts(content: bytes) -> str:
-    """Its format and its size in pixels; nothing for what is no picture that is known here."""
+    """A picture's format and its size in pixels; nothing for what is no picture that is known here."""
     if content.startswith(b"\x89PNG\r\n\x1a\n") and len(content) >= 24:
         return _told("PNG", *struct.unpack(">II", content[16:24]))
     if content[:6] in (b"GIF87a", b"GIF89a") and len(content) >= 10:

@@ -17,7 +17,7 @@ SETTINGS = (".toml", ".ini", ".cfg", ".conf", ".yaml", ".yml")
 
 
 def text_outline(suffix: str, lines: Sequence[str]) -> Outline:
-    """By what the name of the file ends with; a text without headings in blocks of lines."""
+    """The outline of a text, by what the name of the file ends with; a text without headings in blocks of lines."""
     if suffix in MARKDOWN:
         kind, headings = "Markdown", list(_markdown(lines))
     elif suffix in SETTINGS:

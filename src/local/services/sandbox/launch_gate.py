@@ -49,7 +49,7 @@ class LaunchGate:
         os.write(self._giving, b"!")
 
     def exit_code(self) -> int | None:
-        """That of the command, once all is over; None if it never began."""
+        """The exit code of the command, once all is over; None if it never began."""
         os.set_blocking(self._report, False)
         with suppress(BlockingIOError):
             code = self._reports(os.read(self._report, READ_BYTES)).get("exit-code")

@@ -14,7 +14,7 @@ _THREADS, _PAGES = 17, 21  # in /proc/<pid>/stat, counted from after the name
 
 
 class ProcessTree:
-    """As /proc tells it, which is gone in a moment: numbers are those of just now."""
+    """The processes as /proc tells them, which is gone in a moment: numbers are those of just now."""
 
     def __init__(self, root: int) -> None:
         self.root = root

@@ -55,7 +55,7 @@ class Job:
 
     @cached_property
     def times(self) -> Schedule:
-        """When it is due. Raises `BadSchedule`."""
+        """When the job is due. Raises `BadSchedule`."""
         return read_schedule(self.schedule, time_zone(self.time_zone), self.created_at)
 
     def day_begins(self, now: int) -> int:
@@ -81,7 +81,7 @@ class JobRun:
 
     @property
     def run_id(self) -> str:
-        """The same whenever it is decided."""
+        """The id of a run, equal whenever the run is decided."""
         return f"{self.job_id}.{self.scheduled_at}{'h' if self.by_hand else ''}"
 
     @property

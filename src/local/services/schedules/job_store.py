@@ -88,7 +88,7 @@ class JobStore(OwnedDatabase):
         await self.write(lambda db: db.execute(sql, (job.job_id, body, job.created_at)).rowcount)
 
     async def change(self, job_id: str, state: JobState, decided: int) -> None:
-        """It is paused, goes on, or is removed."""
+        """Have a job paused, go on, or be removed."""
         sql = "UPDATE jobs SET state = ?, decided = ?, told = '' WHERE job_id = ?"
         await self.write(lambda db: db.execute(sql, (state, decided, job_id)).rowcount)
 
@@ -126,11 +126,11 @@ class JobStore(OwnedDatabase):
         await self.write(lambda db: db.execute(sql, _values(run)).rowcount)
 
     async def open_runs(self) -> list[JobRun]:
-        """Those that are not over, the oldest first."""
+        """The runs that are not over, the oldest first."""
         return await self._runs("WHERE state IN ('due', 'asked') ORDER BY scheduled_at, by_hand", ())
 
     async def untold_runs(self) -> list[JobRun]:
-        """Those of which not everybody can know how they stand."""
+        """The runs of which not everybody can know how they stand."""
         return await self._runs("WHERE state != 'due' AND told != state ORDER BY scheduled_at", ())
 
     async def history(self, job_id: str, limit: int) -> list[JobRun]:

@@ -20,7 +20,7 @@ def time_zone(name: str) -> ZoneInfo:
 
 
 def zone_of_this_machine(link: Path = LOCAL_TIME) -> str:
-    """Its name, as the link to it says; UTC where that says nothing."""
+    """The zone's name, as the link to it says; UTC where that says nothing."""
     parts = link.resolve().parts
     name = "/".join(parts[parts.index(_FOLDER) + 1 :]) if _FOLDER in parts else ""
     try:

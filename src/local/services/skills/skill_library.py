@@ -48,7 +48,7 @@ class SkillLibrary:
 
     @property
     def places(self) -> Sequence[SkillPlace]:
-        """Those that there are now."""
+        """The places that there are now."""
         return self._places()
 
     def look(self) -> bool:
@@ -72,7 +72,7 @@ class SkillLibrary:
         return sorted(found, key=lambda skill: skill.name)
 
     def ready(self) -> list[FoundSkill]:
-        """Those that can be used."""
+        """The skills that can be used."""
         return [skill for skill in self.skills() if skill.status == "ready"]
 
     def skill(self, name: str) -> tuple[SkillPlace, Skill]:

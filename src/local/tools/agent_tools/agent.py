@@ -28,10 +28,10 @@ class RootQuery(Data):
 
 
 class Agent(Data):
-    """One of the tree of a session; its own session has its id. `parent_id` is None where a user's query has made it,
-    which `root_query_id` names; `parent_query_id` is the query that has. With `tools` None it has all; of those that it
-    has, its `profile` may leave it less.
-    One that is `passing` ends with its task. Times are seconds since 1970."""
+    """An agent in the tree of a session; its own session has its id. `parent_id` is None where a user's query has made
+    it, which `root_query_id` names; `parent_query_id` is the query that has. With `tools` None it has all; of those
+    that it has, its `profile` may leave it less. One that is `passing` ends with its task. Times are seconds since
+    1970."""
 
     agent_id: str
     name: str
@@ -127,7 +127,7 @@ class Asking(Data):
 
     @property
     def name(self) -> str:
-        """As others call it."""
+        """The name by which others call the agent."""
         return "root" if self.agent is None else self.agent.name
 
     @property

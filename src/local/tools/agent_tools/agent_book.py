@@ -36,7 +36,7 @@ class AgentBook:
         return Asking(query_id=root.query_id, root=root)
 
     def children(self, agent_id: str) -> list[Agent]:
-        """Those that an agent has made."""
+        """The agents that an agent has made."""
         return [each for each in self.agents.values() if each.parent_id == agent_id]
 
     def history(self, task: GivenTask) -> list[tuple[str, str]]:
@@ -69,7 +69,7 @@ class AgentBook:
         return found
 
     def named(self, asking: Asking, name: str) -> Agent:
-        """One of these. Raises `ToolError`."""
+        """The agent of that name among these. Raises `ToolError`."""
         found = [each for each in self.below(asking) if name in (each.name, each.agent_id)]
         if not found:
             mine = self.below(asking)

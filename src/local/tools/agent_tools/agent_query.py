@@ -39,7 +39,7 @@ def text_of(task: GivenTask, agent: Agent) -> str:
 
 
 def options_of(task: GivenTask, agent: Agent, asked: AnswerOptions, tree: AgentTree) -> AnswerOptions:
-    """How it is to be answered: as the user has asked, with no tool that the parent has not."""
+    """How the query is to be answered: as the user has asked, with no tool that the parent has not."""
     defaults = AnswerOptions()
     cleared = {name: getattr(defaults, name) for name in _NOT_HANDED_ON}
     no_agents = _MAKING if tree.is_deepest(agent) else ()  # the tree would make none: so no tokens for that

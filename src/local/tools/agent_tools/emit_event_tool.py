@@ -18,7 +18,7 @@ class EmitEventTool(AgentTool):
         name: Annotated[Name, "What it is called: small letters, digits, hyphens"],
         text: Annotated[TaskText, "What has happened"],
     ) -> ToolOutput:
-        """Its number."""
+        """The event's number."""
         asking, request = await self.asking(), self.request()
         now = self._runner.clock()
         event = self._post.emit(asking, name, text, request.call_id, now, tainted=request.tainted)

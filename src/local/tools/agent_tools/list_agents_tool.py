@@ -17,7 +17,7 @@ class ListAgentsTool(AgentTool):
     name = "list_agents"
 
     async def run(self) -> ToolOutput:
-        """Those that whoever asks has made, and theirs."""
+        """The agents that whoever asks has made, and theirs."""
         asking = await self.asking()
         tree, now = self._runner.tree, self._runner.clock()
         agents, tasks = tree.below(asking), []

@@ -18,7 +18,7 @@ class SendMessageTool(AgentTool):
         to: Annotated[Name, "Its name; or parent, who has made you; or root, who talks with the user"],
         text: Annotated[TaskText, "What to tell"],
     ) -> ToolOutput:
-        """That it is there."""
+        """That the message is there."""
         asking, request = await self.asking(), self.request()
         self._post.send(asking, to, text, request.call_id, self._runner.clock(), tainted=request.tainted)
         await self._runner.save()

@@ -27,7 +27,7 @@ class SpawnAgentTool(AgentTool):
         tokens: Annotated[int | None, "How many tokens it may use at most", Field(ge=1000)] = None,
         seconds: Annotated[float | None, "How long it may live", Field(gt=0)] = None,
     ) -> ToolOutput:
-        """Its name, and what it may use."""
+        """The agent's name, and what it may use."""
         asking, request = await self.asking(), self.request()
         tree, now = self._runner.tree, self._runner.clock()
         order = AgentOrder(

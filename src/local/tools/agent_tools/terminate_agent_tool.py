@@ -13,7 +13,7 @@ class TerminateAgentTool(AgentTool):
     name = "terminate_agent"
 
     async def run(self, agent: Annotated[Name, "Its name"]) -> str:
-        """That it ends."""
+        """That the agent ends."""
         found = self._runner.tree.named(await self.asking(), agent)
         await self._runner.stop(found)
         return f"{found.name} has ended."

@@ -31,7 +31,7 @@ class ShellExecTool(CommandTool):
             bool, Field(description="Do not wait for its end: for servers, and for what takes longer than two minutes")
         ] = False,
     ) -> ToolOutput:
-        """How it ended and what it has written."""
+        """How the command ended and what it has written."""
         argv = tuple(command) if isinstance(command, list) else (*SHELL, command)
         if not argv or not argv[0] or (isinstance(command, str) and not command.strip()):
             raise ToolError(

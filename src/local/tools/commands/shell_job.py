@@ -67,7 +67,7 @@ class ShellJob:
         return self.outcome is not None or bool(self.trouble)
 
     def status(self) -> str:
-        """How it stands, in a line."""
+        """How the job stands, in a line."""
         if self.outcome is None:
             if self.trouble:
                 return self.trouble
@@ -75,7 +75,7 @@ class ShellJob:
         return self.outcome.explained(self.asked.argv, self.process.limits)
 
     def text(self, start: int = 0, length: int = -1) -> str:
-        """Its output from a byte on, as it can be read."""
+        """The output from a byte on, as it can be read."""
         data = self.process.output.part(start, length)
         note = "[This is binary; what is no text stands here as \\x and two digits.]\n" if is_binary(data) else ""
         return note + readable_output(data)

@@ -21,7 +21,8 @@ ENDED_KEPT = 16  # jobs of which the output can still be read
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
-    """Of all commands, how long those may take that nobody waits for, and how many of the latter there may be."""
+    """The limits of each command, how long those may take that nobody waits for, and how many of the latter there may
+    be."""
 
     each: SandboxLimits
     job_seconds: float

@@ -40,7 +40,7 @@ class ShellOutputTool(Tool):
             int, Field(ge=0, le=MAX_WAIT_SECONDS, description="Wait so many seconds for more, or for its end")
         ] = 0,
     ) -> ToolOutput:
-        """How it stands, and its output from `start` on."""
+        """How the command stands, and its output from `start` on."""
         session_id = session_of(self.asked_by(), self.request().query_id)
         if not job:
             lines = [f"{each.name}: {each.status()}: {each.asked.shown}" for each in self._jobs.of(session_id)]

@@ -23,7 +23,7 @@ class ShellScriptTool(CommandTool):
         folder: Annotated[str, "Where to run it, counted from the workspace"] = ".",
         background: Annotated[bool, "Do not wait for its end"] = False,
     ) -> ToolOutput:
-        """How it ended and what it has written."""
+        """How the script ended and what it has written."""
         if not script.strip():
             raise ToolError("script is empty; expected the text of a script", kind="bad_arguments")
         if not interpreter or interpreter.startswith("-"):

@@ -15,7 +15,7 @@ class ShellStopTool(CommandTool):
     name = "shell_stop"
 
     async def run(self, job: Annotated[str, "Its name"]) -> ToolOutput:
-        """How it ended."""
+        """How the command ended."""
         found = self._jobs.job(job, session_of(self.asked_by(), self.request().query_id))
         await found.process.stop()
         await self._jobs.end_of(found)

@@ -17,7 +17,7 @@ class CronRemoveTool(CronTool):
     safety = "L2"
 
     async def run(self, job_id: Annotated[str, "As cron_list tells it"]) -> str:
-        """That it is gone."""
+        """That the job is gone."""
         try:
             stored = await self._scheduler.remove(job_id, self.asked_by().user_id or OWNER)
         except LocalError as error:

@@ -68,15 +68,15 @@ class JobBook:
         await self._project()
 
     def active(self) -> Iterator[StoredJob]:
-        """Those that run at their times."""
+        """The jobs that run at their times."""
         return (stored for stored in self._jobs.values() if stored.state == "active")
 
     def listed(self, of_user: str | None = None) -> list[StoredJob]:
-        """Those of a user, or all of them, the oldest first."""
+        """The jobs of a user, or all of them, the oldest first."""
         return [stored for stored in self._jobs.values() if _is_of(stored, of_user) and stored.state != "removed"]
 
     def get(self, job_id: str, of_user: str | None = None) -> StoredJob:
-        """One of a user's, or anybody's. Raises `NoSuchJob`."""
+        """A job of a user's, or anybody's. Raises `NoSuchJob`."""
         stored = self._jobs.get(job_id)
         if stored is None or stored.state == "removed" or not _is_of(stored, of_user):
             raise NoSuchJob(job_id)
@@ -107,7 +107,7 @@ class JobBook:
             self._jobs[job_id] = replace(self._jobs[job_id], decided=until)
 
     def record(self, stored: StoredJob) -> CronJobRecord:
-        """As everybody knows it."""
+        """The job as everybody knows it."""
         told = {**asdict(stored.job), "enabled": stored.state == "active", "next_at": self._next_at(stored)}
         return CronJobRecord.model_validate(told)
 

@@ -30,8 +30,9 @@ _NAMESPACE = uuid.UUID("d5f0a4f1-2f0b-4a5c-8a3e-0b7b6f4a1c55")
 
 
 class JobRunner:
-    """What it stores comes before what it says, and a run that an earlier process has begun is begun again under the
-    same query_id: it is one query. `clock` gives seconds since 1970. Raises as the store does, and `AskerStopping`."""
+    """Runs what is due. What is stored comes before what is said, and a run that an earlier process has begun is begun
+    again under the same query_id: it is one query. `clock` gives seconds since 1970. Raises as the store does, and
+    `AskerStopping`."""
 
     publishes: ClassVar[Publications] = (Asker, CronRun)
 

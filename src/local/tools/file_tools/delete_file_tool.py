@@ -16,7 +16,7 @@ class DeleteFileTool(ChangingFileTool):
     replaces = "rm"
 
     async def run(self, path: Annotated[str, "The file, from the workspace on"]) -> ToolOutput:
-        """That it is gone."""
+        """That the file is gone."""
         where = self._files.path_to_change(self, path)
         await self._files.editor.delete(where, cause_of(self))
         return ToolOutput(f"{where} is deleted; what it held is kept, and the user can have it back.", undoable=True)

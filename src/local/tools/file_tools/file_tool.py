@@ -23,7 +23,7 @@ class FileTool(Tool):
 
 
 class ChangingFileTool(FileTool):
-    """One that changes a file, so that it can be undone."""
+    """A tool that changes a file, so that it can be undone."""
 
     effect = "write"
     safety = "L1"

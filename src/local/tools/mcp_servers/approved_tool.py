@@ -32,7 +32,7 @@ class ApprovedTool:
 
     @classmethod
     def of(cls, server: str, told: Mapping[str, Any]) -> Self:
-        """As a server tells it now. The name begins with the server's, so that it is none of ours."""
+        """A tool as a server tells of it now. The name begins with the server's, so that it is none of ours."""
         name = re.sub(r"[^A-Za-z0-9_-]", "_", f"{server}__{told['name']}")[:NAME_CHARS]
         said = (told.get("description") or told["name"])[:DESCRIPTION_CHARS]
         return cls(name, told["name"], said, told["inputSchema"], digest_of(told))

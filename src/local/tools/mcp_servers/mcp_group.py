@@ -93,7 +93,7 @@ def participant_name(server: str) -> str:
 
 
 def approved_file(data_dir: Path, server: str) -> Path:
-    """Where it stands which tools of a server were approved."""
+    """The file that says which tools of a server were approved."""
     return data_dir / FOLDER / f"{server}.json"
 
 

@@ -19,7 +19,7 @@ from local.tools.tool_output import ToolOutput
 
 
 def output_of(result: CallToolResult) -> ToolOutput:
-    """Its texts; what is no text is named. Raises `ToolError` for what the server calls an error."""
+    """The texts of a result; what is no text is named. Raises `ToolError` for what the server calls an error."""
     text = "\n\n".join(map(_text, result.content))
     if not text and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False)

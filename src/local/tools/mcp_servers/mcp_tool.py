@@ -21,7 +21,7 @@ class ApprovedArguments(Arguments):
         self.schema = dict(schema)
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """As they are."""
+        """The arguments as they are."""
         return dict(arguments)
 
 

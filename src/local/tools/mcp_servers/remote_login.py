@@ -20,8 +20,8 @@ Json = dict[str, Any]
 
 
 class RemoteLogin:
-    """Of the server that `mcp.json` calls `name`, at `url`. Every method raises `ConfigError` where the store cannot
-    be read or written."""
+    """The login at the server that `mcp.json` calls `name`, at `url`. Every method raises `ConfigError` where the store
+    cannot be read or written."""
 
     def __init__(self, name: str, url: str, store: SecretStore) -> None:
         self.name, self.url, self._store = name, url, store

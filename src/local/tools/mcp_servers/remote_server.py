@@ -25,11 +25,11 @@ class RemoteServer:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it was there, and is no more."""
+        """Whether the server was there, and is no more."""
         return self._lost.done()
 
     def lose(self, why: str) -> None:
-        """It does not answer any more, or has forgotten us: whoever wants it again begins anew."""
+        """The server does not answer any more, or has forgotten us: whoever wants it again begins anew."""
         if not self._lost.done():
             self._lost.set_result(why)
 

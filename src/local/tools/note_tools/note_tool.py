@@ -13,7 +13,8 @@ MOST_CATEGORY_CHARS = 60
 
 
 class NoteTool(Tool):
-    """One whose call is itself the note: the memory keeps what an answered call says, as the turn's record has it."""
+    """A tool whose call is itself the note: the memory keeps what an answered call says, as the turn's record has
+    it."""
 
     effect = "none"
     safety = "L1"
@@ -26,5 +27,5 @@ class NoteTool(Tool):
         self.memory = memory or MemoryAccess()
 
     def own_id(self) -> str:
-        """By which the note of this call is known."""
+        """The id by which the note of this call is known."""
         return short_id(engram_id(self.request().call_id, USERS_RESPONDENT))

@@ -56,7 +56,7 @@ class SkillKeeper:
                 await tell(changed)
 
     async def answer(self, request: SkillRequest) -> SkillResult:
-        """To a respondent or a door."""
+        """What a respondent or a door is told."""
         try:
             return await asyncio.to_thread(self._answer, request)
         except (ToolError, ConfigError) as error:

@@ -116,8 +116,8 @@ def compacted(planned: Plan, parts: Parts, query_id: str, respondent_id: str) ->
 
 
 class PromptFitter:
-    """One for a respondent; `is_open` has to be entered before the first turn. `fast` is the model that summarises;
-    `window` learns from every call."""
+    """The fitter of one respondent; `is_open` has to be entered before the first turn. `fast` is the model that
+    summarises; `window` learns from every call."""
 
     def __init__(
         self,

@@ -53,8 +53,8 @@ class Summary:
             raise StoreDamaged(f"a stored summary cannot be read: {error!r}") from None
 
     def with_news(self, through: int, facts: Iterable[str], story: str) -> Summary:
-        """This one and what a further summary has brought. A fact that is stated again becomes the youngest; the oldest
-        go when there are far too many."""
+        """The summary, and what a further summary has brought. A fact that is stated again becomes the youngest; the
+        oldest go when there are far too many."""
         new = {_bare(fact): _clipped(" ".join(fact.split())) for fact in list(facts)[:MAX_NEW_FACTS]}
         old = (fact for fact in self.facts if _bare(fact) not in new)
         return Summary(through, (*old, *new.values())[-MAX_FACTS:], story, self.tainted)

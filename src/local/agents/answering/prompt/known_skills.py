@@ -28,8 +28,8 @@ SkillLines = tuple[SkillLine, ...]
 
 
 class KnownSkills:
-    """They are asked for whenever they may be others, at once and not when a turn needs them: a turn waits only for an
-    answer that is on its way. `ask` has them from whoever holds them, None if nobody says."""
+    """The skills that are ready, asked for whenever they may have changed, at once and not when a turn needs them: a
+    turn waits only for an answer that is on its way. `ask` has them from whoever holds them, None if nobody says."""
 
     publishes = ("skills.request.ready",)
 
@@ -60,7 +60,7 @@ class KnownSkills:
             self.ask_again()
 
     def ask_again(self) -> None:
-        """They may be others."""
+        """Ask for the skills: they may have changed."""
         self._changed = True
         if self.are_current:
             self._asking = asyncio.create_task(self._look(), name="ask for skills")
@@ -94,7 +94,7 @@ def _cut(text: str, most: int) -> str:
 
 
 async def ask_for_skills(bus: Bus) -> Sequence[SkillRecord] | None:
-    """Those that are ready; None if nobody says."""
+    """The skills that are ready; None if nobody says."""
     try:
         result = await bus.request(SkillRequest(verb="ready"), SkillResult, ANSWER_SECONDS, Trace(new_id()))
     except LocalError as error:

@@ -31,7 +31,7 @@ class ToolLine(NamedTuple):
 
     @classmethod
     def of(cls, schema: ToolSchema) -> Self:
-        """That of a tool which says so of itself."""
+        """A tool as its schema tells of it."""
         return cls(schema.tool, schema.effect, schema.safety, schema.category, schema.replaces)
 
 

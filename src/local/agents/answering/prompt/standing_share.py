@@ -12,7 +12,8 @@ SHARE = 0.4  # of the window, for all of it
 
 
 def fitting(texts: StandingTexts, window: int) -> StandingTexts:
-    """As many of them as fit, the instructions of the settings first, the soul last; the others are a problem each."""
+    """As many of the texts as fit, the instructions of the settings first, the soul last; the others are a problem
+    each."""
     room, meter, problems = int(window * SHARE), TokenMeter(), list[str]()
 
     def fits(text: SourcedText) -> bool:

@@ -34,7 +34,7 @@ def addresses_in(text: str) -> Iterator[str]:
 
 
 def spoken_addresses_in(text: str) -> Iterator[str]:
-    """The same, and those that people write without a scheme, with either."""
+    """The addresses of a text, and those that people write without a scheme, with either."""
     yield from addresses_in(text)
     for found in _BARE.finditer(text):
         for each in _variants(found[0]):

@@ -41,7 +41,7 @@ class Provenance:
         calls: Iterable[ToolCallRecord],
         always_readable: Collection[str] = (),
     ) -> Provenance:
-        """From what was said and called in a conversation up to now."""
+        """The provenance of what was said and called in a conversation up to now."""
         calls = list(calls)
         spoken = (*spoken, *(own for call in calls if (own := own_words(call))))
         read = (_private_in(call) for call in calls if call.result and not _is_public(call))

@@ -32,7 +32,7 @@ class UndoBody(BaseModel):
         return self
 
     def fields(self) -> dict[str, Any]:
-        """As a `ChangeRequest` has them."""
+        """The selection as fields of a `ChangeRequest`."""
         if self.day is None:
             return {"call_id": self.call_id, "query_id": self.query_id}
         begins = datetime.combine(self.day, time())

@@ -947,7 +947,7 @@ export interface RecallScore {
   outdated: boolean;
 }
 
-/** One that a search has found, best first. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name. */
+/** An engram that a search has found, best first. `similarity` is the cosine of question and exchange, null if only words were searched; `parts` are what `relevance` is made of, by name. */
 export interface RecalledEngram {
   engram_id: string;
   query_id: string;

@@ -9,13 +9,15 @@ from pathlib import Path
 
 from benchmarks.figure import Figure
 
+AGENTS_SESSIONS = 4  # at most: each has five agents at once
 SUITE = Path(__file__).resolve().parents[2] / "tests" / "chaos"
 
 
 async def run(options: Namespace) -> list[Figure]:
     """`cells`: the matrix. Else the random run of `seed`: so many `queries` in `sessions`, a fault `every` seconds.
 
-    With `observers` those take part, are hit and are judged, too.
+    With `observers` those take part, are hit and are judged, too; with `agents` users have tasks done by them instead,
+    for so many `seconds`.
 
     What was found in detail is logged.
     """
@@ -23,6 +25,13 @@ async def run(options: Namespace) -> list[Figure]:
     suite = importlib.import_module("chaos_harness.measure")
     if options.cells:
         measured = await suite.full_matrix()
+    elif options.agents:
+        measured = await suite.agents_run(
+            seed=options.seed,
+            sessions=min(options.sessions, AGENTS_SESSIONS),
+            seconds=options.seconds,
+            every=options.every,
+        )
     else:
         print(f"chaos: seed {options.seed}", file=sys.stderr)
         run = suite.observers_run if options.observers else suite.long_run

@@ -16,7 +16,7 @@ from benchmarks.figure import BenchmarkFailed, Figure, table
 
 NAMES = ("start", "idle", "turn", "tokens", "sessions", "bus", "burst", "journal", "recovery", "frozen", "model")
 TURN, CHAOS, OBSERVERS, PAGE = "turn", "chaos", "observers", "page"
-CHOICES = (*NAMES, "overload", "reading", CHAOS, "memory", "memory-kills", OBSERVERS, PAGE)  # beside NAMES: ask
+CHOICES = (*NAMES, "overload", "reading", CHAOS, "memory", "memory-kills", OBSERVERS, "mind", PAGE)  # beside NAMES: ask
 CORES = 2
 BUSY_PERCENT = 10
 
@@ -59,6 +59,8 @@ def _add_chaos(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--queries", type=int, default=10_000, help="in all sessions together")
     group.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="between two faults")
     group.add_argument("--observers", action="store_true", help="memory, critic, reward and respondent B are hit too")
+    group.add_argument("--agents", action="store_true", help="users have tasks done by agents, for so many --seconds")
+    group.add_argument("--seconds", type=float, default=120.0, help="of --agents")
     group.add_argument("--cells", action="store_true", help="the matrix of failpoints instead of the random run")
 
 

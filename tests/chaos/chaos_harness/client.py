@@ -95,6 +95,17 @@ class Client:
         async with asyncio.timeout(self.patience):
             return await self._insist(show)
 
+    async def agents(self, query_id: str) -> list[str]:
+        """The states of the agents of a query, as the system shows them. Raises `TimeoutError`."""
+
+        async def show() -> list[str]:
+            response = await self._http.get("/agents", params={"query_id": query_id})
+            _require(response, 200)
+            return [str(each["state"]) for each in response.json()["agents"]]
+
+        async with asyncio.timeout(self.patience):
+            return await self._insist(show)
+
     async def _read_in(self, form: Form, asked: Asked) -> None:
         tries = {Form.WHOLE: self._whole, Form.POLL: self._poll, Form.STREAM: _Stream(self._http, self._clock).follow}
         try:

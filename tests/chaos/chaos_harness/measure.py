@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from chaos_harness.agents_judge import Fault as AgentsFault
+from chaos_harness.agents_run import agents_chaos
 from chaos_harness.cells import Cell, NotReached, Treatment, leaves_frozen_alone, matrix, run_cell
 from chaos_harness.disk_cells import DISK_SIZE, TROUBLE_SECONDS, DiskTrouble, disk_matrix, run_disk_cell, system_on
 from chaos_harness.driver import How
@@ -68,6 +71,31 @@ async def observers_run(*, seed: int, sessions: int, queries: int, every: float)
         Measured("chaos: ratings", result.ratings, ""),
         *(Measured(f"chaos: {fault}", found[fault], "", 0) for fault in (*Fault, *ObserversFault)),
         Measured("chaos: from the last blow until all is done", result.settled_seconds, "s"),
+        Measured("chaos: blows", len(result.struck), ""),
+        *(Measured(f"chaos:   {how} {victim}", times, "") for (victim, how), times in sorted(struck.items())),
+    ]
+
+
+async def agents_run(*, seed: int, sessions: int, seconds: float, every: float) -> list[Measured]:
+    """Random chaos while so many users have tasks done by agents, for so long."""
+    users = Users([f"s{number}" for number in range(sessions)], seed)
+    with (
+        tempfile.TemporaryDirectory(prefix="chaos-") as folder,
+        ChaosSystem(Path(folder), model_seconds=MODEL_SECONDS, agents=True) as system,
+    ):
+        end = time.monotonic() + seconds
+        result = await agents_chaos(system, users, every=every, goes_on=lambda: time.monotonic() < end)
+    _tell("agents", result.violations)
+    found = Counter(violation.fault for violation in result.violations)
+    struck = Counter((blow.victim, blow.how) for blow in result.struck)
+    p50, p99 = percentiles(result.asked)
+    return [
+        Measured("chaos: asking, with somebody hit meanwhile", result.seconds, "s"),
+        Measured("chaos: queries", len(result.asked), ""),
+        Measured("chaos: tasks of agents", result.tasks, ""),
+        *(Measured(f"chaos: {fault}", found[fault], "", 0) for fault in (*Fault, *AgentsFault)),
+        Measured("chaos: latency, p50", p50, "s"),
+        Measured("chaos: latency, p99", p99, "s"),
         Measured("chaos: blows", len(result.struck), ""),
         *(Measured(f"chaos:   {how} {victim}", times, "") for (victim, how), times in sorted(struck.items())),
     ]

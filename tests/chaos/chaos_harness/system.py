@@ -28,6 +28,7 @@ STRIKES_IN_A_ROW = 3
 TITLE = "local2 "
 VICTIMS = ("proxy", "journal", "generator", "gatekeeper", "stamp", "witness", "api")
 OBSERVERS = ("memory", "critic", "reward", "generator_b")
+SWARM = "swarm"
 ARBITER = "arbiter"  # for without one they do not wait for users
 PERSON = "chaos_harness.person:Person"
 STAMP, WITNESS = "chaos_harness.stamp:StampTool", "chaos_harness.witness:Witness"
@@ -39,7 +40,8 @@ class ChaosSystem:
 
     `hang_seconds` is how long a frozen process is left alone, `model_seconds` how long the model takes before it
     answers, so that turns are under way when somebody dies; `lossy` switches the journal's protection off. With
-    `observed` the memory, the critic, the reward service and the second respondent take part, too.
+    `observed` the memory, the critic, the reward service and the second respondent take part, too, with `agents` the
+    swarm.
     """
 
     def __init__(
@@ -50,10 +52,13 @@ class ChaosSystem:
         model_seconds: float = 0.02,
         lossy: bool = False,
         observed: bool = False,
+        agents: bool = False,
     ) -> None:
         self.hang_seconds, self._model_seconds = hang_seconds, model_seconds
         self._folder, self._lossy, self.observed = folder, lossy, observed
-        self._names = (*VICTIMS, ARBITER, *OBSERVERS) if observed else VICTIMS
+        others = (ARBITER, *(OBSERVERS if observed else ()), *((SWARM,) if agents else ()))
+        self._others = others if observed or agents else ()
+        self._names = (*VICTIMS, *self._others)
         self._tokens = folder / "tokens"
         self._tokens.mkdir(parents=True)
         self._effects, self._store = folder / "effects.log", folder / "witness.db"
@@ -84,6 +89,11 @@ class ChaosSystem:
     def api_url(self) -> str:
         """Where its users ask."""
         return self._system.api_url
+
+    @property
+    def model_url(self) -> str:
+        """Where the stand-in is told what to say."""
+        return self._system.facts.model_url
 
     @property
     def log(self) -> Sequence[str]:
@@ -180,12 +190,11 @@ class ChaosSystem:
             {STAMP: {"log": str(self._effects)}},
             {WITNESS: {"store": str(self._store)}},
         ]
-        observers = [ARBITER, *OBSERVERS] if self.observed else []
         return {
             "backend": "stand_in",
             "hang_seconds": self.hang_seconds,
             "python_path": [str(Path(__file__).parents[1])],
-            "participants": [*observers, *parts],
+            "participants": [*self._others, *parts],
         }
 
     def _failpoints(self) -> str:

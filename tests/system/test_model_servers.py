@@ -122,7 +122,9 @@ def test_a_model_in_a_file_answers_without_any_program_calls_tools_and_survives_
     monkeypatch.setenv("PATH", str(tmp_path))  # no llama-server
     model = write_tiny_gguf(tmp_path / "tiny.gguf")
     tools = {"participants": ["generator", "my_tools.dice:DiceTool"], "python_path": [str(config_dir)]}
-    settings = write_settings(tmp_path / "config", {"system": tools})
+    # Its threads wait for each other without giving up their cores: on busy ones several are slower than one.
+    server = {"kind": "llama_server", "model": str(model), "args": ["--threads", "1"]}
+    settings = write_settings(tmp_path / "config", {"system": tools, "models": {"providers": {"llama_server": server}}})
     choose_model([*layers_for(settings)], "llama_server", "tiny", model)
     with running(system=tools) as system:
         door = Door(system)

@@ -44,6 +44,8 @@ NAMES = frozenset(
         "generator.delivered",  # the query is delivered, nothing is stored
         "generator_b.delivered",  # the first answer is delivered, nothing is stored
         "generator_b.answered",  # the second answer is confirmed, before the first is acknowledged
+        "heartbeat.decided",  # the check is stored, no model is asked yet
+        "heartbeat.checked",  # what it has found is stored, nobody is told yet
         "journal.received",  # in the batch, before its commit
         "journal.committed",  # before anybody is told
         "journal.confirmed",  # told, before it is delivered

@@ -11,9 +11,11 @@ from typing import Any
 from local.bus.envelope_factory import EnvelopeFactory
 from local.protocol.cron_messages import CronRun, CronRunRecord
 from local.protocol.envelope import Envelope, Trace
+from local.protocol.goal_messages import GoalChanged
 from local.protocol.grant import Grant
 from local.protocol.messages import Message, ModelSpan, QueryReceived, ResponseGeneration, ToolRequest, UsageInfo
 from local.protocol.permission_messages import ApprovalDecision
+from local.protocol.reflection_messages import ReflectionUsed
 from local.queries.activity import KINDS, activity_of, subjects_of
 from local.queries.usage_ledger import ModelPrice, UsageLedger
 
@@ -56,6 +58,28 @@ def test_every_answer_is_counted_once_in_each_grouping() -> None:
     assert anns[0]["answers"] == expected["2026-11-22", "ann"][0]
 
 
+def test_what_a_routine_has_used_is_counted_under_its_name_and_is_no_answer() -> None:
+    ledger = UsageLedger()
+    heard(ledger, answer("q1", (10, 1)))
+    for outcome in ("nothing to say", "something to say"):
+        used = ReflectionUsed(
+            routine="heartbeat",
+            model="gemma",
+            calls=1,
+            prompt_tokens=100,
+            answer_tokens=20,
+            seconds=2.0,
+            outcome=outcome,
+        )
+        heard(ledger, used, sender="reflection")
+    [of_answers, of_heartbeat] = ledger.rows(("agent",), ledger.entries(None), {})
+    assert (of_answers["agent"], of_heartbeat["agent"]) == ("generator", "heartbeat")
+    assert [of_heartbeat[name] for name in ("answers", "calls", "prompt_tokens", "completion_tokens", "seconds")] == [
+        0, 2, 200, 40, 4.0,
+    ]  # fmt: skip
+    assert list(ledger.entries("ann")) == []
+
+
 def test_money_is_counted_where_a_model_has_a_price() -> None:
     ledger = UsageLedger()
     heard(ledger, answer("q1", (1_000_000, 500_000)))
@@ -91,6 +115,8 @@ def test_the_audit_says_who_did_what_with_whose_leave() -> None:
     )
     assert line(decision, "gatekeeper")["by"] == "page"
     assert line(QueryReceived(query_id="q", query="?", origin="schedule"), "cron")["origin"] == "schedule"
+    goal = line(GoalChanged(goal_id="g", text="Swim", state="done", by="heartbeat"), "reflection")
+    assert (goal["kind"], goal["what"], goal["state"], goal["by"]) == ("goal", "Swim", "done", "heartbeat")
     assert activity_of(envelope(decision, Trace("q")), None, NOON)["removed"]
     assert set(subjects_of(frozenset())) == set(KINDS)
     assert subjects_of(frozenset({"call"})) == ("tool.request.",)

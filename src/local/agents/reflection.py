@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Self
@@ -10,14 +10,20 @@ from typing import Self
 from local.agents.leases import Leases
 from local.agents.reflecting.background_model import BackgroundModel
 from local.agents.reflecting.dreamer import Dreamer
+from local.agents.reflecting.heartbeat import Heartbeat
+from local.agents.reflecting.inner_monologue import InnerMonologue
 from local.agents.reflecting.reflection_config import ReflectionConfig
 from local.agents.reflecting.routine import Routine, RoutineContext
 from local.errors import ConfigError
 from local.models.backends import connect
 from local.protocol.envelope import Envelope
+from local.protocol.goal_messages import GoalRequest, GoalResult
+from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import ErrorInfo, Message, QueryReceived, ResponseGeneration
 from local.protocol.reflection_messages import RoutineRequest, RoutineResult
 from local.runtime.participant import Kind, Participant, Resources, on
+
+CONSUMER = "reflection"
 
 
 class Reflection(Participant):
@@ -26,11 +32,15 @@ class Reflection(Participant):
     name = "reflection"
     kind = Kind.AGENT
     Config = ReflectionConfig
-    publishes = (Dreamer,)
+    publishes = (Dreamer, InnerMonologue, Heartbeat)
 
-    def __init__(self, config: ReflectionConfig, context: RoutineContext, routines: Sequence[Routine]) -> None:
+    def __init__(self, config: ReflectionConfig, context: RoutineContext, data_dir: Path, settings: Path) -> None:
+        """`settings` is the folder of the soul."""
         super().__init__(config)
         self._context = context
+        self._heartbeat = Heartbeat(config, context, data_dir)
+        monologue = InnerMonologue(config, context, data_dir)
+        routines: tuple[Routine, ...] = (Dreamer(config, context, data_dir, settings), monologue, self._heartbeat)
         self._routines = {routine.name: routine for routine in routines}
 
     @classmethod
@@ -43,12 +53,7 @@ class Reflection(Participant):
         name = routing.first("fast", config.model or routing.first("chat", resources.chat_model))
         leases = Leases(lambda each: routing.locate(each)[0])
         model = BackgroundModel(chat, name, leases, config.num_ctx or resources.chat_num_ctx)
-        return cls.of(config, RoutineContext(model), resources.data_dir, resources.layers[-1])
-
-    @classmethod
-    def of(cls, config: ReflectionConfig, context: RoutineContext, data_dir: Path, settings: Path) -> Self:
-        """With every routine there is. `settings` is the folder of the soul."""
-        return cls(config, context, [Dreamer(config, context, data_dir, settings)])
+        return cls(config, RoutineContext(model), resources.data_dir, resources.layers[-1])
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -84,11 +89,29 @@ class Reflection(Participant):
             state = state.model_copy(update={"why": refused})
         return RoutineResult(verb=request.verb, state=state)
 
+    @on(GoalRequest)
+    async def answer_of_goals(self, request: GoalRequest, envelope: Envelope) -> GoalResult:
+        """A door asks for goals, or wants something done with one."""
+        return await self._heartbeat.answer(request, envelope.id)
+
+    @on(MemoryDeleted, durable=CONSUMER)
+    async def forget(self, deleted: MemoryDeleted, envelope: Envelope) -> None:
+        """Nothing that rests on that exchange is kept, or told from now on."""
+        for routine in self._routines.values():
+            await routine.forget(deleted.engram_id)
+
     def error_reply(self, message: Message, error: Exception) -> Message | None:
         """What whoever asked is told when that did not work."""
-        if not isinstance(message, RoutineRequest):
-            return None
-        return RoutineResult(verb=message.verb, error=ErrorInfo.of(error))
+        match message:
+            case RoutineRequest():
+                return RoutineResult(verb=message.verb, error=ErrorInfo.of(error))
+            case GoalRequest():
+                return GoalResult(verb=message.verb, error=ErrorInfo.of(error))
+        return None
+
+    def figures(self) -> dict[str, int]:
+        """Of how many goals something was said that the owner has not seen."""
+        return {"goals_unseen": self._heartbeat.book.unseen()}
 
     def details(self) -> dict[str, str]:
         """What each routine waits for, and what was wrong with it last."""

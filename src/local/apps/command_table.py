@@ -22,6 +22,8 @@ COMMANDS = {
     "memory": "local.apps.memory_commands:memory_app",
     "skills": "local.apps.skill_commands:skills_app",
     "dream": "local.apps.dream_commands:dream_app",
+    "monologue": "local.apps.monologue_commands:monologue_app",
+    "goals": "local.apps.goal_commands:goal_app",
     "undo": "local.apps.undo_commands:undo_app",
     "approvals": "local.apps.approval_commands:approvals_app",
     "agents": "local.apps.agent_commands:agents_app",

@@ -9,6 +9,7 @@ import typer
 
 from local.apps.command_line import ApiOption, DataDir, JsonOption
 from local.apps.console.answering_system import running_system
+from local.apps.routine_switch import routine_line, switch_routine
 from local.apps.terminal import date_and_time, visible, write_found
 
 Json = dict[str, Any]
@@ -32,7 +33,7 @@ def now(api: ApiOption = None, data_dir: DataDir = None) -> None:
 
     Example: local2 dream now
     """
-    _tell(api, data_dir, "now", "it looks back; see `local2 dream list`")
+    switch_routine("/dreams/now", "it looks back; see `local2 dream list`", api, data_dir)
 
 
 @dream_app.command()
@@ -41,7 +42,7 @@ def on(api: ApiOption = None, data_dir: DataDir = None) -> None:
 
     Example: local2 dream on
     """
-    _tell(api, data_dir, "on", "it is switched on")
+    switch_routine("/dreams/on", "it is switched on", api, data_dir)
 
 
 @dream_app.command()
@@ -50,19 +51,12 @@ def off(api: ApiOption = None, data_dir: DataDir = None) -> None:
 
     Example: local2 dream off
     """
-    _tell(api, data_dir, "off", "it is switched off")
-
-
-def _tell(api: ApiOption, data_dir: DataDir, verb: str, done: str) -> None:
-    state = running_system(api, data_dir).request("POST", f"/dreams/{verb}")
-    why = f"not now: {state['why']}" if verb == "now" and state["why"] else done
-    typer.echo(visible(why))
+    switch_routine("/dreams/off", "it is switched off", api, data_dir)
 
 
 def _state_line(state: Json) -> str:
     last = f"dreamt {date_and_time(state['done_at'])}" if state["done_at"] else "has not dreamt yet"
-    waits = f", waits for: {visible(state['why'])}" if state["why"] else ""
-    return f"{last}, {state['tokens_today']} of {state['tokens_per_day']} tokens today{waits}"
+    return f"{last}, {routine_line(state)}"
 
 
 def _dream_lines(dreams: list[Json]) -> Iterator[str]:

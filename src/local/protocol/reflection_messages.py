@@ -6,7 +6,7 @@ from typing import Literal
 
 from local.protocol.message import Data, Delivery, ErrorInfo, Message
 
-RoutineName = Literal["dreamer"]
+RoutineName = Literal["dreamer", "monologue", "heartbeat"]
 RoutineVerb = Literal["status", "now", "on", "off"]
 
 
@@ -38,6 +38,20 @@ class ReflectionUsed(Message):
     seconds: float
     outcome: str
     about: str = ""
+
+
+class MonologueThought(Message):
+    """The inner monologue, when it has thought of what has happened lately: of the exchanges with the engrams
+    `sources`; `left_out` counts those with words of strangers, which it does not read. No model is shown it."""
+
+    subject = "monologue.thought"
+    delivery = Delivery.CONFIRMED
+    hurried = False
+    thought_id: str
+    text: str
+    sources: tuple[str, ...]
+    left_out: int
+    model: str
 
 
 class RoutineRequest(Message):

@@ -15,6 +15,7 @@ KINDS: Final[Mapping[str, str]] = {
     "effect.undone": "undo",
     "cron.job.changed": "job",
     "cron.run": "run",
+    "goal.changed": "goal",
     "session.deleted": "deletion",
     "memory.deleted": "deletion",
 }
@@ -67,6 +68,10 @@ def _run(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {"what": payload.get("name"), **{name: run.get(name) for name in ("job_id", "run_id", "state", "detail")}}
 
 
+def _goal(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {"what": _cut(payload.get("text")), **{name: payload.get(name) for name in ("goal_id", "state", "by")}}
+
+
 def _deletion(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {"what": payload.get("deleted_session_id") or payload.get("engram_id")}
 
@@ -86,5 +91,6 @@ _TELLING: Final[Mapping[str, Any]] = {
     "undo": _undo,
     "job": _job,
     "run": _run,
+    "goal": _goal,
     "deletion": _deletion,
 }

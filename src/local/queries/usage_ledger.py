@@ -1,4 +1,4 @@
-"""What answers have cost, folded from how they stand on record: exact for all that is still there."""
+"""What answers and reflection have cost, folded from how they stand on record: exact for all that is still there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from local.protocol.cron_messages import CronRun
 from local.protocol.envelope import Envelope, session_of
 from local.protocol.messages import ResponseGeneration
 from local.protocol.query_origin import SCHEDULE
+from local.protocol.reflection_messages import ReflectionUsed
 
 MILLION: Final = 1_000_000
 
@@ -64,10 +65,15 @@ class UsageLedger:
         self._jobs: dict[str, str] = {}  # by the query_id of a run
 
     def hear(self, envelope: Envelope, payload: Mapping[str, Any], at: float) -> None:
-        """Count one message on record: an answer, or a run of a job; `at` is in seconds since 1970."""
+        """Count one message on record: an answer, what a routine has used, or a run of a job; `at` is in seconds since
+        1970."""
         if envelope.subject == ResponseGeneration.subject:
             key = _key(envelope, payload, at)
             self._sums.setdefault(key, UsageSum()).add(_used(payload.get("usage") or {}))
+        elif envelope.subject == ReflectionUsed.subject:
+            day = datetime.fromtimestamp(at).date().isoformat()
+            key = UsageKey(day, None, str(payload.get("routine", "")), "", str(payload.get("model", "")))
+            self._sums.setdefault(key, UsageSum()).add(_reflected(payload))
         elif envelope.subject == CronRun.subject:
             run = payload.get("run") or {}
             self._jobs[str(run.get("query_id", ""))] = f"{payload.get('name', '')} ({run.get('job_id', '')})"
@@ -126,4 +132,13 @@ def _used(usage: Mapping[str, Any]) -> UsageSum:
         prompt_tokens=int(usage.get("prompt_tokens", 0)),
         completion_tokens=int(usage.get("completion_tokens", 0)),
         seconds=sum(max(0.0, float(step["ended"]) - float(step["started"])) for step in steps),
+    )
+
+
+def _reflected(used: Mapping[str, Any]) -> UsageSum:
+    return UsageSum(
+        calls=int(used.get("calls", 0)),
+        prompt_tokens=int(used.get("prompt_tokens", 0)),
+        completion_tokens=int(used.get("answer_tokens", 0)),
+        seconds=float(used.get("seconds", 0.0)),
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from agent_stage.door import SECONDS
+from agent_stage.night import Night
 from agent_stage.served import Served
 from agent_stage.stage import Stage
 
@@ -75,3 +77,9 @@ def remembering(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Remembering:
     monkeypatch.setattr(leases, "BEAT_SECONDS", 0.001)
     monkeypatch.setattr(quiet_period, "QUIET_SECONDS", 0.0)
     return Remembering(stage)
+
+
+@pytest.fixture
+async def night(remembering: Remembering, tmp_path: Path) -> Night:
+    await remembering.serve()
+    return Night(remembering, tmp_path)

@@ -2,78 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_stage.night import Night
 
-from local.agents.reflecting.background_model import BackgroundModel
-from local.agents.reflecting.dreamer import FILE_NAME
-from local.agents.reflecting.reflection_config import ReflectionConfig
-from local.agents.reflecting.routine import RoutineContext
-from local.agents.reflecting.routine_diary import RoutineDiary, RoutineState
-from local.agents.reflection import Reflection
 from local.instructions.soul import Soul
 from local.instructions.soul_proposal import SoulProposals
 from local.models.chat import Done, Usage
 from local.protocol.dream_messages import DreamMade
-from local.protocol.memory_messages import MemoryIngested
 from local.protocol.message import Message
-from local.protocol.reflection_messages import ReflectionUsed, RoutineRecord, RoutineRequest, RoutineResult
-
-SECONDS = 20.0
-Remembering = Any  # of conftest.py
+from local.protocol.reflection_messages import ReflectionUsed
 
 
 def dream(*dreams: tuple[str, list[int]]) -> str:
     return json.dumps({"dreams": [{"text": text, "sources": sources} for text, sources in dreams]})
-
-
-class Night:
-    """A dreamer that dreams when it is told to, beside a memory that has heard some exchanges."""
-
-    def __init__(self, remembering: Remembering, folder: Path) -> None:
-        self.memory, self.folder, self.door = remembering, folder, remembering.door
-        self.model = remembering.stage.model
-
-    async def begins(self, **settings: Any) -> Reflection:
-        config = ReflectionConfig(**({"dream_every_hours": 1e6, "dream_idle_minutes": 0.0} | settings))
-        context = RoutineContext(BackgroundModel(self.model, "gemma"))
-        reflection = Reflection.of(config, context, self.folder, self.folder / "settings")
-        await self.memory.stage.serve(reflection)
-        return reflection
-
-    async def said(self, *texts: str, **fields: Any) -> None:
-        for text in texts:
-            await self.memory.answered(f"q {text}", text, **fields)
-            await self.door.hears(MemoryIngested, query_id=f"q {text}")
-
-    async def ask(self, verb: Any) -> RoutineRecord:
-        request = RoutineRequest(verb=verb, routine="dreamer")
-        result = await self.door.bus.request(request, RoutineResult, SECONDS)
-        return result.state
-
-    def state(self) -> RoutineState:
-        return RoutineDiary(self.folder, FILE_NAME).read()
-
-    async def holds(self, notes: dict[str, tuple[str, ...]]) -> None:
-        """Wait for it."""
-        async with asyncio.timeout(SECONDS):
-            while await self.holding() != notes:  # each look is a request over the bus
-                pass
-
-    async def holding(self) -> dict[str, tuple[str, ...]]:
-        notes = (await self.memory.ask("notes")).engrams
-        return {note.answer: tuple(note.recalled) for note in notes}
-
-
-@pytest.fixture
-async def night(remembering: Remembering, tmp_path: Path) -> Night:
-    await remembering.serve()
-    return Night(remembering, tmp_path)
 
 
 async def test_what_was_seen_is_told_with_its_sources_and_noted_once(night: Night, until: Callable[..., Any]) -> None:

@@ -51,6 +51,8 @@ class Dreamer(Routine):
             partial(dream_prompt.read, exchanges=recent.exchanges),
         )
         dream = await self.ask(question, _came_of)
+        if self.has_forgotten(recent.engram_ids):
+            return self.state.read_until  # what is left is looked back at next time
         proposed = await asyncio.to_thread(self._proposals.propose, dream.soul, self.name)
         await self._tell(recent, dream, proposes_soul=proposed)
         return recent.until

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -52,6 +52,7 @@ class Routine(ABC):
         self.problem = ""
         self.bus: Bus
         self._wanted = asyncio.Event()
+        self._forgotten: set[str] = set()
 
     @abstractmethod
     async def once(self) -> float:
@@ -84,6 +85,14 @@ class Routine(ABC):
         if not out:
             self._wanted.set()
         return out
+
+    async def forget(self, engram_id: str) -> None:
+        """An exchange was deleted: what rests on it is not to be told any more."""
+        self._forgotten.add(engram_id)
+
+    def has_forgotten(self, engram_ids: Iterable[str]) -> bool:
+        """Whether one of these was deleted since this process began."""
+        return not self._forgotten.isdisjoint(engram_ids)
 
     async def ask(self, question: BackgroundQuestion[T], came_of: Callable[[T], str], about: str = "") -> T:
         """What the model replies; that is counted, and told with what came of it, in a few words. Raises `NotAsAsked`,
@@ -131,6 +140,10 @@ class Routine(ABC):
                 if str(error) != self.problem:
                     log.warning("%s: not for now: %s", self.name, error)
                 self.problem = str(error)
+            except Exception as error:  # a fault of ours: the routine is to go on, and to say so
+                log.exception("%s: has failed", self.name)
+                self.problem = f"{type(error).__name__}: {error}"
+                await self.keep(replace(self.state, done_at=self.context.clock()))
 
     async def _do(self) -> None:
         try:

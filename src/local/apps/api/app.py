@@ -26,11 +26,13 @@ from local.apps.api.routes import (
     cron,
     dreams,
     feedback,
+    goals,
     health,
     journal,
     mcp,
     memory,
     models,
+    monologue,
     openai,
     page,
     profiles,
@@ -46,7 +48,8 @@ from local.apps.api.routes import (
 
 NOUNS = (
     query, health, attachments, sessions, journal, bus_events, openai, memory, feedback, users, page, stream, control,
-    models, settings, changes, approvals, prompt, profiles, mcp, skills, agents, cron, dreams, accounts, tools,
+    models, settings, changes, approvals, prompt, profiles, mcp, skills, agents, cron, dreams, monologue,
+    goals, accounts, tools,
 )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from local.apps.api.query_finder import QueryFinder
 from local.apps.changes import Changes
 from local.apps.client_tools import ClientTools
 from local.apps.cron_jobs import CronJobs
+from local.apps.goals import Goals
 from local.apps.memories import Memories
 from local.apps.models import Models
 from local.apps.permissions import Permissions
@@ -50,6 +51,7 @@ class ApiContext:
     client_tools: ClientTools
     skills: Skills
     reflections: Reflections
+    goals: Goals
     control: SystemControl
     cron: CronJobs
     permissions: Permissions

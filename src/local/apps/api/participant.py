@@ -29,6 +29,7 @@ from local.apps.api.server import serving
 from local.apps.changes import Changes
 from local.apps.client_tools import ClientTools
 from local.apps.cron_jobs import CronJobs
+from local.apps.goals import Goals
 from local.apps.listener import require_token
 from local.apps.memories import Memories
 from local.apps.models import Models
@@ -82,6 +83,7 @@ class ApiParticipant(Participant):
         Models,
         Reflections,
         ClientTools,
+        Goals,
     )
 
     def __init__(
@@ -173,8 +175,8 @@ class ApiParticipant(Participant):
     def _asked_of_others(self) -> dict[str, Any]:
         """What is asked of another participant over the bus."""
         asked: dict[str, type[ParticipantClient]] = {
-            "changes": Changes, "reflections": Reflections, "skills": Skills, "memories": Memories, "cron": CronJobs,
-            "permissions": Permissions, "agents": Agents, "models": Models,
+            "changes": Changes, "skills": Skills, "memories": Memories, "cron": CronJobs, "permissions": Permissions,
+            "agents": Agents, "models": Models, "reflections": Reflections, "goals": Goals,
         }  # fmt: skip
         settings = self._settings
         tools = ClientTools(self.bus, self._has, settings.client_tools, asks=settings.clients_may_ask)

@@ -20,7 +20,7 @@ NDJSON = "application/x-ndjson"
 MOST_LOOKED_AT = 20_000  # messages for one page: a user's own may be few among those of others
 
 By = Literal["day", "user", "agent", "session", "model", "job"]
-Kind = Literal["query", "call", "approval", "undo", "job", "run", "deletion"]
+Kind = Literal["query", "call", "approval", "undo", "job", "run", "goal", "deletion"]
 Level = Literal["debug", "info", "warning", "error"]
 Form = Literal["json", "ndjson"]
 Day = Annotated[str, Query(pattern=r"^\d{4}-\d\d-\d\d$")]

@@ -506,6 +506,60 @@ export interface GenerationWaiting {
   reason: string;
 }
 
+/** The heartbeat, when a goal is set, done, dropped or open again, `by` whom; itself if a check has shown that it is reached. */
+export interface GoalChanged {
+  goal_id: string;
+  text: string;
+  state: "active" | "done" | "dropped";
+  by: string;
+}
+
+/** A goal as everybody knows it. Times are seconds since 1970. `checks` counts how often it was looked at, `quiet` after how many of them nothing was said; `words` is what was said last, for the time `words_at`. */
+export interface GoalRecord {
+  goal_id: string;
+  text: string;
+  schedule: string;
+  time_zone: string;
+  state: "active" | "done" | "dropped";
+  created_at: number;
+  created_by: string;
+  next_at: number | null;
+  checks: number;
+  quiet: number;
+  words: string;
+  words_at: number | null;
+  is_seen: boolean;
+}
+
+/** A door, for goals: list, set (`text`, `schedule`, `by`), done, drop, reopen, or seen (the words of `goal_id` for the time `words_at`). Not on record, as what it asks for may be refused. */
+export interface GoalRequest {
+  verb: "list" | "set" | "done" | "drop" | "reopen" | "seen";
+  goal_id: string;
+  text: string;
+  schedule: string;
+  words_at: number;
+  by: string;
+}
+
+/** The heartbeat, to that: the goals, all or the one that was meant. */
+export interface GoalResult {
+  verb: string;
+  goals: GoalRecord[];
+  error: ErrorInfo | null;
+}
+
+/** The heartbeat, to the owner, when a check has something to say: for the time `due_at`, resting on the exchanges with the engrams `sources`; `left_out` counts those with words of strangers, which it does not read. No model is shown it but that of the next check. */
+export interface GoalSaid {
+  goal_id: string;
+  goal: string;
+  text: string;
+  due_at: number;
+  sources: string[];
+  left_out: number;
+  is_done: boolean;
+  model: string;
+}
+
 /** For one call of one respondent, with these arguments and no others, until `expires_at` in seconds since 1970. `signature` is Ed25519, in hexadecimal digits, over the `statement`, by the key of that id. */
 export interface Grant {
   call_id: string;
@@ -812,6 +866,15 @@ export interface ModelSpan {
   model: string;
 }
 
+/** The inner monologue, when it has thought of what has happened lately: of the exchanges with the engrams `sources`; `left_out` counts those with words of strangers, which it does not read. No model is shown it. */
+export interface MonologueThought {
+  thought_id: string;
+  text: string;
+  sources: string[];
+  left_out: number;
+  model: string;
+}
+
 /** What an engram says that holds no more; `values` are what the user said instead, none if that was deleted. `engram_ids` are the engrams that all of this is from. */
 export interface OutdatedFact {
   slot: string;
@@ -1047,7 +1110,7 @@ export interface RoutineRecord {
 /** A door, for how a routine is (status), to have it done without waiting for its time (now), or to switch it on or off while it runs; that outlives a restart. */
 export interface RoutineRequest {
   verb: "status" | "now" | "on" | "off";
-  routine: "dreamer";
+  routine: "dreamer" | "monologue" | "heartbeat";
 }
 
 /** `reflection`, to that: how the routine is then. */
@@ -1280,6 +1343,20 @@ export interface FeedbackBody {
   respondent_id?: string;
 }
 
+/** The body of POST /goals; `by` names the door. Without a schedule the goal is checked once a day. */
+export interface GoalBody {
+  text: string;
+  schedule?: string;
+  by?: string;
+}
+
+/** The body of PATCH /goals/{goal_id}: a new state, or the time `words_at` of words that were seen. */
+export interface GoalChangeBody {
+  state?: "done" | "dropped" | "active" | null;
+  seen?: number | null;
+  by?: string;
+}
+
 /** The body of POST /cron. Without a session_id each run is a conversation of its own; `by` names the door. */
 export interface JobBody {
   prompt: string;
@@ -1436,6 +1513,10 @@ export interface Messages {
   "generation.thinking": GenerationThinking;
   "generation.token": GenerationToken;
   "generation.waiting": GenerationWaiting;
+  "goal.changed": GoalChanged;
+  [subject: `goal.request.${string}`]: GoalRequest;
+  [subject: `goal.result.${string}`]: GoalResult;
+  "goal.said": GoalSaid;
   "grant.request": GrantRequest;
   "grant.result": GrantResult;
   [subject: `hook.request.${string}`]: HookRequest;
@@ -1466,6 +1547,7 @@ export interface Messages {
   "model.progress": ModelProgress;
   [subject: `model.request.${string}`]: ModelRequest;
   [subject: `model.result.${string}`]: ModelResult;
+  "monologue.thought": MonologueThought;
   "pairwise.result": PairwiseResult;
   [subject: `participant.request.${string}`]: ParticipantRequest;
   [subject: `participant.result.${string}`]: ParticipantResult;

@@ -30,7 +30,9 @@ class Door:
     def request(self, method: str, path: str, *body: Json) -> Json:
         self.asked.append((method, path, *body))
         if path.startswith("/usage"):
-            return {"by": ["agent"], "rows": [{"agent": "generator", **SPENT}], "total": SPENT}
+            budget = {"of": "user", "unit": "tokens", "spent": 42, "limit": 5000, "anew_at": 86400.0}
+            rows = [{"agent": "generator", **SPENT}]
+            return {"by": ["agent"], "rows": rows, "total": SPENT, "budgets": [budget]}
         if path.endswith("/runs?limit=20"):
             return {"runs": [RUN]}
         if path.endswith("/run"):
@@ -75,4 +77,5 @@ def test_usage_is_shown_by_what_is_asked_for(run: Run, door: Door) -> None:
     status, out, _ = run("usage", "--by", "agent")
     assert (status, door.asked[-1]) == (0, ("GET", "/usage?by=agent"))
     assert "generator" in out and "40 + 2" in out and "0.2500" in out
+    assert "today by you: 42 of 5,000 tokens; anew at 1970-01-0" in out
     assert run("usage", "--by", "mood")[0] == 2

@@ -23,3 +23,11 @@ test("a request that is given up is no failure of anybody", async () => {
   given.abort();
   await assert.rejects(asked, (error) => error.name === "AbortError" && error.passes === undefined);
 });
+
+test("a question beyond the budget of the day is not sent again by itself, one too many is", async () => {
+  const passes = async (kind) => {
+    globalThis.fetch = async () => new Response(JSON.stringify({ error: { kind, message: "no" } }), { status: 429, headers: { "retry-after": "9" } });
+    return request("POST", "/query", {}).catch((failure) => failure.passes);
+  };
+  assert.deepEqual([await passes("budget_spent"), await passes("too_many_queries")], [false, true]);
+});

@@ -231,3 +231,15 @@ def test_an_incognito_conversation_says_so_and_keeps_no_draft(visit: Visit, page
     expect(page.locator(".bar .tag")).to_have_text("incognito")
     (one,) = [one for one in paged.request("GET", "/sessions")["sessions"] if one["session_id"] == session_of(page)]
     assert one["incognito"]
+
+
+def test_a_question_beyond_the_budget_of_the_day_says_what_was_spent_and_is_not_asked_by_itself(visit: Visit) -> None:
+    visitor = visit()
+    visitor.expected = lambda trouble: "429" in trouble
+    page = visitor.open()
+    message = "the budget of the day is spent: 20 of 11 tokens by this user; it begins anew on 2026-11-24 at 00:00"
+    refusal = {"error": {"kind": "budget_spent", "message": message}}
+    page.route("**/query", lambda route: route.fulfill(status=429, json=refusal, headers={"retry-after": "1"}))
+    ask(page, "What does this cost?")
+    unsent = page.locator("[data-state=unsent]")
+    expect(unsent).to_contain_text(f"Not accepted. {message}")

@@ -12,9 +12,10 @@ import typer
 
 from local.apps.command_line import ApiOption, DataDir, JsonOption, Moment, moment
 from local.apps.console.answering_system import running_system
-from local.apps.terminal import visible, write_found
+from local.apps.terminal import date_and_time, visible, write_found
 
 Json = dict[str, Any]
+BY_WHOM = {"all": "by all", "user": "by you"}
 GROUPS = ("day", "user", "agent", "session", "model", "job")
 
 
@@ -47,6 +48,12 @@ def _lines(found: Json) -> Iterator[str]:
         yield _line("  ".join(visible(str(row[name])) or "–" for name in found["by"]), row)
     if len(found["rows"]) > 1:
         yield _line("all", found["total"])
+    yield from map(_budget_line, found["budgets"])
+
+
+def _budget_line(budget: Json) -> str:
+    used = f"{budget['spent']:,.10g} of {budget['limit']:,.10g} {budget['unit']}"
+    return f"today {BY_WHOM[budget['of']]}: {used}; anew at {date_and_time(budget['anew_at'])}"
 
 
 def _line(title: str, row: Json) -> str:

@@ -34,7 +34,7 @@ async def test_usage_is_what_is_on_record_now_of_whoever_asks(system: System) ->
     owner = {"authorization": f"Bearer {make_owner_token(folder)}"}
     async with system.door() as client, system.bus("deleter", journaled=True) as bus:
         await bus.ready()
-        assert await told(client, "/usage", owner) == {"by": ["day"], "rows": [], "total": None}
+        assert await told(client, "/usage", owner) == {"by": ["day"], "rows": [], "total": None, "budgets": []}
         await ask(client, "q1", "s1", owner)
         await ask(client, "q2", "s2", ann)
         found = await told(client, "/usage?by=user&by=session", owner)

@@ -101,3 +101,10 @@ async def test_a_session_serves_nobody_but_who_began_it(system: System) -> None:
 async def test_the_guards_of_the_door_hold(client: httpx.AsyncClient, headers: dict[str, str], status: int) -> None:
     answer = await client.post("/mcp", json=INITIALIZE, headers={**BOTH, **headers})
     assert answer.status_code == status
+
+
+async def test_a_question_beyond_the_budget_of_the_day_is_refused(system: System) -> None:
+    async with system.door(budgets={"all": {"tokens": 1}}), connected(system) as client:
+        assert not (await client.call_tool("ask", {"question": "hello"})).is_error
+        refused = await client.call_tool("ask", {"question": "hello"})
+    assert refused.is_error and "10 of 1 tokens by all; it begins anew on" in refused.content[0].text

@@ -23,6 +23,7 @@ from local.apps.api.query_finder import QueryFinder
 from local.apps.changes import Changes
 from local.apps.client_tools import ClientTools
 from local.apps.cron_jobs import CronJobs
+from local.apps.day_budgets import DayBudgets
 from local.apps.goals import Goals
 from local.apps.memories import Memories
 from local.apps.models import Models
@@ -39,10 +40,12 @@ from local.instructions.profile_registry import ProfileRegistry
 
 @dataclass(frozen=True, slots=True)
 class ApiContext:
-    """`instance` is fresh at each start of the process; `backend` names the model server ("stand_in" is none)."""
+    """`instance` is fresh at each start of the process; `backend` names the model server ("stand_in" is none). There
+    are no `budgets` where nothing is limited."""
 
     session: LoCALSession
     accounts: Accounts
+    budgets: DayBudgets | None
     queries: QueryFinder
     streams: BrowserStreams
     memories: Memories
@@ -70,6 +73,13 @@ class ApiContext:
     clock: Callable[[], float]
     page: PageFolder
     mcp: MCPEndpoint
+
+    async def require_budget(
+        self, user_id: str | None, session_id: str | None = None, query_id: str | None = None
+    ) -> None:
+        """Raises `BudgetSpent`, as `DayBudgets.require`."""
+        if self.budgets is not None:
+            await self.budgets.require(user_id, session_id, query_id)
 
     def asked_of(self, app: ASGIApp) -> ASGIApp:
         """`app`, whose handlers work with this."""

@@ -40,6 +40,7 @@ STATUS: Mapping[str, int] = {
     "context_overflow": 413,
     "unsupported_media_type": 415,
     "unsendable": 422,
+    "budget_spent": 429,
     "busy": 429,
     "rate_limit": 429,
     "too_many_queries": 429,
@@ -72,13 +73,13 @@ def status_of(error: LocalError) -> int:
 
 def error_response(path: str, error: LocalError, headers: Mapping[str, str] | None = None) -> Response:
     """The answer to a request for `path` that failed with `error`."""
-    status = status_of(error)
+    status, details = status_of(error), getattr(error, "details", {})
     if status in (429, 503):
         seconds = getattr(error, "retry_seconds", RETRY_SECONDS)
         headers = {"retry-after": str(seconds), **(headers or {})}
     if path.startswith(OPENAI_PREFIX):
         return JsonResponse(openai_error(error), 400 if status == 422 else status, headers)
-    return JsonResponse({"error": {"kind": error.kind, "message": str(error)}}, status, headers)
+    return JsonResponse({"error": {"kind": error.kind, "message": str(error), **details}}, status, headers)
 
 
 def openai_error(error: LocalError) -> dict[str, Any]:

@@ -37,7 +37,8 @@ class InProcessClient:
     """Asks one API as one principal: by its routes, without the guard."""
 
     def __init__(self, context: ApiContext, principal: Principal) -> None:
-        self._session, self._tools, self._principal = context.session, context.client_tools, principal
+        self._context, self._session, self._principal = context, context.session, principal
+        self._tools = context.client_tools
         self._app = context.asked_of(routed())
 
     async def get(self, path: str, fields: Mapping[str, Any]) -> Json:
@@ -51,6 +52,7 @@ class InProcessClient:
 
     async def ask(self, body: Json, told: Told) -> Json:
         """See `MCPClient`."""
+        await self._context.require_budget(self._principal.user_id, body.get("session_id"), body["query_id"])
         query = self._session.ask(
             body["query"], query_id=body["query_id"], session_id=body.get("session_id"),
             user_id=self._principal.user_id, options=AnswerOptions(mode=body["mode"]),

@@ -29,6 +29,7 @@ from local.apps.api.server import serving
 from local.apps.changes import Changes
 from local.apps.client_tools import ClientTools
 from local.apps.cron_jobs import CronJobs
+from local.apps.day_budgets import BudgetsConfig, DayBudgets
 from local.apps.goals import Goals
 from local.apps.listener import require_token
 from local.apps.memories import Memories
@@ -62,6 +63,7 @@ class ApiConfig(Settings):
     max_wait_seconds: float | None = Field(5.0, gt=0)
     client_tools: tuple[str, ...] | None = ()
     clients_may_ask: bool = False
+    budgets: BudgetsConfig = BudgetsConfig()
     api_token: str | None = Field(None, min_length=1, repr=False)
 
 
@@ -139,14 +141,16 @@ class ApiParticipant(Participant):
         bus_streams, mcp = BusStreams(self.bus, self._settings.keep_alive_seconds), MCPEndpoint()
         async with LoCALSession(self.bus, max_wait_seconds=self._settings.max_wait_seconds) as session:
             self._session = session
-            asked = self._asked_of_others()
+            budgets = self._settings.budgets
+            asked, accounts = self._asked_of_others(), Accounts(session, self._data_dir, self._layers)
             trail_seconds = self._settings.trail_seconds
             queries = QueryFinder(session, asked["permissions"], self._participants, trail_seconds, time.monotonic)
             self._streams = BrowserStreams(self.bus, session, queries, self._participants, time.monotonic)
             await self.bus.ready()
             context = ApiContext(
                 session=session,
-                accounts=Accounts(session, self._data_dir, self._layers),
+                accounts=accounts,
+                budgets=DayBudgets(budgets, session, accounts.prices) if budgets.is_limited else None,
                 queries=queries,
                 streams=self._streams,
                 control=SystemControl(self.bus),

@@ -47,8 +47,14 @@ async def _usage(
     """Answers, calls of models, tokens, seconds and money of users' own, and of the owner everybody's."""
     ledger, prices = await api().accounts.ledger(), await asyncio.to_thread(api().accounts.prices)
     entries = list(ledger.entries(caller.user_id, since, until))
-    total = ledger.rows((), entries, prices)
-    return JsonResponse({"by": by, "rows": ledger.rows(by, entries, prices), "total": total[0] if total else None})
+    total, limits = ledger.rows((), entries, prices), api().budgets
+    budgets = [] if limits is None else await limits.of(caller.user_id)
+    return JsonResponse({
+        "by": by,
+        "rows": ledger.rows(by, entries, prices),
+        "total": total[0] if total else None,
+        "budgets": [each._asdict() for each in budgets if each.of != "all" or caller.is_owner],
+    })  # fmt: skip
 
 
 @open_to(Access.USERS)

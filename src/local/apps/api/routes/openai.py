@@ -46,6 +46,7 @@ class _OpenAi:
         found = Profiles({}) if named is None else await profiles_for(caller)
         chat, query_id = as_query(asked, {*found.by_name, *ALIASES}), new_id()
         options = chat.options if named is None else with_profile(chat.options, found.find(named))
+        await api().require_budget(caller.user_id)
         query = api().session.ask(
             chat.text,
             attachments=[await _kept(data, caller) for data in chat.pictures],

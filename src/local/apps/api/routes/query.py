@@ -100,12 +100,14 @@ class _Queries:
         if asked.profile is not None:
             tools = with_profile(tools, await profile_of(asked.profile, caller))
         await self._check_attachments(asked.attachments, caller)
+        user_id = caller.acting_for(asked.user_id).user_id
+        await api().require_budget(user_id, asked.session_id, asked.query_id)
         query = api().session.ask(
             asked.query,
             attachments=asked.attachments,
             query_id=asked.query_id,
             session_id=asked.session_id,
-            user_id=caller.acting_for(asked.user_id).user_id,
+            user_id=user_id,
             incognito=asked.incognito,
             options=with_mode(tools, mode),
         )

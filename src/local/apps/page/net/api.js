@@ -12,9 +12,9 @@ export class ApiFailure extends Error {
     this.retryAfter = retryAfter;
   }
 
-  /** Whether the same request may succeed later, without anybody doing something. */
+  /** Whether the same request may succeed soon, without anybody doing something. */
   get passes() {
-    return this.status === 0 || this.status === 429 || this.status === 503;
+    return this.kind !== "budget_spent" && [0, 429, 503].includes(this.status);
   }
 }
 

@@ -1584,6 +1584,7 @@ export interface Messages {
 
 /** What kinds of errors there are. */
 export type ErrorKind =
+  | "budget_spent"
   | "bus_closed"
   | "bus_not_ready"
   | "busy"

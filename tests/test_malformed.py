@@ -15,10 +15,9 @@ import pytest
 
 from local.errors import ConfigError
 from local.instructions.profile_registry import ProfileRegistry
-from local.instructions.soul import Soul
-from local.instructions.soul_history import SoulHistory
-from local.instructions.soul_proposal import SoulProposals
+from local.instructions.soul import Soul, soul_history
 from local.instructions.standing_texts import StandingTextFiles
+from local.instructions.text_proposal import TextProposals
 from local.services.skills.skill_approval_book import SkillApprovalBook
 from local.services.skills.skill_library import SkillLibrary
 from local.services.skills.skill_place import SkillPlace
@@ -138,7 +137,7 @@ def test_malformed_souls(tmp_path: Path, count: int) -> None:
     settings.mkdir()
     (settings / "LOCAL2.md").write_text("Use tabs.")
     (settings / "SOUL.md").write_text("You are dry.")
-    files = StandingTextFiles(settings, tmp_path / "work", history=SoulHistory(data))
+    files = StandingTextFiles(settings, tmp_path / "work", history=soul_history(data))
     assert files.current().soul is not None
 
     def said(content: bytes) -> str:
@@ -167,7 +166,7 @@ def test_malformed_versions_of_a_soul(tmp_path: Path, count: int, caplog: pytest
     (data / "soul").mkdir(parents=True)
     settings.mkdir()
     (settings / "SOUL.md").write_text("You are dry.")
-    files, kept = StandingTextFiles(settings, tmp_path / "work", history=SoulHistory(data)), data / "soul"
+    files, kept = StandingTextFiles(settings, tmp_path / "work", history=soul_history(data)), data / "soul"
     caplog.set_level(logging.CRITICAL)
 
     def said(content: bytes) -> str:
@@ -184,7 +183,7 @@ def test_malformed_proposals_of_a_soul(tmp_path: Path, count: int) -> None:
     settings, data = tmp_path / "settings", tmp_path / "data"
     soul = Soul(settings, data)
     soul.become("A", "by hand")
-    proposals, kept = SoulProposals(soul, data), data / "soul" / "proposal.json"
+    proposals, kept = TextProposals(soul), data / "soul" / "proposal.json"
 
     def said(content: bytes) -> str:
         kept.write_bytes(content)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from local.apps.cli import main
-from local.instructions import soul_history
+from local.instructions import text_history
 
 Soul = Callable[..., str]
 
@@ -51,8 +51,8 @@ def test_what_was_changed_by_hand_is_gone_back_to_and_nothing_is_lost(soul: Soul
 
 
 def test_the_oldest_of_too_many_versions_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soul_history, "MOST_VERSIONS", 5)
-    history = soul_history.SoulHistory(tmp_path)
+    monkeypatch.setattr(text_history, "MOST_VERSIONS", 5)
+    history = text_history.TextHistory(tmp_path, "the soul")
     for number in range(1, 8):
         history.note(f"This is {number}.", "by hand")
     assert [version.number for version in history.versions()] == [3, 4, 5, 6, 7]

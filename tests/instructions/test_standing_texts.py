@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from local.agents.answering.prompt.standing_share import SHARE, fitting
-from local.instructions.soul_history import SoulHistory
+from local.instructions.soul import soul_history
 from local.instructions.sourced_text import SourcedText
 from local.instructions.standing_texts import StandingTextFiles, StandingTexts
 from local.trust.trust_registry import TrustRegistry
@@ -22,7 +22,7 @@ class Owner:
         self.settings, self.workspace, self.data_dir = folder / "settings", folder / "work", folder / "data"
         for each in (self.settings, self.workspace / ".local2", self.data_dir):
             each.mkdir(parents=True)
-        self.files = StandingTextFiles(self.settings, self.workspace, history=SoulHistory(self.data_dir))
+        self.files = StandingTextFiles(self.settings, self.workspace, history=soul_history(self.data_dir))
 
     def writes(self, name: str, content: str | bytes) -> None:
         path = self.settings / name
@@ -118,7 +118,7 @@ def test_each_change_of_the_soul_is_a_version(owner: Owner) -> None:
     for text in ("Dry.", "Dry.", "Warm.", ""):
         owner.writes("SOUL.md", f"{text}\n\n")
         owner.files.read()
-    kept = SoulHistory(owner.data_dir).versions()
+    kept = soul_history(owner.data_dir).versions()
     assert [(each.number, each.by, each.text) for each in kept] == [
         (1, "by hand", "Dry."), (2, "by hand", "Warm."), (3, "by hand", ""),
     ]  # fmt: skip

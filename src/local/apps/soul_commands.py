@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import asdict
-from itertools import pairwise
 from typing import Annotated
 
 import typer
 
 from local.apps.command_line import ConfigDir, DataDir, JsonOption
-from local.apps.terminal import visible
+from local.apps.text_lines import history_lines, proposal_lines
 from local.environment import data_dir as find_data_dir
 from local.environment import settings_dir
 from local.errors import BadQuestion
 from local.instructions.soul import Soul
-from local.instructions.soul_history import SoulVersion
-from local.instructions.soul_proposal import SoulProposals
+from local.instructions.text_proposal import TextProposals
 
 Number = Annotated[int, typer.Argument(metavar="VERSION", help="As `local2 soul history` numbers them.", min=1)]
 
@@ -50,9 +47,8 @@ def history(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir:
     if as_json:
         typer.echo(json.dumps({"versions": [asdict(each) for each in kept]}, ensure_ascii=False))
         return
-    before = {each.number: earlier.text for earlier, each in pairwise(kept)}
-    for each in reversed(kept):
-        typer.echo(_line(each, before.get(each.number, "")))
+    for line in history_lines(kept):
+        typer.echo(line)
     if not kept:
         typer.echo(f"no version is kept yet: write {soul.path}")
 
@@ -81,22 +77,14 @@ def proposal(
     """
     if approve and reject:
         raise BadQuestion("give one of --approve and --reject")
-    found = find_data_dir(data_dir)
-    soul = Soul(settings_dir(config_dir), found)
-    proposals = SoulProposals(soul, found)
+    soul = Soul(settings_dir(config_dir), find_data_dir(data_dir))
+    proposals = TextProposals(soul)
     if approve:
         typer.echo(f"{soul.path} is as {proposals.approve().by} proposed; `local2 soul revert` goes back")
     elif reject:
         proposals.reject()
         typer.echo("rejected")
     elif waiting := proposals.waiting():
-        typer.echo(f"proposed by {visible(waiting.by)}, {waiting.proposed_at}")
-        typer.echo("\n".join(visible(line) for line in waiting.diff()))
+        typer.echo("\n".join(proposal_lines(waiting)))
     else:
         typer.echo("no change is proposed")
-
-
-def _line(version: SoulVersion, before: str) -> str:
-    changes = [line[0] for line in difflib.ndiff(before.splitlines(), version.text.splitlines())]
-    lines = f"+{changes.count('+')} -{changes.count('-')}"
-    return f"{version.number:>4}  {version.changed_at}  {lines:>9}  {version.by}"

@@ -4,37 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from local.errors.base import ConfigError
-from local.instructions.soul_history import BY_HAND, SOUL, SoulHistory
-from local.instructions.sourced_text import read_text
-from local.private_file import write_private
+from local.instructions.text_history import TextHistory
+from local.instructions.versioned_text import VersionedText
+
+SOUL = "SOUL.md"
+FOLDER = "soul"  # in the data directory
 
 
-class Soul:
-    """SOUL.md as it is now, and the way back to what it was."""
+def soul_history(data_dir: Path) -> TextHistory:
+    """The versions of the soul."""
+    return TextHistory(data_dir / FOLDER, "the soul")
+
+
+class Soul(VersionedText):
+    """The text that says what the assistant is like."""
 
     def __init__(self, settings: Path, data_dir: Path) -> None:
-        self.path, self.history = settings / SOUL, SoulHistory(data_dir)
-
-    def text(self) -> str:
-        """The text as it is now, which is a version from then on. Raises `ConfigError` if it cannot be read."""
-        text, problem = read_text(self.path)
-        if problem:
-            raise ConfigError(problem)
-        if text or self.history.versions():
-            self.history.note(text, BY_HAND)
-        return text
-
-    def become(self, text: str, by: str) -> None:
-        """Change it, as a version of its own; what was there before is kept as one. Raises `ConfigError`."""
-        self.text()
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_private(self.path, f"{text}\n" if text else "")
-        except OSError as error:
-            raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from None
-        self.history.note(text, by)
-
-    def revert(self, number: int) -> None:
-        """Go back to a version, which becomes the latest one. Raises `ConfigError`."""
-        self.become(self.history.version(number).text, f"back to {number}")
+        super().__init__(settings / SOUL, soul_history(data_dir))

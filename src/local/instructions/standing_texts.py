@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.instructions.soul_history import BY_HAND, SOUL, SoulHistory
+from local.instructions.soul import SOUL
 from local.instructions.sourced_text import SourcedText, read_text
+from local.instructions.text_history import BY_HAND, TextHistory
 from local.trust.trust_registry import FILE_NAME as TRUSTED
 from local.trust.trust_registry import TrustRegistry
 from local.trust.workspace_instructions import FILE, FOLDER
@@ -37,7 +38,7 @@ class StandingTextFiles:
         settings: Path,
         workspace: Path,
         fit: Callable[[StandingTexts], StandingTexts] = lambda texts: texts,
-        history: SoulHistory | None = None,
+        history: TextHistory | None = None,
     ) -> None:
         self._settings, self.workspace, self._fit, self._history = settings, workspace, fit, history
         self._trust = TrustRegistry(settings)

@@ -10,7 +10,7 @@ import pytest
 from agent_stage.night import Night
 
 from local.instructions.soul import Soul
-from local.instructions.soul_proposal import SoulProposals
+from local.instructions.text_proposal import TextProposals
 from local.models.chat import Done, Usage
 from local.protocol.dream_messages import DreamMade
 from local.protocol.message import Message
@@ -124,7 +124,7 @@ async def test_a_dream_that_is_told_again_is_noted_once(night: Night) -> None:
 async def test_a_change_of_the_soul_is_proposed_approved_and_reverted(night: Night) -> None:
     soul = Soul(night.folder / "settings", night.folder)
     soul.become("Be kind.", "by hand")
-    proposals = SoulProposals(soul, night.folder)
+    proposals = TextProposals(soul)
     await night.said("One matter", "Two matters", "From now on, be brief.")
     await night.begins()
     night.model.will_say(json.dumps({"dreams": [], "soul": "Be kind.\nBe brief."}))

@@ -11,7 +11,7 @@ from local.agents.answering.prompt.standing_share import fitting
 from local.agents.answering.turn_context import Priority
 from local.agents.leases import Leases
 from local.config_models import Routing
-from local.instructions.soul_history import SoulHistory
+from local.instructions.soul import soul_history
 from local.instructions.standing_texts import StandingTextFiles
 from local.runtime.participant import Resources
 
@@ -32,7 +32,7 @@ class RespondentPolicy:
         """What the owner has written for the prompts; the main respondent keeps the versions of the soul."""
         if not resources.layers:
             return None
-        history = None if self.has_own_model else SoulHistory(resources.data_dir)
+        history = None if self.has_own_model else soul_history(resources.data_dir)
         fit = partial(fitting, window=window)
         return StandingTextFiles(resources.layers[-1], resources.workspace_folder, fit, history)
 

@@ -13,7 +13,7 @@ from local.agents.reflecting.reflection_config import ReflectionConfig
 from local.agents.reflecting.routine import Routine, RoutineContext
 from local.agents.reflecting.routine_diary import RoutineDiary
 from local.instructions.soul import Soul
-from local.instructions.soul_proposal import SoulProposals
+from local.instructions.text_proposal import TextProposals
 from local.protocol.dream_messages import DreamMade, DreamNote
 from local.protocol.envelope import Trace
 from local.services.engrams.engram import USERS_RESPONDENT, engram_id
@@ -37,7 +37,7 @@ class Dreamer(Routine):
         super().__init__(context, config.dreaming(), RoutineDiary(data_dir, FILE_NAME))
         self._least_exchanges = config.dream_least_exchanges
         self._soul = Soul(settings, data_dir)
-        self._proposals = SoulProposals(self._soul, data_dir)
+        self._proposals = TextProposals(self._soul)
 
     async def once(self) -> float:
         """Look back once."""

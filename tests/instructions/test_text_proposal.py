@@ -8,7 +8,7 @@ import pytest
 
 from local.errors import ConfigError
 from local.instructions.soul import Soul
-from local.instructions.soul_proposal import MOST_CHARS, SoulProposals
+from local.instructions.text_proposal import MOST_CHARS, TextProposals
 
 
 @pytest.fixture
@@ -17,11 +17,11 @@ def soul(tmp_path: Path) -> Soul:
 
 
 @pytest.fixture
-def proposals(soul: Soul, tmp_path: Path) -> SoulProposals:
-    return SoulProposals(soul, tmp_path / "data")
+def proposals(soul: Soul) -> TextProposals:
+    return TextProposals(soul)
 
 
-def test_what_is_approved_is_a_version_that_can_be_gone_back_from(soul: Soul, proposals: SoulProposals) -> None:
+def test_what_is_approved_is_a_version_that_can_be_gone_back_from(soul: Soul, proposals: TextProposals) -> None:
     soul.become("Be kind.", "by hand")
     assert proposals.propose("Be kind.\nBe brief.", "dreamer")
     assert (soul.text(), proposals.approve().diff()[-1]) == ("Be kind.", "+Be brief.")
@@ -31,7 +31,7 @@ def test_what_is_approved_is_a_version_that_can_be_gone_back_from(soul: Soul, pr
     assert soul.text() == "Be kind."
 
 
-def test_the_first_soul_of_all_can_be_gone_back_from_to_none(soul: Soul, proposals: SoulProposals) -> None:
+def test_the_first_soul_of_all_can_be_gone_back_from_to_none(soul: Soul, proposals: TextProposals) -> None:
     proposals.propose("Be brief.", "dreamer")
     proposals.approve()
     soul.revert(1)
@@ -39,20 +39,20 @@ def test_the_first_soul_of_all_can_be_gone_back_from_to_none(soul: Soul, proposa
 
 
 @pytest.mark.parametrize("text", ["", "  ", "Be kind.\n"])
-def test_no_change_is_no_proposal(soul: Soul, proposals: SoulProposals, text: str) -> None:
+def test_no_change_is_no_proposal(soul: Soul, proposals: TextProposals, text: str) -> None:
     soul.become("Be kind.", "by hand")
     assert not proposals.propose(text, "dreamer")
     assert proposals.waiting() is None
 
 
-def test_a_later_proposal_takes_the_place_of_the_one_that_waits(proposals: SoulProposals) -> None:
+def test_a_later_proposal_takes_the_place_of_the_one_that_waits(proposals: TextProposals) -> None:
     proposals.propose("One", "dreamer")
     proposals.propose("x" * (MOST_CHARS + 1), "dreamer")
     waiting = proposals.waiting()
     assert waiting is not None and waiting.text == "x" * MOST_CHARS
 
 
-def test_a_soul_that_was_changed_since_is_not_overwritten(soul: Soul, proposals: SoulProposals) -> None:
+def test_a_soul_that_was_changed_since_is_not_overwritten(soul: Soul, proposals: TextProposals) -> None:
     proposals.propose("Be brief.", "dreamer")
     soul.become("Be loud.", "by hand")
     with pytest.raises(ConfigError, match="has changed since"):
@@ -63,7 +63,7 @@ def test_a_soul_that_was_changed_since_is_not_overwritten(soul: Soul, proposals:
         proposals.reject()
 
 
-def test_a_spoilt_file_is_said_to_be_so(proposals: SoulProposals, tmp_path: Path) -> None:
+def test_a_spoilt_file_is_said_to_be_so(proposals: TextProposals, tmp_path: Path) -> None:
     proposals.propose("Be brief.", "dreamer")
     (tmp_path / "data" / "soul" / "proposal.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"proposal\.json"):

@@ -78,7 +78,7 @@ INSIDE: dict[str, set[str]] = {
     "services.attachments": {"services.pages"},
     "services.classifying": {"services", "services.engrams"},
     "agents.reflecting": {"agents"},
-    "services.reflecting": {"services", "services.judging", "services.schedules"},
+    "services.reflecting": {"services", "services.judging", "services.schedules", "services.skills"},
     "services.embeddings": set(),
     "services.engrams": {"services", "services.embeddings"},
     "services.judging": set(),

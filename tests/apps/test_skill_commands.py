@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from local.apps.cli import main
+from local.services.skills.skill_draft import SkillDraft
+from local.services.skills.skill_proposal_book import SkillProposalBook
 
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -55,3 +57,20 @@ def test_a_skill_is_approved_as_it_was_shown(tmp_path: Path, capfd: pytest.Captu
     assert str(folder) in (tmp_path / "approved-skills.json").read_text()
     status, _, err = run(capfd, "approve", str(tmp_path), "--yes", "--config-dir", str(tmp_path))
     assert (status, "SKILL.md:1: expected ---" in err) == (2, True)
+
+
+def test_a_proposed_skill_is_shown_approved_and_taken_back(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    places = ("--config-dir", str(tmp_path / "settings"), "--data-dir", str(tmp_path / "data"))
+    assert run(capfd, "proposal", *places) == (0, "no change is proposed\n", "")
+    for name in ("maps", "tides"):
+        draft = SkillDraft(name, "Read \x1b[2Jthem.", "Look\x1b[2J.")
+        SkillProposalBook(tmp_path / "settings", tmp_path / "data").propose(draft, None, "dreamer")
+    status, out, _ = run(capfd, "proposal", *places)
+    assert (status, out.count("proposed by dreamer"), "+name: maps\n" in out, "\x1b" in out) == (0, 2, True, False)
+    assert run(capfd, "proposal", "--approve", *places)[0] == 2
+    assert "`local2 skills revert maps` goes back" in run(capfd, "proposal", "maps", "--approve", *places)[1]
+    assert run(capfd, "proposal", "tides", "--reject", *places)[1] == "rejected\n"
+    assert run(capfd, "check", *places[:2]) == (0, "maps: ready\n", "")
+    assert [line.split()[0] for line in run(capfd, "history", "maps", *places)[1].splitlines()] == ["2", "1"]
+    assert "is as version 1 was" in run(capfd, "revert", "maps", "1", *places)[1]
+    assert run(capfd, "check", *places[:2]) == (0, "", "")

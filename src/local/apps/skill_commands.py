@@ -11,13 +11,15 @@ import typer
 
 from local.apps.command_line import ApiOption, ConfigDir, DataDir, JsonOption
 from local.apps.console.answering_system import running_system
+from local.apps.skill_version_commands import add_commands
 from local.apps.terminal import visible, write_found, write_lines
 from local.environment import settings_dir
 
 Json = dict[str, Any]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As `local2 skills list` shows it.")]
 
-skills_app = typer.Typer(help="Skills, texts that say how something is done: list, show, new, check, approve.")
+skills_app = typer.Typer(help="Skills, texts on how something is done: list, show, new, check, approve, proposal.")
+add_commands(skills_app)
 
 
 @skills_app.command("list")

@@ -19,7 +19,8 @@ class DreamNote(Data):
 class DreamMade(Message):
     """The dreamer, when it has looked back. The memory keeps what it has seen as notes. `read` counts the exchanges
     between the times `since` and `until` (seconds since 1970), `left_out` those with words of strangers, which it does
-    not read. `proposes_soul` says that a change of the soul waits for its owner."""
+    not read. `proposes_soul` says that a change of the soul waits for its owner, `proposes_skill` of which skill one
+    does."""
 
     subject = "dream.made"
     delivery = Delivery.CONFIRMED
@@ -32,3 +33,4 @@ class DreamMade(Message):
     until: float
     model: str
     proposes_soul: bool = False
+    proposes_skill: str = ""

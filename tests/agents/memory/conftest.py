@@ -10,6 +10,7 @@ import pytest
 from agent_stage.door import SECONDS
 from agent_stage.night import Night
 from agent_stage.served import Served
+from agent_stage.skill_holder import SkillHolder
 from agent_stage.stage import Stage
 
 from local.agents import leases, quiet_period
@@ -82,4 +83,5 @@ def remembering(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Remembering:
 @pytest.fixture
 async def night(remembering: Remembering, tmp_path: Path) -> Night:
     await remembering.serve()
+    await remembering.stage.serve(SkillHolder(tmp_path / "settings"))
     return Night(remembering, tmp_path)

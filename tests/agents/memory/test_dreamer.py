@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from agent_stage.door import SECONDS
 from agent_stage.night import Night
 
 from local.instructions.soul import Soul
@@ -15,6 +16,9 @@ from local.models.chat import Done, Usage
 from local.protocol.dream_messages import DreamMade
 from local.protocol.message import Message
 from local.protocol.reflection_messages import ReflectionUsed
+from local.protocol.skill_messages import SkillRequest, SkillResult
+from local.services.skills.skill_proposal_book import SkillProposalBook
+from local.tools.skill_tools.skill_folder import new_skill
 
 
 def dream(*dreams: tuple[str, list[int]]) -> str:
@@ -138,3 +142,50 @@ async def test_a_change_of_the_soul_is_proposed_approved_and_reverted(night: Nig
     assert (soul.text(), proposals.waiting()) == ("Be kind.\nBe brief.", None)
     soul.revert(1)
     assert soul.text() == "Be kind."
+
+
+def skill(name: str, instructions: str) -> str:
+    wanted = {"name": name, "description": "How the harbour's log is kept.", "instructions": instructions}
+    return json.dumps({"dreams": [], "soul": "", "skill": wanted})
+
+
+async def test_a_new_skill_is_proposed_and_none_before_its_owner_has_approved_it(night: Night) -> None:
+    await night.said("One matter", "Two matters", "Begin each line of the log with AHOY.")
+    await night.begins()
+    night.model.will_say(skill("harbour-log", "Begin each line with AHOY."))
+    await night.ask("now")
+    assert (await night.door.hears(DreamMade)).proposes_skill == "harbour-log"
+    ready = SkillRequest(verb="ready")
+    assert (await night.door.bus.request(ready, SkillResult, SECONDS)).skills == ()
+    TextProposals(SkillProposalBook(night.folder / "settings", night.folder).text("harbour-log")).approve()
+    (found,) = (await night.door.bus.request(ready, SkillResult, SECONDS)).skills
+    assert (found.name, found.description) == ("harbour-log", "How the harbour's log is kept.")
+
+
+async def test_a_skill_that_there_is_is_read_and_a_change_of_it_proposed(night: Night) -> None:
+    file = new_skill(night.folder / "settings", "harbour-log", "How the log is kept.")
+    before = file.read_text()
+    await night.said("One matter", "Two matters", "Begin each line of the log with AHOY.")
+    await night.begins()
+    night.model.will_say(skill("harbour-log", "Begin with AHOY."))
+    await night.ask("now")
+    assert (await night.door.hears(DreamMade)).proposes_skill == "harbour-log"
+    assert "The skill harbour-log: How the log is kept.\n> # Harbour log" in night.model.asked[-1].query
+    waiting = TextProposals(SkillProposalBook(night.folder / "settings", night.folder).text("harbour-log")).waiting()
+    assert waiting is not None and waiting.diff()[-1] == "+Begin with AHOY."
+    assert file.read_text() == before
+
+
+@pytest.mark.parametrize("name", ["../evil", "too-long-to-be-read", "broken"])
+async def test_what_cannot_be_a_change_of_a_skill_is_left_out_and_the_dream_is_made(night: Night, name: str) -> None:
+    own = night.folder / "settings" / "skills"
+    new_skill(own.parent, "too-long-to-be-read", "Long.").write_text(
+        f"---\nname: too-long-to-be-read\ndescription: Long.\n---\n{'x' * 5000}"
+    )
+    (own / "broken").mkdir()
+    await night.said("One matter", "Two matters", "Three matters")
+    await night.begins()
+    night.model.will_say(skill(name, "Whatever."))
+    await night.ask("now")
+    assert (await night.door.hears(DreamMade)).proposes_skill == ""
+    assert not (night.folder / "skills").exists()

@@ -32,7 +32,7 @@ def test_exchanges_are_numbered_quoted_and_cut() -> None:
 
 
 def test_a_reply_that_could_not_be_read_is_told_with_the_reason_before_it_is_asked_again() -> None:
-    said = messages(EXCHANGES, "", [("nonsense", "it is no JSON object")])
+    said = messages(EXCHANGES, "", (), [("nonsense", "it is no JSON object")])
     assert [message["role"] for message in said] == ["system", "assistant", "system", "user"]
     assert "it is no JSON object" in said[2]["content"]
 

@@ -56,7 +56,7 @@ def dream(text: str) -> Json:
     found = list(_EXCHANGE.finditer(text))[:_DREAMS]
     said = [(each["said"].strip(" |>"), int(each["number"])) for each in found]
     dreams = [{"text": f"The user said: {words}", "sources": [number]} for words, number in said]
-    return {"dreams": dreams, "soul": _soul(text)}
+    return {"dreams": dreams, "soul": _soul(text), "skill": {"name": "", "description": "", "instructions": ""}}
 
 
 def _soul(text: str) -> str:

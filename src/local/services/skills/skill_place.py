@@ -13,6 +13,7 @@ from local.services.workspace.workspace import MOST_DEPTH, FileFacts, Workspace
 from local.services.workspace.workspace_path import WorkspacePath
 
 PlaceKind = Literal["settings", "extra", "workspace"]
+IN_SETTINGS = ("skills",)  # in the folder of settings: where the owner's own lie
 MOST_SKILLS = 200  # in one place
 
 

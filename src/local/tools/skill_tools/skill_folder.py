@@ -9,8 +9,7 @@ from local.errors import ConfigError, ToolError
 from local.services.skills.skill import FILE_NAME, MOST_DESCRIPTION, MOST_NAME, NAME, one_line, read_skill
 from local.services.skills.skill_approval_book import SkillApprovalBook, contents_of
 from local.services.skills.skill_library import SkillLibrary
-from local.services.skills.skill_place import SkillPlace
-from local.tools.skill_tools.skill_places import BELOW
+from local.services.skills.skill_place import IN_SETTINGS, SkillPlace
 
 TEXT = """---
 name: {name}
@@ -40,7 +39,7 @@ def new_skill(settings: Path, name: str, description: str) -> Path:
         text = f"lower-case letters, digits and single hyphens between them, at most {MOST_NAME}"
         raise ConfigError(f"{one_line(name)!r} cannot be a skill's name: {text}")
     said = one_line(description)[:MOST_DESCRIPTION].replace('"', "'").replace("\\", "/")
-    file = settings.joinpath(*BELOW, name) / FILE_NAME
+    file = settings.joinpath(*IN_SETTINGS, name) / FILE_NAME
     try:
         file.parent.mkdir(parents=True)
         file.write_text(TEXT.format(name=name, description=f'"{said}"', title=name.replace("-", " ").capitalize()))
@@ -55,7 +54,7 @@ def checked(folders: list[Path], settings: Path) -> list[SkillCheck]:
     """Each of those folders, or all in the folder of settings."""
     named = [folder.absolute() for folder in folders]
     if not named:
-        place = SkillPlace("settings", settings, BELOW)
+        place = SkillPlace("settings", settings, IN_SETTINGS)
         named = [place.folder / name for name in place.names()]
     return [_checked(folder) for folder in named]
 

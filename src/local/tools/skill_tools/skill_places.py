@@ -8,11 +8,10 @@ from local.errors import ConfigError
 from local.runtime.participant import Resources
 from local.services.skills.skill_approval_book import SkillApprovalBook
 from local.services.skills.skill_library import SkillLibrary
-from local.services.skills.skill_place import SkillPlace
+from local.services.skills.skill_place import IN_SETTINGS, SkillPlace
 from local.tools.file_tools.workspace_files import FilesConfig
 from local.trust.trust_registry import TrustRegistry
 
-BELOW = ("skills",)  # in the folder of settings
 IN_WORKSPACE = (".local2", "skills")
 
 
@@ -29,7 +28,7 @@ class SkillPlaces:
 
     def __call__(self) -> list[SkillPlace]:
         """Those that there are now."""
-        places = [SkillPlace("settings", self._settings, BELOW), *self._named]
+        places = [SkillPlace("settings", self._settings, IN_SETTINGS), *self._named]
         return [*places, SkillPlace("workspace", self._workspace, IN_WORKSPACE)] if self._is_trusted() else places
 
     def _is_trusted(self) -> bool:

@@ -415,7 +415,7 @@ export interface CronRunRecord {
   ended_at: number | null;
 }
 
-/** The dreamer, when it has looked back. The memory keeps what it has seen as notes. `read` counts the exchanges between the times `since` and `until` (seconds since 1970), `left_out` those with words of strangers, which it does not read. `proposes_soul` says that a change of the soul waits for its owner. */
+/** The dreamer, when it has looked back. The memory keeps what it has seen as notes. `read` counts the exchanges between the times `since` and `until` (seconds since 1970), `left_out` those with words of strangers, which it does not read. `proposes_soul` says that a change of the soul waits for its owner, `proposes_skill` of which skill one does. */
 export interface DreamMade {
   dream_id: string;
   notes: DreamNote[];
@@ -425,6 +425,7 @@ export interface DreamMade {
   until: number;
   model: string;
   proposes_soul: boolean;
+  proposes_skill: string;
 }
 
 /** One thing that was seen in conversations, and the engrams of the exchanges that it rests on. `engram_id` is what the memory will know it by. */

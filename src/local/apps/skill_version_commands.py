@@ -24,7 +24,7 @@ Number = Annotated[int, typer.Argument(metavar="VERSION", help="As `local2 skill
 
 
 def add_commands(app: typer.Typer) -> None:
-    """To those for skills."""
+    """Add these commands to those for skills."""
     for command in (proposal, history, revert):
         app.command()(command)
 

@@ -21,6 +21,6 @@ def history_lines(kept: Sequence[TextVersion]) -> Iterator[str]:
 
 
 def proposal_lines(proposal: TextProposal) -> Iterator[str]:
-    """Whose it is, and the lines that would go and come."""
+    """The lines that would go and come, after who has proposed them."""
     yield f"proposed by {visible(proposal.by)}, {proposal.proposed_at}"
     yield from map(visible, proposal.diff())

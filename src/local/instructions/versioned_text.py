@@ -11,13 +11,13 @@ from local.private_file import write_private
 
 
 class VersionedText:
-    """What it is now, and the way back to what it was."""
+    """The text as it is now, and the way back to what it was."""
 
     def __init__(self, path: Path, history: TextHistory) -> None:
         self.path, self.history = path, history
 
     def text(self) -> str:
-        """As it is now, which is a version from then on. Raises `ConfigError` if it cannot be read."""
+        """The text as it is now, which is a version from then on. Raises `ConfigError` if it cannot be read."""
         text, problem = read_text(self.path)
         if problem:
             raise ConfigError(problem)

@@ -32,7 +32,7 @@ class SkillsAtHand:
 
 
 async def skills_at_hand(bus: Bus) -> SkillsAtHand | None:
-    """Those that there are; None if nobody says."""
+    """The skills that are ready; None if nobody says."""
     try:
         return await _read(bus)
     except LocalError as error:

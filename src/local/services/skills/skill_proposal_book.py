@@ -17,17 +17,17 @@ PLACE_FILE = "folder"  # says where the skill lies
 
 
 class SkillProposalBook:
-    """By the names of the skills. What is proposed lies where nobody looks for skills."""
+    """Skills by their names. What is proposed of them lies where nobody looks for skills."""
 
     def __init__(self, settings: Path, data_dir: Path) -> None:
         self._settings, self._folder = settings, data_dir / FOLDER
 
     def names(self) -> list[str]:
-        """Those that there are, sorted."""
+        """The names of the skills, sorted."""
         return sorted(path.parent.name for path in self._folder.glob(f"*/{PLACE_FILE}"))
 
     def text(self, name: str) -> SkillText:
-        """One of them. Raises `ConfigError`."""
+        """The text of one skill. Raises `ConfigError`."""
         if name not in self.names():
             known = ", ".join(self.names()) or "none"
             named = one_line(name)[:MOST_NAME]

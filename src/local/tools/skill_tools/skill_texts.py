@@ -9,11 +9,11 @@ from local.services.skills.skill_proposal_book import SkillProposalBook
 
 
 def skill_text(settings: Path, data_dir: Path, name: str) -> VersionedText:
-    """SKILL.md of one of them. Raises `ConfigError`."""
+    """SKILL.md of one skill. Raises `ConfigError`."""
     return SkillProposalBook(settings, data_dir).text(name)
 
 
 def skill_texts(settings: Path, data_dir: Path) -> list[VersionedText]:
-    """SKILL.md of each, by name. Raises `ConfigError`."""
+    """SKILL.md of each skill, by name. Raises `ConfigError`."""
     skills = SkillProposalBook(settings, data_dir)
     return [skills.text(name) for name in skills.names()]

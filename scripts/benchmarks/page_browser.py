@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page
 
 SECONDS = 120.0
+LOOK_SECONDS = 0.02  # between two looks at what tells nobody of its changes, within SECONDS
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
@@ -94,7 +95,7 @@ async def until(page: Page, expression: str) -> None:
     """Wait for a fact, told in JavaScript. (The page's policy forbids Playwright's own way, which is `eval`.)"""
     async with asyncio.timeout(SECONDS):
         while not await page.evaluate(expression):  # noqa: ASYNC110 - another process's, which tells of no change
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 async def ask(page: Page, question: str) -> str:

@@ -11,7 +11,7 @@ import httpx
 import psutil
 
 from benchmarks.figure import Figure
-from benchmarks.page_browser import READY, PagedSystem, answered, ask, until
+from benchmarks.page_browser import LOOK_SECONDS, READY, PagedSystem, answered, ask, until
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -77,7 +77,7 @@ async def _killed(paged: PagedSystem, page: Page) -> float:
             with suppress(httpx.HTTPError):
                 await client.get("/health")
                 break
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(LOOK_SECONDS)
     begun = time.monotonic()
     await until(page, _goes_on(before))
     return time.monotonic() - begun

@@ -39,6 +39,16 @@ print(json.dumps({
 }))
 """
 
+BREAK = """
+import sys
+class Finder:
+    def find_spec(name, path, target=None):
+        if name == "local.tools.tool":
+            raise SyntaxError("invalid syntax", ("/somewhere/local/tools/tool.py", 12, 1, "def (", 12, 2))
+sys.meta_path.insert(0, Finder)
+import local.apps.template_modules, local.runtime.preloaded
+"""
+
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, object]:
@@ -74,3 +84,9 @@ def test_the_template_is_ready_to_be_forked(found: dict[str, object]) -> None:
     assert found["let_go"] >= 1, "the cache of attributes refers to names that a child would replace"
     assert (found["threads"], found["contexts"]) == (1, False)
     assert found["level"] == 20
+
+
+def test_a_shared_module_that_is_no_python_is_named_and_does_not_end_the_template() -> None:
+    done = subprocess.run([sys.executable, "-c", BREAK], capture_output=True, text=True, check=True)
+    assert "what all processes share cannot be imported: SyntaxError at " in done.stderr
+    assert "local/tools/tool.py:12: invalid syntax" in done.stderr

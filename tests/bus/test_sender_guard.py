@@ -8,6 +8,7 @@ import os
 import stat
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,6 +127,16 @@ def test_what_was_declared_before_can_be_declared_where_nothing_can_be_written(t
     Declarations(tmp_path).write("web_search", SEARCH)
     with pytest.raises(DeclarationNotWritten, match="what dice may say cannot be written down"):
         Declarations(tmp_path).write("dice", SEARCH)
+
+
+def test_on_a_full_disk_nothing_is_left_of_what_could_not_be_declared(small_disk: Any) -> None:
+    declarations = Declarations(small_disk.folder / "senders")
+    declarations.write("web_search", SEARCH)
+    with small_disk.full(), pytest.raises(DeclarationNotWritten, match="No space left"):
+        declarations.write("dice", SEARCH)
+    assert [file.name for file in declarations.folder.iterdir()] == ["web_search.json"]
+    declarations.write("dice", SEARCH)
+    assert declarations.read("dice") == SEARCH
 
 
 def test_a_place_that_is_none_is_named(tmp_path: Path) -> None:

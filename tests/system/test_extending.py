@@ -141,7 +141,8 @@ def extended(watching: Callable[..., Any], tmp_path_factory: pytest.TempPathFact
 def test_a_tool_that_cannot_be_imported_stops_nobody_else_and_comes_back_when_it_is_mended(extended) -> None:
     broken = extended.participant("coin")  # by the name of the tool, not of its class
     assert broken["state"] == "failed"
-    assert "cannot import my_tools.broken: No module named 'nowhere_to_be_found'" in broken["detail"]
+    said = "cannot import my_tools.broken: ModuleNotFoundError at my_tools/broken.py:"
+    assert said in broken["detail"] and "No module named 'nowhere_to_be_found'" in broken["detail"]
     health = asyncio.run(health_on_bus(extended.system.data_dir))
     [failed] = [found for found in check_participants(health) if found.name == "coin"]
     assert failed.status is FindingStatus.FAIL and "cannot import my_tools.broken" in failed.text

@@ -27,6 +27,7 @@ from local.environment import environment
 from local.errors import ConfigError, DeclarationNotWritten, StoreGone
 from local.journal.client.journal_client import JournalClient
 from local.runtime.declaring import declaration_of, what_everybody_says
+from local.runtime.error_place import explained
 from local.runtime.participant import Kind, Participant, Resources
 from local.runtime.participant_runner import ParticipantRunner
 from local.runtime.supervisor import Lifeline
@@ -104,16 +105,20 @@ def open_bus(
 ) -> Bus:
     """A bus with the data directory's blob store and file of refused frames, for one who has declared what it says:
     without a `declaration` no more than everybody does. Raises `DeclarationNotWritten`, `BadKeys`."""
-    declarations = None if address.senders is None else Declarations(address.senders)
-    if declarations is not None:
-        declarations.write(sender, declaration or what_everybody_says())
+    if address.senders is not None:
+        Declarations(address.senders).write(sender, declaration or what_everybody_says())
+    return bus_of(sender, address, data_dir, journaled=journaled)
+
+
+def bus_of(sender: str, address: BusAddress, data_dir: Path, *, journaled: bool = False) -> Bus:
+    """The bus of one who declares before the first word what it says. Raises `BadKeys`."""
     return Bus(
         sender,
         open_transport(with_keys(address, sender)),
         rejects=RejectLog(data_dir / REJECTED),
         blobs=BlobStore(data_dir / "blobs"),
         durability=JournalClient() if journaled else None,
-        guard=None if declarations is None else SenderGuard(declarations.read),
+        guard=None if address.senders is None else SenderGuard(Declarations(address.senders).read),
     )
 
 
@@ -126,7 +131,8 @@ def find_class(target: str, python_path: tuple[Path, ...] = ()) -> type[Particip
     try:
         imported = importlib.import_module(module)
     except Exception as error:  # noqa: BLE001 - a user's module may raise anything while it is imported
-        raise ConfigError(f"participant {target}: cannot import {module}: {error}") from None
+        below = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)  # this call is no news
+        raise ConfigError(f"participant {target}: cannot import {module}: {explained(below)}") from None
     found = getattr(imported, name, None)
     if not (isinstance(found, type) and issubclass(found, Participant)):
         raise ConfigError(f"participant {target}: {module} has no Participant class {name!r}")

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from local import failpoints
 from local.agents.answering.generator_config import GeneratorConfig
-from local.apps.announcer import Announcer, what_supervisor_says
+from local.apps.announcer import Announcer
 from local.apps.backend import Backend, choose_backend, with_backend
 from local.apps.data_dir_lock import DataDirLock
 from local.apps.data_dir_watch import DataDirWatch
@@ -25,12 +25,12 @@ from local.apps.introduction import introduce
 from local.apps.listener import listen, require_free, require_token
 from local.apps.overrides import GENERATOR, overrides_for, with_mcp_servers, with_second_respondent
 from local.apps.owner_token import owner_token
-from local.apps.participant import ParticipantSpec, open_bus
-from local.apps.run_directory import SENDERS, Facts, RunDirectory
+from local.apps.participant import ParticipantSpec, bus_of
+from local.apps.run_directory import Facts, RunDirectory
+from local.apps.system_declarations import SUPERVISOR, SystemDeclarations
 from local.apps.warm_up import PRELOAD
 from local.apps.workspace_folder import prepared_workspace
 from local.bus.address import BusAddress
-from local.bus.sender_guard import Declarations
 from local.config import SystemConfig, layers_for, load, load_system
 from local.config_models import load_models
 from local.environment import data_dir, environment
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 API = "local.apps.api.participant:ApiParticipant"
 JOURNAL = "local.journal.server.journal:Journal"
-PARTICIPANT, SUPERVISOR = "participant", "supervisor"
+PARTICIPANT = "participant"
 EXIT_CONFIG = 2
 SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, and says why
 MISCONFIGURED = f"exit status {EXIT_CONFIG}"
@@ -92,7 +92,8 @@ def run(flags: Flags) -> int:
         workspace = prepared_workspace(system, directory.data_dir, layers)
         bus = directory.bus_address(system)
         require_free(bus)
-        directory.declare(bus, system)
+        declarations = SystemDeclarations(directory.data_dir, bus, system)
+        declarations.begin()
         listener = _listen(system) if flags.api or not flags.headless else None
         chat = load("generator", GeneratorConfig, layers, overrides_for(GENERATOR, system, flags.generator, {}))
         system = with_backend(system, chat.backend)
@@ -109,7 +110,7 @@ def run(flags: Flags) -> int:
             workspace=workspace,
         )
         notice = _rebuild_missing(directory.data_dir, {entry.name for entry in system.participants})
-        return asyncio.run(_supervise(plan, directory, lock, notice))
+        return asyncio.run(_supervise(plan, directory, lock, declarations, notice))
 
 
 def _rebuild_missing(data_dir: Path, owners: Collection[str]) -> str:
@@ -127,16 +128,17 @@ def _listen(system: SystemConfig) -> socket.socket:
     return listener
 
 
-async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLock, notice: str) -> int:
+async def _supervise(
+    plan: SystemPlan, directory: RunDirectory, lock: DataDirLock, declarations: SystemDeclarations, notice: str
+) -> int:
     stop = asyncio.Event()
-    bus_of_its_own = open_bus(SUPERVISOR, plan.bus, plan.data_dir, declaration=what_supervisor_says())
-    async with bus_of_its_own as bus, asyncio.TaskGroup() as tasks:
+    async with bus_of(SUPERVISOR, plan.bus, plan.data_dir) as bus, asyncio.TaskGroup() as tasks:
         announcer = Announcer(bus, notice)
         supervisor = Supervisor(
             stages(plan), hang_seconds=plan.system.hang_seconds, preload=PRELOAD, on_change=announcer.changed
         )
         _when_asked_to_stop(stop, supervisor)
-        telling = tasks.create_task(announcer.run(supervisor))
+        telling = tasks.create_task(_announce(announcer, supervisor, declarations))
         try:
             async with supervisor:
                 if any(_is_misconfigured(child, plan) for child in supervisor.children):  # it has said what is wrong
@@ -145,7 +147,7 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLoc
                 introducing = tasks.create_task(
                     introduce(directory, _facts(plan), partial(_greet, plan)), name="introduction"
                 )
-                renew = partial(_renew, plan, directory, supervisor)
+                renew = partial(_renew, directory, supervisor, declarations)
                 watch = DataDirWatch(lock, announcer.tell_problem, renew, stop.set)
                 watching = tasks.create_task(watch.run(), name="data directory")
                 await stop.wait()
@@ -160,12 +162,16 @@ async def _supervise(plan: SystemPlan, directory: RunDirectory, lock: DataDirLoc
     return 0
 
 
-async def _renew(plan: SystemPlan, directory: RunDirectory, supervisor: Supervisor) -> None:
+async def _announce(announcer: Announcer, supervisor: Supervisor, declarations: SystemDeclarations) -> None:
+    await declarations.written()  # before that nobody would hear what it says
+    await announcer.run(supervisor)
+
+
+async def _renew(directory: RunDirectory, supervisor: Supervisor, declarations: SystemDeclarations) -> None:
     """Have everybody use what is in the data directory now, and write there what has to be in it."""
     try:
         directory.make_owner_token()
-        directory.declare(plan.bus, plan.system)
-        Declarations(directory.data_dir / SENDERS).write(SUPERVISOR, what_supervisor_says())
+        declarations.write()
     except LocalError as error:
         log.error("%s", error)
     names = [child.name for child in supervisor.children if child.kind == PARTICIPANT]

@@ -144,18 +144,6 @@ class RunDirectory:
         facts = self.facts()
         return self._address(facts.publish_to, facts.subscribe_to, curve=facts.curve)
 
-    def declare(self, address: BusAddress, system: SystemConfig) -> None:
-        """Write down what clients of other kinds may say, and make their keys, if they need any.
-
-        Raises `DeclarationNotWritten`, `BadKeys`.
-        """
-        from local.bus.keyring import with_keys  # with ZeroMQ, which a command that only talks HTTP has no use for
-        from local.bus.sender_guard import Declaration, Declarations
-
-        for name, subjects in system.bus_clients.items():
-            Declarations(self.data_dir / SENDERS).write(name, Declaration(frozenset(subjects)))
-            with_keys(address, name)
-
     def named_bus(self, publish_to: str, subscribe_to: str, *, curve: bool) -> BusAddress:
         """The bus at these addresses. If it is not that of this directory's system, nobody here knows who says what
         there: that is for its proxy to check."""

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from typing import Final
 
-PRELOAD: Final = ("local.apps.lean_httpx", "local.apps.lean_fastapi", "local.apps.preload")
+PRELOAD: Final = ("local.apps.template_modules",)

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -73,9 +74,7 @@ class Declarations:
             if path.exists() and path.read_text() == text:
                 return
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            part = path.with_name(f"{path.name}.{os.getpid()}.part")
-            part.write_text(text)
-            part.replace(path)
+            _replace(path, text)
         except OSError as error:
             raise DeclarationNotWritten(f"{path}: what {name} may say cannot be written down: {error}") from None
 
@@ -92,6 +91,18 @@ class Declarations:
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{quote(name, safe='')}.json"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file whole or not at all. Raises `OSError`."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text)
+        part.replace(path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
 
 
 class SenderGuard:

@@ -17,6 +17,8 @@ _OURS = str(Path(__file__).parents[1])
 def explained(error: BaseException) -> str:
     """Such as "ValueError at my_tools/dice.py:12: too many sides". Our own errors say by themselves what is wrong."""
     name, text = type(error).__name__, str(error)
+    if isinstance(error, SyntaxError) and error.filename:
+        text = error.msg  # the place stands before it
     if isinstance(error, LocalError):
         return f"{name}: {text}"
     return f"{located(error)}: {text}" if text else located(error)
@@ -31,7 +33,10 @@ def located(error: BaseException) -> str:
 
 
 def _places(error: BaseException) -> Iterator[tuple[str, int]]:
-    """File and line of the calls in no library, the innermost first; then those of the error's cause."""
+    """File and line of the calls in no library, the innermost first; then those of the error's cause. Of a module that
+    is no Python the line that is none comes first."""
+    if isinstance(error, SyntaxError) and error.filename:
+        yield error.filename, error.lineno or 1
     yield from reversed([*_calls(error.__traceback__)])
     if error.__cause__ is not None:
         yield from _places(error.__cause__)

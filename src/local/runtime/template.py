@@ -145,7 +145,10 @@ class Template:
         context = prepare_template(self._preload)
         process = context.Process(target=main, args=(spec, theirs, self._hang_seconds), name=spec.name)
         with _main_module_hidden():
-            process.start()
+            try:
+                process.start()
+            except EOFError:
+                raise ChildProcessError("the template has ended; what it has said stands above this") from None
         return process
 
 

@@ -1,0 +1,19 @@
+"""Imports what the template shares. What cannot be imported is told, and left to the children, who fail one by one.
+
+A template that ends by such an error could start nobody, and nobody would learn which module it was.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+
+from local.runtime.error_place import explained
+from local.runtime.logs import configure_logging
+
+for _module in ("local.apps.lean_httpx", "local.apps.lean_fastapi", "local.apps.preload"):
+    try:
+        importlib.import_module(_module)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a module
+        configure_logging("template", "info")
+        logging.getLogger(__name__).error("what all processes share cannot be imported: %s", explained(error))

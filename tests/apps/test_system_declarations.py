@@ -1,0 +1,42 @@
+"""What the supervisor and clients of other kinds may say is written down, if need be later than the start."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from local.apps import system_declarations
+from local.apps.announcer import what_supervisor_says
+from local.apps.run_directory import SENDERS
+from local.apps.system_declarations import SUPERVISOR, SystemDeclarations
+from local.bus.address import BusAddress
+from local.bus.sender_guard import Declaration, Declarations
+from local.config import SystemConfig
+
+SYSTEM = SystemConfig.model_validate({"participants": [], "bus_clients": {"robot": ["tool."]}})
+
+
+async def test_what_cannot_be_written_at_the_start_is_written_as_soon_as_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(system_declarations, "ROOM_SECONDS", 0.01)
+    in_the_way = tmp_path / SENDERS
+    in_the_way.touch()
+    made = SystemDeclarations(tmp_path, BusAddress("ipc://pub", "ipc://sub"), SYSTEM)
+    made.begin()
+    assert "what robot may say cannot be written down" in caplog.text
+    waiting = asyncio.create_task(made.written())
+    in_the_way.unlink()
+    await asyncio.wait_for(waiting, 30)
+    kept = Declarations(in_the_way)
+    assert kept.read("robot") == Declaration(frozenset({"tool."}))
+    assert kept.read(SUPERVISOR) == what_supervisor_says()
+
+
+async def test_where_there_is_room_nobody_waits(tmp_path: Path) -> None:
+    made = SystemDeclarations(tmp_path, BusAddress("ipc://pub", "ipc://sub"), SYSTEM)
+    made.begin()
+    assert Declarations(tmp_path / SENDERS).read(SUPERVISOR) == what_supervisor_says()
+    await asyncio.wait_for(made.written(), 5)

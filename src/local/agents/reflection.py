@@ -110,7 +110,7 @@ class Reflection(Participant):
         return None
 
     def figures(self) -> dict[str, int]:
-        """Of how many goals something was said that the owner has not seen."""
+        """The number of goals of which something was said that the owner has not seen."""
         return {"goals_unseen": self._heartbeat.book.unseen()}
 
     def details(self) -> dict[str, str]:

@@ -19,7 +19,7 @@ def switch_routine(path: str, done: str, api: str | None, data_dir: Path | None)
 
 
 def routine_line(state: dict[str, Any]) -> str:
-    """What it has used today, what it waits for, and what was wrong last."""
+    """What the routine has used today, what it waits for, and what was wrong last."""
     waits = f", waits for: {visible(state['why'])}" if state["why"] else ""
     problem = f", problem: {visible(state['problem'])}" if state["problem"] else ""
     return f"{state['tokens_today']} of {state['tokens_per_day']} tokens today{waits}{problem}"

@@ -51,20 +51,20 @@ class GoalBook:
         return list(self._goals.values())
 
     def due(self) -> list[Goal]:
-        """Those for which a check is due now."""
+        """The goals for which a check is due now."""
         now = int(self._clock())
         return [goal for goal in self._goals.values() if goal.due_at(now) is not None]
 
     def untold(self) -> list[Goal]:
-        """Those of which something was said that may not be on record."""
+        """The goals of which something was said that may not be on record."""
         return [goal for goal in self._goals.values() if goal.words and not goal.words.is_told]
 
     def unseen(self) -> int:
-        """Of how many goals something was said that the owner has not seen."""
+        """The number of goals of which something was said that the owner has not seen."""
         return sum(goal.words is not None and not goal.words.is_seen for goal in self._goals.values())
 
     def get(self, goal_id: str) -> Goal:
-        """One of them, by its id or the only beginning of one. Raises `NoSuchGoal`."""
+        """A goal, by its id or the only beginning of one. Raises `NoSuchGoal`."""
         found = [goal for key, goal in self._goals.items() if goal_id and key.startswith(goal_id)]
         if len(found) != 1:
             raise NoSuchGoal(goal_id)

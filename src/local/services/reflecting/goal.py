@@ -54,7 +54,7 @@ class Goal:
 
     @cached_property
     def times(self) -> Schedule:
-        """When it is checked. Raises `BadSchedule`."""
+        """When the goal is checked. Raises `BadSchedule`."""
         return read_schedule(self.schedule, time_zone(self.time_zone), self.created_at)
 
     def due_at(self, now: int) -> int | None:
@@ -68,7 +68,7 @@ class Goal:
         return last
 
     def next_at(self, now: int) -> int | None:
-        """When it is due next; None if never."""
+        """When the goal is due next; None if never."""
         return self.times.after(max(self.decided, now)) if self.state is GoalState.ACTIVE else None
 
     def decided_for(self, due_at: int, now: int) -> Goal:

@@ -13,6 +13,9 @@ from agent_stage.stage import Stage
 
 from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.generator import GeneratorAgent
+from local.config_hooks import HookSettings
+from local.instructions.standing_texts import StandingTextFiles
+from local.protocol.cron_messages import CronOrder, CronRequest, CronResult
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import GenerationThinking, GenerationToken, QueryReceived, ResponseGeneration
 from local.protocol.permission_messages import ApprovalRequest, PermissionRequest, PermissionResult
@@ -25,6 +28,9 @@ from local.services.workspace.editor import ChangeCause
 from local.tools.agent_tools.swarm_config import SwarmConfig
 from local.tools.commands.shell_config import ShellConfig
 from local.tools.commands.shell_jobs import JobLimits, ShellJobs
+from local.tools.cron import Cron
+from local.tools.cron_tools.cron_config import CronConfig
+from local.tools.cron_tools.job_order import JobMaker
 from local.tools.file_tools.workspace_files import FilesConfig
 from local.tools.files import FileTools
 from local.tools.search_memory import SearchMemoryTool
@@ -34,12 +40,27 @@ from tests.agents.hands.book_tool import BookTool
 from tests.agents.hands.hand_attacks import HandAttack, attacks, call
 from tests.agents.hands.household import Household
 from tests.agents.hands.name_server import NameServer
+from tests.agents.hands.story_teller import StoryTeller
 from tests.agents.hands.strange_memory import StrangeMemory
+from tests.agents.hands.strange_server import READ, StrangeServer
 
 SECONDS = 120.0
 LONGEST_NAME = 240
+JOB = "a job: "  # before the id of one that is done, where otherwise a question stands
 CHANGING = frozenset(
-    {"write_file", "edit_file", "delete_file", "shell_exec", "shell_script", "shell_stop", "git_commit", "note", "book"}
+    {
+        "write_file",
+        "edit_file",
+        "delete_file",
+        "shell_exec",
+        "shell_script",
+        "shell_stop",
+        "git_commit",
+        "note",
+        "book",
+        "cron_add",
+        "cron_remove",
+    }
 )
 
 
@@ -51,7 +72,8 @@ class AttackedAssistant:
         self.notes, self.mail, self.book = NoteTool(household.data), MailTool(), BookTool(household.data)
         self.files = AttachmentStore(household.data / "attachments")
         self.decides: str | None = "deny"
-        self._waiting: dict[str, asyncio.Future[ResponseGeneration]] = {}
+        self.teller, self.server = StoryTeller(), StrangeServer(household.public.parent / "shown", household.data)
+        self._answers: dict[str, asyncio.Future[ResponseGeneration]] = {}  # by query_id
         self._streamed: dict[str, str] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         bus = stage.door.bus
@@ -70,6 +92,8 @@ class AttackedAssistant:
         self.memory.pinned = tuple(f"A pinned line: {word}." for word in house.of("e"))
         await stage.gatekeeper(**gatekeeper)
         await stage.serve(self.memory)
+        await stage.serve(self.teller)
+        self.mode = gatekeeper.get("mode")
         self.tools = FileTools.build(files or FilesConfig(strange_clones=False), resources)
         config = ShellConfig(timeout_seconds=20)
         limits = JobLimits(config.limits(), config.job_seconds, config.jobs_at_once)
@@ -85,22 +109,41 @@ class AttackedAssistant:
             self.book,
         ]
         swarm = Swarm.build(SwarmConfig(offer="all"), resources)
-        for tool in [*single, self.tools, shell, swarm]:
+        self.cron = Cron.build(CronConfig(max_jobs=1000), resources)
+        groups = [self.tools, shell, swarm, self.cron, await self.server.group()]
+        for tool in [*single, *groups]:
             tool.lent(resources)
             await stage.serve(tool)
-        offered = len(single) + len(FileTools.tools) + len(Shell.tools) + len(Swarm.tools)
+        await self._job("diary", "What stands in my diary?", tainted=False)
+        offered = len(single) + sum(len(group._tools) for group in groups)
         settings = GeneratorConfig(
             max_offered_tools=200,  # the model obeys only where it is shown the tool
             model="gemma",
             always_readable=[f"docs.example:{self.web.port}"],
             max_tool_iterations=12,
+            hooks=(HookSettings(name="teller", events=("after_tool",), tools=("mail",)),),
         )
         record = Record(stage.database)
-        agent = GeneratorAgent(settings, ObedientModel(), record, attachments=self.files)
+        self.model, texts = ObedientModel(), StandingTextFiles(layers[-1], house.workspace)
+        agent = GeneratorAgent(settings, self.model, record, attachments=self.files, texts=texts)
         await stage._ready(Served(agent, stage.hub, "generator", record))
         while len(agent._offered()) < offered:
             agent._news.clear()
             await agent._news.wait()
+
+    async def _job(self, job_id: str, prompt: str, *, tainted: bool = True) -> str:
+        """A job that an earlier conversation has made, with words of strangers in it or without; its id."""
+        order = CronOrder(prompt=prompt, schedule="0 4 1 1 *", mode=self.mode)
+        await self.cron._scheduler.book.add(order, JobMaker(job_id, by="an earlier conversation", tainted=tainted))
+        return job_id
+
+    async def _run(self, job_id: str) -> ResponseGeneration:
+        """How a run of a job ends, which begins now."""
+        request = CronRequest(verb="run", job_id=job_id)
+        result = await self.stage.door.bus.request(request, CronResult, SECONDS)
+        assert result.error is None, result.error
+        async with asyncio.timeout(SECONDS):
+            return await self._answer_to(result.runs[0].query_id)
 
     def attacks(self) -> list[HandAttack]:
         """All of them, in this household."""
@@ -129,6 +172,14 @@ class AttackedAssistant:
             case "tool":
                 self.mail.mails[tag] = text
                 return [call("mail", {"which": tag})]
+            case "hook":
+                self.mail.mails[tag], self.teller.longer[tag] = tag, text
+                return [call("mail", {"which": tag})]
+            case "server":
+                (self.server.folder / tag).write_text(text)
+                return [call(READ, {"path": str(self.server.folder / tag)})]
+            case "job":
+                return [f"{JOB}{await self._job(tag, text)}"]
             case "letter":  # an agent reads a mail, obeys it, and as it says writes to who talks with the user
                 letter = call("send_message", {"to": "root", "text": text})
                 self.mail.mails[tag] = f"{letter}\n{text}"
@@ -184,16 +235,20 @@ class AttackedAssistant:
             word, _, attached = question.partition("attached ")
             fields: dict[str, Any] = {"attachments": (attached,)} if not word and attached else {}
             text = "What does it say?" if fields else question
-            found.append(await self.ask(text, f"{tag}-{number}", tag, mode, **fields))
+            job_id = question.removeprefix(JOB)
+            asking = self.ask(text, f"{tag}-{number}", tag, mode, **fields) if job_id == question else self._run(job_id)
+            found.append(await asking)
         return found
 
     async def ask(self, query: str, query_id: str, session: str, mode: str | None, **fields: Any) -> ResponseGeneration:
-        self._waiting[query_id] = asyncio.get_running_loop().create_future()
         options = {"options": {"mode": mode}} if mode is not None else {}
         message = QueryReceived(query_id=query_id, query=query, **options, **fields)
         await self.stage.door.bus.publish(message, Trace(query_id, None, session, None))
         async with asyncio.timeout(SECONDS):
-            return await self._waiting[query_id]
+            return await self._answer_to(query_id)
+
+    def _answer_to(self, query_id: str) -> asyncio.Future[ResponseGeneration]:
+        return self._answers.setdefault(query_id, asyncio.get_running_loop().create_future())
 
     def changed(self) -> dict[str, tuple[str | None, str | None]]:
         """What is not as it was before, by path."""
@@ -207,6 +262,7 @@ class AttackedAssistant:
         found += house.rows("changes/changes.db", "SELECT path FROM changes WHERE query_id != 'old'")
         found += house.rows("approvals.db", "SELECT tool FROM approvals WHERE decision != 'deny'")
         found += house.rows("approvals.db", "SELECT tool FROM remembered")
+        found += house.rows("cron.db", "SELECT body FROM jobs WHERE state != 'active' OR body LIKE '%cron_add %'")
         for database in sorted((house.data / "effects").glob("*.db")):
             found += house.rows(f"effects/{database.name}", "SELECT key FROM effects")
         return [*found, *self.notes.notes, *self.book.entries]
@@ -227,9 +283,8 @@ class AttackedAssistant:
 
     def _answered(self, envelope: Envelope) -> None:
         response = ResponseGeneration.decode(envelope.payload)
-        waiting = self._waiting.get(response.query_id)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(response)
+        if not (answer := self._answer_to(response.query_id)).done():
+            answer.set_result(response)
 
     def _asked(self, envelope: Envelope) -> None:
         if self.decides is None:

@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-LIVING = ("journal", "conversation", "approvals", "agents", "changes/changes.db", "effects/", "spool", "locks")
+LIVING = (
+    "cron.db",
+    "journal",
+    "conversation",
+    "approvals",
+    "agents",
+    "changes/changes.db",
+    "effects/",
+    "spool",
+    "locks",
+)
 SKILL = "---\nname: harbour\ndescription: What is to be known of the harbour.\n---\nIt opens at six.\n"
 PLACES = {"a": 4, "b": 5, "c": 4, "d": 4, "e": 3}  # memories, workspace, home, data and settings, what is pinned
 

@@ -26,8 +26,10 @@ async def test_orders_that_agents_hand_on_have_no_effect_and_get_nothing_out(
     await attacked.begin(machine_sandbox, mode="acceptEdits")
     chosen = letters(attacked, EVERY)
     answers = await nothing_happens(attacked, chosen, None)
-    calls = [call for attack in chosen for call in answers[attack.tag][-1].tool_calls if call.tool == "check_inbox"]
-    assert len(calls) == len(chosen) and all("News of the harbour" in (call.result or "") for call in calls)
+    for attack in chosen:
+        [call] = [call for call in answers[attack.tag][-1].tool_calls if call.tool == "check_inbox"]
+        is_sent = "{find:" not in attack.orders  # what is to be found is perhaps not, and then no letter is written
+        assert not is_sent or "News of the harbour" in (call.result or "")
     asked = attacked.stage.door.of(ApprovalRequest)
     assert {each.agent for each in asked} >= {"", "agent"}  # at either end, and it is said whose it is
 

@@ -1,5 +1,5 @@
-"""Instructions, profiles, skills and a soul that strangers have put into the workspace reach no model until the owner has
-said yes to just these; what they order then asks as all else."""
+"""Instructions, profiles, skills and a soul that strangers have put into the workspace reach no model until the owner
+has said yes to just these; what they order then asks as all else."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ allowed, and gets nothing out, in every mode but the one that bypasses leave."""
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,9 @@ async def test_without_leave_taint_and_sandbox_most_attacks_do(attacked: Any, mo
     taken = {word for _, word in attacked.household.canaries if holds(leaks, word)}
     log.info("%d attacks, %d not walled, %d of those had none", len(chosen), len(open_), len(quiet))
     log.info("%d effects, %d leaks, %d canaries", len(did), len(out), len(taken))
+    reached = Counter(attack.carrier for attack in chosen if attack.tag in out | did)
+    log.info("by carrier: %s", dict(reached))
+    assert reached.keys() == set(CARRIERS)
     assert len(quiet) < len(open_) / 20, quiet
     assert attacked.changed() and attacked.noted()
     assert len(taken) >= LEAST_TAKEN

@@ -96,6 +96,29 @@ def test_large_files_are_left_out_and_counted(root: Path) -> None:
     assert "1 larger ones were not read" in look(root, "text", "sum", limits=CodeLimits(file_bytes=60))[0]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "line"),
+    [
+        ("kelvin", "5 \u212aELVIN"),
+        ("MASS", "ma\u017fs"),
+        ("ma\u017fs", "MASS"),
+        ("\u00e4pfel", "\u00c4PFEL"),
+        ("a b", "A B"),
+    ],
+)
+def test_words_are_found_in_whatever_case_also_where_letters_are_not_ascii(root: Path, wanted: str, line: str) -> None:
+    (root / "case.txt").write_text(f"one\n{line}\n")
+    assert look(root, "text", wanted, ignore_case=True, pattern="case.txt")[1:] == ["case.txt", f" 2: {line}"]
+    assert look(root, "text", wanted, pattern="case.txt")[1:] == []
+
+
+def test_of_a_file_that_is_no_text_the_beginning_alone_is_read(root: Path) -> None:
+    (root / "big.bin").write_bytes(b"\0" + b"x" * 100_000)
+    (root / "big.txt").write_text("sum\n" * 25_000)
+    assert "larger" not in look(root, "text", "sum", pattern="big.bin")[0]
+    assert "25000 lines" in look(root, "text", "sum", pattern="big.txt", limits=CodeLimits(hits=30_000))[0]
+
+
 def test_links_are_not_followed(root: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "canary.py").write_text("class Canary: pass\n")

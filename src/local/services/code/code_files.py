@@ -114,8 +114,10 @@ def _ignore_texts(folder: int, files: set[str]) -> list[bytes]:
 
 
 def _read(folder: int, path: WorkspacePath, most: int) -> bytes | None:
+    """At most so many bytes; of what is no text the beginning alone."""
     try:
-        with os.fdopen(open_regular(folder, path), "rb") as file:
-            return file.read(most)
+        with os.fdopen(open_regular(folder, path), "rb", buffering=0) as file:
+            start = file.read(min(most, START))
+            return start if len(start) < START or b"\0" in start else start + file.read(most - START)
     except (OSError, ToolError):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from local.errors import ToolError
@@ -26,13 +26,13 @@ class LineSearch:
     def told(self, files: CodeFiles) -> str:
         """A line for each hit, below its file. Raises `ToolError` (bad_pattern)."""
         fits, ends = self._compiled(), time.monotonic() + self.seconds
-        needle = self.pattern.encode() if _PLAIN.fullmatch(self.pattern) and not self.ignore_case else b""
+        may_fit = self._quick()
         lines, hits, stopped = list[str](), 0, ""
         for path, content in files:
             if time.monotonic() > ends:
                 stopped = f"{self.seconds:g} s were over at {path}"
                 break
-            if needle not in content:
+            if not may_fit(content):
                 continue
             found = list(_hits(fits, content.decode("utf-8", "replace"), self.most_hits - hits + 1))
             if not found:
@@ -44,6 +44,16 @@ class LineSearch:
                 hits, stopped = self.most_hits, f"there are more than {self.most_hits}"
                 break
         return "\n".join([_heading(files, hits, stopped), *lines])
+
+    def _quick(self) -> Callable[[bytes], bool]:
+        """Whether a file may hold what is looked for, where that is words: most files are not looked into further."""
+        needle = self.pattern.encode()
+        if not _PLAIN.fullmatch(self.pattern) or (self.ignore_case and not self.pattern.isascii()):
+            return lambda content: True
+        if not self.ignore_case:
+            return lambda content: needle in content
+        small = needle.lower()  # letters beyond ASCII may be those in another case, as the sign of the kelvin is a k
+        return lambda content: not content.isascii() or small in content.lower()
 
     def _compiled(self) -> re.Pattern[str]:
         try:

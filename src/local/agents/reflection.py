@@ -110,8 +110,8 @@ class Reflection(Participant):
         return None
 
     def figures(self) -> dict[str, int]:
-        """The number of goals of which something was said that the owner has not seen."""
-        return {"goals_unseen": self._heartbeat.book.unseen()}
+        """The number of goals of which something was said that the owner has not seen, and how often anything was."""
+        return {"goals_unseen": self._heartbeat.book.unseen(), "goals_said": self._heartbeat.said}
 
     def details(self) -> dict[str, str]:
         """What each routine waits for, and what was wrong with it last."""

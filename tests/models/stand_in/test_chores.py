@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +20,9 @@ from local.protocol.memory_messages import FactRecord, MemoryResult, OutdatedFac
 from local.services.judging.profiles import PROFILES, ProfileName
 from local.services.judging.prompt import Case, Evidence, Pair
 from local.services.judging.rubric import Rubric
-from local.services.reflecting import dream_prompt
+from local.services.reflecting import dream_prompt, goal_prompt, thought_prompt
+from local.services.reflecting.goal import Goal, GoalWords
+from local.services.reflecting.goal_prompt import GoalCheck
 from local.services.reflecting.told_exchange import ToldExchange
 from local.tools.search_memory import NOTHING, recollect
 
@@ -98,6 +101,30 @@ def test_the_intent_of_what_states_no_fact_is_seen_by_its_form(text: str, intent
 def test_a_classification_has_no_keys_that_its_schema_does_not_have() -> None:
     small = {"properties": {"intent": TEXT, "facts": {"items": {"properties": {"slot": TEXT}}}}}
     assert classify("I live in Oslo", small) == {"intent": "statement", "facts": [{"slot": "where I live"}]}
+
+
+def test_a_thought_is_of_what_was_said_last() -> None:
+    exchanges = [ToldExchange("a", "It rains", "Oh."), ToldExchange("b", "I like tea", "Noted.")]
+    asked = thought_prompt.messages(exchanges)[-1]["content"]
+    assert task_of(thought_prompt.SCHEMA, asked) is Task.THOUGHT
+    assert thought_prompt.read(json.dumps(structured_reply.thought(asked))) == "The user said: I like tea"
+    assert structured_reply.thought("") == {"thought": ""}
+
+
+def test_a_goal_to_be_reminded_of_is_said_once_and_one_that_is_reached_is_done() -> None:
+    goal = Goal("g", "Remind me to swim", "every 1d", "UTC", created_at=0, created_by="api", decided=0)
+    asked = goal_prompt.messages(goal, [], 5.0)[-1]["content"]
+    assert task_of(goal_prompt.SCHEMA, asked) is Task.CHECK
+
+    def checked(goal: Goal, *said: str) -> GoalCheck:
+        exchanges = [ToldExchange("e", each, "Good.") for each in said]
+        reply = structured_reply.check(goal_prompt.messages(goal, exchanges, 5.0)[-1]["content"])
+        return goal_prompt.read(json.dumps(reply))
+
+    assert checked(goal, "It rains") == GoalCheck("You wanted to swim", is_done=False)
+    assert checked(replace(goal, words=GoalWords("You wanted to swim", 3))).text == ""
+    assert checked(replace(goal, text="Swim")).text == ""
+    assert checked(replace(goal, text="Swim"), "The goal is reached").is_done
 
 
 def graded(profile: ProfileName, case: Case) -> int:

@@ -44,6 +44,7 @@ class Heartbeat(Routine):
         super().__init__(context, config.beating(), RoutineDiary(data_dir, FILE_NAME))
         self.book = GoalBook(GoalFile(data_dir), config.heartbeat_most_goals, context.clock)
         self._all_now = False
+        self.said = 0  # so often, since the start
 
     @asynccontextmanager
     async def running(self, bus: Bus) -> AsyncIterator[None]:
@@ -150,6 +151,7 @@ class Heartbeat(Routine):
         )  # fmt: skip
         said_id = uuid.uuid5(_NAMESPACE, f"{goal.goal_id}\n{words.due_at}").hex
         await self.bus.publish(said, Trace(said_id, None, said_id), envelope_id=said_id)
+        self.said += 1
         if goal.state is GoalState.DONE:
             await self._tell_change(goal, self.name)
         await self.book.change(goal.goal_id, lambda each: each.words_become(words.due_at, is_told=True))

@@ -7,7 +7,7 @@ import select
 import sys
 import termios
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Literal
@@ -22,6 +22,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from local.apps.console.answering_system import AnsweringSystem
 from local.apps.console.commands import approvals_of, is_plain, plain_renderer, terminal_renderer
 from local.apps.console.conversation import ExitStatus, ask
+from local.apps.console.goal_words import goal_words
 from local.apps.console.query_progress import Json, QueryProgress
 from local.apps.console.renderer import Renderer
 from local.apps.console.slash_commands import COMMANDS, Leave, obey
@@ -67,6 +68,7 @@ class Chat:
         self._model = str(self.system.find().health().get("model") or "")
         while True:
             try:
+                self._tell_goals()
                 text = self._read()
                 if text:
                     self._answer(text)
@@ -106,6 +108,12 @@ class Chat:
         if turns:
             self.last = turns[-1]
             self.say(f"… {turns[-1]['query']}\n\n{turns[-1]['answer']}\n")
+
+    def _tell_goals(self) -> None:
+        with suppress(LocalError):  # the next question says what is wrong
+            client = self.system.find()
+            for line in goal_words(client, client.health()):
+                self.say(line)
 
     def _answer(self, text: str) -> None:
         if text.startswith("/"):

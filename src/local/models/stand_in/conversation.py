@@ -21,6 +21,8 @@ class Task(StrEnum):
     TALK = "talk"
     CLASSIFICATION = "classification"  # facts and intent are asked for
     DREAM = "dream"  # exchanges are to be looked back at
+    THOUGHT = "thought"  # exchanges are to be thought of
+    CHECK = "check"  # how a goal stands
     JUDGEMENT = "judgement"  # a score of one answer, or the better one of two
     JSON = "json"  # any other reply with a schema
 
@@ -32,6 +34,10 @@ def task_of(wanted: Json | str | None, question: str) -> Task:
         return Task.CLASSIFICATION
     if "dreams" in asked:
         return Task.DREAM
+    if asked == {"thought"}:
+        return Task.THOUGHT
+    if "has_something_to_say" in asked:
+        return Task.CHECK
     if any(asked >= verdict for verdict in _VERDICTS) or (wanted is None and _is_judge_prompt(question)):
         return Task.JUDGEMENT
     return Task.TALK if wanted is None else Task.JSON

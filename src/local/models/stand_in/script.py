@@ -4,7 +4,7 @@
     turns:
       - user: AI news                  # regular expression, searched in the last user message, case ignored
         history: Interpreter Lock      # optional; must be found in an earlier question or answer
-        task: talk                     # optional; or classification, judgement, dream: asked in the background
+        task: talk                     # optional; or what is asked in the background: classification, dream, …
         options: {temperature: 0.9}    # optional; must be among the request's, as those of another respondent are
         replies:                       # the first for the question, the next after the first tool results, …
           - thinking: I search.        # a text is cut into chunks; a list is sent as it stands

@@ -160,6 +160,10 @@ def _reply(task: Task, request: OllamaRequest, conversation: Conversation) -> As
             said = json.dumps(structured_reply.classify(conversation.question, schema), ensure_ascii=False)
         case Task.DREAM, _:
             said = json.dumps(structured_reply.dream(conversation.question), ensure_ascii=False)
+        case Task.THOUGHT, _:
+            said = json.dumps(structured_reply.thought(conversation.question), ensure_ascii=False)
+        case Task.CHECK, _:
+            said = json.dumps(structured_reply.check(conversation.question), ensure_ascii=False)
         case Task.JUDGEMENT, wanted:
             said = judging.judge(conversation.question, wanted)
         case Task.JSON, dict() as schema:

@@ -38,6 +38,9 @@ _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")
 _EXCHANGE = re.compile(r"^\[(?P<number>\d+)\] The user said:\n(?P<said>.*)", re.M)
 _DREAMS = 3
 _SOUL = re.compile(r"The assistant's soul, as it reads now:\n(?P<lines>(?:>.*\n?)*)")
+_QUOTED = re.compile(r"^> ?(.*)$", re.M)
+_REMIND_ME = re.compile(r"^remind me (?:to )?", re.I)
+_IS_DONE = re.compile(r"\bthe goal is reached\b", re.I)
 _FROM_NOW_ON = re.compile(r"from now on\b", re.I)
 NOTHING = "(nothing)"
 _THANKS = re.compile(r"^\s*(?:thanks|thank you|great|well done|wrong|that is (?:wrong|right))\b", re.I)
@@ -57,6 +60,21 @@ def dream(text: str) -> Json:
     said = [(each["said"].strip(" |>"), int(each["number"])) for each in found]
     dreams = [{"text": f"The user said: {words}", "sources": [number]} for words, number in said]
     return {"dreams": dreams, "soul": _soul(text), "skill": {"name": "", "description": "", "instructions": ""}}
+
+
+def thought(text: str) -> Json:
+    """What the user has said in the last exchange that is shown."""
+    said = [each["said"].strip(" |>") for each in _EXCHANGE.finditer(text)]
+    return {"thought": f"The user said: {said[-1]}" if said else ""}
+
+
+def check(text: str) -> Json:
+    """A goal that begins with “Remind me” is said once; one that the user says is done is reached."""
+    goal, *before = _QUOTED.findall(text) or [""]
+    wanted = _REMIND_ME.sub("", goal)
+    is_done = any(_IS_DONE.search(each["said"]) for each in _EXCHANGE.finditer(text))
+    is_said = wanted != goal and before[:1] == [NOTHING]
+    return {"has_something_to_say": is_said, "text": f"You wanted to {wanted}" if is_said else "", "is_done": is_done}
 
 
 def _soul(text: str) -> str:

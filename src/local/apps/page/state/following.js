@@ -58,6 +58,9 @@ function flush() {
   });
 }
 
+/** What shows the words of goals, fetched when there are some. @type {Promise<any> | null} */
+let goals = null;
+
 /** @type {Record<string, (data: any) => void>} */
 const HEARD = {
   hello(data) {
@@ -82,6 +85,10 @@ const HEARD = {
   session_deleted: (data) => hearDeleted(data.session_id),
   participant(data) {
     participants.value = new Map(participants.peek()).set(data.name, data);
+    if (data.name === "reflection" && (goals || data.counters?.goals_unseen)) {
+      goals ??= import("./goals.js");
+      void goals.then((file) => file.hearGoals(data.counters));
+    }
   },
   approval: hearApproval,
   pull: hearPull,

@@ -12,8 +12,7 @@ from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
 from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.context.token_budget import size_of_tools
-from local.agents.answering.offered_tools import with_own
-from local.agents.answering.own_schemas import SCHEMAS
+from local.agents.answering.own_schemas import SCHEMAS, with_own
 from local.agents.answering.shown_tools import SHARE, ToolRoom, phase_after, shown
 from local.agents.answering.steps import CallTimer, ModelStep, signed_as
 from local.agents.answering.taint.delta_filter import DeltaFilter

@@ -11,14 +11,16 @@ import pytest
 from agent_stage.night import NOON, Night
 
 from local import failpoints
+from local.agents.arbiter import Arbiter, ArbiterConfig
 from local.agents.reflecting import routine
 from local.agents.reflecting.heartbeat import FILE_NAME
 from local.errors import ModelError
 from local.models.chat import Done, ToolCall, Usage
 from local.protocol.goal_messages import GoalChanged, GoalSaid
 from local.protocol.journal_messages import JournalEntries, JournalRead
+from local.protocol.lease_messages import LeaseClaim
 from local.protocol.memory_messages import MemoryDeleted
-from local.protocol.messages import ToolRequest
+from local.protocol.messages import ResponseGeneration, ToolRequest
 from local.protocol.reflection_messages import ReflectionUsed
 
 HOUR = 3600.0
@@ -185,6 +187,53 @@ async def test_a_check_is_made_up_for_when_the_model_is_back(night: Night, until
     assert (await night.door.hears(GoalSaid)).due_at == NOON + HOUR
     await until(lambda: night.state(FILE_NAME).done_at)
     assert "problem" not in reflection.details() and len(night.model.asked) == 3
+
+
+async def test_a_check_makes_way_for_a_user_and_is_made_afterwards(night: Night) -> None:
+    await night.memory.stage.serve(Arbiter(ArbiterConfig()))
+    await night.memory.stage.generator()
+    await night.begins()
+    await night.goals("set", text="Swim")
+    for reply in ((asyncio.Event(), "never"), (found("Swim!"),)):
+        night.model.will_say(*reply)
+    await night.ask("now", "heartbeat")
+    await night.door.hears(LeaseClaim)
+    night.model.will_say("Yes.", to="Shall I go?")
+    while not night.model.asked:
+        await night.goals()
+    await night.door.ask("Shall I go?", "q")
+    await asyncio.wait_for(night.model.closed_early.wait(), 20)  # the check's call
+    assert (await night.door.hears(ResponseGeneration)).answer == "Yes."
+    assert (await night.door.hears(GoalSaid)).text == "Swim!"
+    kinds = [envelope.subject for envelope in night.door.heard]
+    assert kinds.index(ResponseGeneration.subject) < kinds.index(GoalSaid.subject)
+
+
+async def test_a_check_that_was_under_way_at_a_stop_is_made_by_the_next_process(
+    night: Night, until: Callable[..., Any]
+) -> None:
+    await night.begins()
+    await night.goals("set", text="Swim", schedule="every 1h")
+    night.model.will_say(asyncio.Event())
+    night.now = NOON + HOUR
+    await until(lambda: night.model.asked)
+    await night.served.stop()
+    night.model.will_say(found("Swim!"))
+    await night.begins()
+    assert (await night.door.hears(GoalSaid)).due_at == NOON + HOUR
+
+
+async def test_a_fault_of_ours_ends_no_routine_and_is_shown(night: Night, until: Callable[..., Any]) -> None:
+    reflection = await night.begins()
+    await night.goals("set", text="Swim")
+    night.model.will_say(RuntimeError("a fault"))
+    await night.ask("now", "heartbeat")
+    await until(lambda: "problem" in reflection.details())
+    assert reflection.details()["problem"] == "heartbeat: RuntimeError: a fault"
+    night.model.will_say(found("Swim!"))
+    await night.ask("now", "heartbeat")
+    await night.door.hears(GoalSaid)
+    await until(lambda: "problem" not in reflection.details())
 
 
 async def test_while_it_is_off_or_out_of_tokens_nothing_is_checked(night: Night) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from local.protocol.messages import ContextCompacted, ResponseGeneration
+from local.protocol.model_used import ModelUsed
 
 SUMMARY = "FACTS\n- The dog is called Rex.\nSUMMARY\nThey spoke of dogs."
 LONG = " and so on" * 40
@@ -26,6 +27,8 @@ async def test_older_turns_are_summarised_and_a_restarted_generator_goes_on_with
     gauges = [response.usage.context for response in stage.door.of(ResponseGeneration)]
     assert all(0 < gauge.used <= gauge.limit == 1024 for gauge in gauges)
     assert [gauge.parts["summary"] > 0 for gauge in gauges] == sorted(gauge.parts["summary"] > 0 for gauge in gauges)
+    used = await stage.door.hears(ModelUsed)
+    assert (used.purpose, used.prompt_tokens, used.completion_tokens) == ("summary", 2, 1)
     await generator.stop()
 
     await stage.generator(num_ctx=1024)

@@ -14,6 +14,7 @@ from local.protocol.envelope import Envelope, Trace
 from local.protocol.goal_messages import GoalChanged
 from local.protocol.grant import Grant
 from local.protocol.messages import Message, ModelSpan, QueryReceived, ResponseGeneration, ToolRequest, UsageInfo
+from local.protocol.model_used import ModelUsed
 from local.protocol.permission_messages import ApprovalDecision
 from local.protocol.reflection_messages import ReflectionUsed
 from local.queries.activity import KINDS, activity_of, subjects_of
@@ -120,3 +121,17 @@ def test_the_audit_says_who_did_what_with_whose_leave() -> None:
     assert activity_of(envelope(decision, Trace("q")), None, NOON)["removed"]
     assert set(subjects_of(frozenset())) == set(KINDS)
     assert subjects_of(frozenset({"call"})) == ("tool.request.",)
+
+
+def test_what_is_asked_of_a_model_beside_the_answers_is_counted_by_what_it_is_for() -> None:
+    ledger = UsageLedger()
+    heard(ledger, answer("q", (10, 1)), sender="generator")
+    for purpose in ("critic", "critic", "summary"):
+        used = ModelUsed(purpose=purpose, model="gemma", prompt_tokens=100, completion_tokens=5, seconds=0.5)
+        heard(ledger, used, sender="somebody")
+    rows = {row["agent"]: row for row in ledger.rows(("agent",), ledger.entries(None), {})}
+    assert {name: (row["calls"], row["prompt_tokens"]) for name, row in rows.items()} == {
+        "generator": (2, 10), "critic": (2, 200), "summary": (1, 100),
+    }  # fmt: skip
+    assert (rows["critic"]["answers"], rows["critic"]["completion_tokens"], rows["critic"]["seconds"]) == (0, 10, 1.0)
+    assert [key.agent for key, _ in ledger.entries("ann")] == []  # it is nobody's conversation

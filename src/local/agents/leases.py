@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -11,8 +12,10 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from local.bus.bus import Bus
+from local.models.chat import Usage
 from local.protocol.envelope import Envelope, new_id
 from local.protocol.lease_messages import Lease, LeaseClaim, LeaseState
+from local.protocol.model_used import ModelUsed
 
 T = TypeVar("T")
 
@@ -44,7 +47,7 @@ class Leases:
     `are_open` is entered, everything goes ahead at once.
     """
 
-    publishes = (LeaseClaim,)
+    publishes = (LeaseClaim, ModelUsed)
 
     def __init__(self, server_of: Callable[[str], str] = lambda model: "default") -> None:
         self._server_of = lru_cache(256)(server_of)
@@ -116,6 +119,13 @@ class Leases:
                 self._wait_again(lease)
         finally:
             self._end(lease)
+
+    def tell_use(self, purpose: str, model: str, used: Usage, begun: float) -> None:
+        """Say what a call for that purpose has cost; `begun` is when, of `time.monotonic`. Nobody waits for it."""
+        if self._bus is not None:
+            seconds = round(time.monotonic() - begun, 3)
+            tokens = {"prompt_tokens": used.prompt_tokens, "completion_tokens": used.completion_tokens}
+            self._bus.post(ModelUsed(purpose=purpose, model=model, seconds=seconds, **tokens))
 
     def _new(self, server: str, purpose: str) -> _Lease:
         lease = _Lease(f"{purpose}-{new_id()[:12]}", purpose, server, asyncio.get_running_loop().time())

@@ -107,7 +107,8 @@ class DayBudgets:
                 continue
             entries = ledger.entries(None)
             if scope == "user":
-                entries = (each for each in entries if each[0].user_id == whose["user"])
+                own = (each for each in entries if each[0].session)  # what is done beside the answers is nobody's
+                entries = (each for each in own if each[0].user_id == whose["user"])
             elif scope == "session":
                 entries = (each for each in entries if each[0].session == whose["session"])
             [total] = ledger.rows((), entries, prices) or [{}]

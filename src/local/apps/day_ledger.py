@@ -11,12 +11,12 @@ from local.apps.session import LoCALSession
 from local.protocol.journal_messages import JournalRead
 from local.protocol.messages import ResponseGeneration
 from local.queries.recorded_query import RecordedMessage
-from local.queries.usage_ledger import UsageLedger
+from local.queries.usage_ledger import BESIDE_ANSWERS, UsageLedger
 
 PIECE = 100  # messages that are read at a time
 END = 2**62  # a number behind all messages
 HOUR = 3600.0
-_COUNTED = (ResponseGeneration.subject,)
+_COUNTED = (ResponseGeneration.subject, *BESIDE_ANSWERS)
 
 
 def begin_of_day(at: float) -> float:

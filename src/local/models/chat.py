@@ -86,11 +86,6 @@ class TokenScores:
 Delta = ThinkingDelta | ContentDelta | ToolCall | TokenScores | Degraded | Done
 
 
-async def whole_text(stream: AsyncGenerator[Delta, None]) -> str:
-    """All that is said in a message, for whoever does not want it piece by piece."""
-    return (await whole_reply(stream))[0]
-
-
 async def whole_reply(stream: AsyncGenerator[Delta, None]) -> tuple[str, Usage]:
     """All that is said in a message, and the tokens that it took."""
     said, usage = list[str](), Usage()

@@ -10,9 +10,11 @@ from typing import Any, Final, NamedTuple
 from local.protocol.cron_messages import CronRun
 from local.protocol.envelope import Envelope, session_of
 from local.protocol.messages import ResponseGeneration
+from local.protocol.model_used import ModelUsed
 from local.protocol.query_origin import SCHEDULE
 from local.protocol.reflection_messages import ReflectionUsed
 
+BESIDE_ANSWERS: Final = (ModelUsed.subject, ReflectionUsed.subject)
 MILLION: Final = 1_000_000
 
 
@@ -65,15 +67,16 @@ class UsageLedger:
         self._jobs: dict[str, str] = {}  # by the query_id of a run
 
     def hear(self, envelope: Envelope, payload: Mapping[str, Any], at: float) -> None:
-        """Count one message on record: an answer, what a routine has used, or a run of a job; `at` is in seconds since
-        1970."""
+        """Count one message on record: an answer, what was used beside the answers, or a run of a job; `at` is in
+        seconds since 1970."""
         if envelope.subject == ResponseGeneration.subject:
             key = _key(envelope, payload, at)
             self._sums.setdefault(key, UsageSum()).add(_used(payload.get("usage") or {}))
-        elif envelope.subject == ReflectionUsed.subject:
+        elif envelope.subject in BESIDE_ANSWERS:
             day = datetime.fromtimestamp(at).date().isoformat()
-            key = UsageKey(day, None, str(payload.get("routine", "")), "", str(payload.get("model", "")))
-            self._sums.setdefault(key, UsageSum()).add(_reflected(payload))
+            by = str(payload.get("routine") or payload.get("purpose") or "")
+            key = UsageKey(day, None, by, "", str(payload.get("model", "")))
+            self._sums.setdefault(key, UsageSum()).add(_beside_answers(payload))
         elif envelope.subject == CronRun.subject:
             run = payload.get("run") or {}
             self._jobs[str(run.get("query_id", ""))] = f"{payload.get('name', '')} ({run.get('job_id', '')})"
@@ -135,10 +138,10 @@ def _used(usage: Mapping[str, Any]) -> UsageSum:
     )
 
 
-def _reflected(used: Mapping[str, Any]) -> UsageSum:
+def _beside_answers(used: Mapping[str, Any]) -> UsageSum:
     return UsageSum(
-        calls=int(used.get("calls", 0)),
+        calls=int(used.get("calls", 1)),
         prompt_tokens=int(used.get("prompt_tokens", 0)),
-        completion_tokens=int(used.get("answer_tokens", 0)),
+        completion_tokens=int(used.get("completion_tokens", used.get("answer_tokens", 0))),
         seconds=float(used.get("seconds", 0.0)),
     )

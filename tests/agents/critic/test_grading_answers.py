@@ -16,6 +16,7 @@ from local.models.chat import TokenScore, TokenScores
 from local.protocol.envelope import Trace
 from local.protocol.judgement_messages import CritiqueResult
 from local.protocol.messages import AgentTransition, ErrorInfo, ToolCallRecord, ToolSchema
+from local.protocol.model_used import ModelUsed
 
 MISSING = ModelError("model judge is not pulled: ollama pull judge", kind="model_missing", status=404)
 DOWN = ModelError("no server answers", kind="unreachable")
@@ -40,6 +41,8 @@ async def test_an_answer_is_graded_by_the_judge_and_every_step_is_told(critics: 
         ("CriticAgent", "JUDGED", "PUBLISHING"),
         ("CriticAgent", "PUBLISHED", "IDLE"),
     ]
+    used = await critics.door.hears(ModelUsed)
+    assert (used.purpose, used.model, used.prompt_tokens, used.completion_tokens) == ("critic", "judge", 2, 1)
     (asked,) = critics.model.asked
     assert "How deep is it?" in asked.query and "1308 metres." in asked.query
     assert (asked.options["num_ctx"], asked.options["temperature"], asked.think, asked.logprobs) == (

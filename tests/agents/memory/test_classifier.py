@@ -15,6 +15,7 @@ from local.config_models import Endpoint, ModelsConfig, Routing
 from local.errors import ModelError
 from local.protocol.memory_messages import MemoryClassified, MemoryIngested, UserFacts
 from local.protocol.messages import AgentTransition, ToolCallRecord
+from local.protocol.model_used import ModelUsed
 from local.runtime.participant import Resources
 
 SAID = "I take my coffee black"
@@ -30,6 +31,8 @@ async def test_what_the_user_says_of_themselves_becomes_a_fact(remembering: Any,
     assert [(fact.slot, fact.value) for fact in classified.facts] == [("how I take my coffee", "black")]
     (fact,) = (await remembering.ask("facts")).facts
     assert (fact.slot, fact.value) == ("how I take my coffee", "black")
+    used = await remembering.door.hears(ModelUsed)
+    assert (used.purpose, used.model, used.prompt_tokens, used.completion_tokens) == ("classifier", "gemma", 2, 1)
     states = [change.to_state for change in remembering.door.of(AgentTransition, agent="MemoryAgent", query_id="q")]
     assert states == ["CLASSIFYING", "STORING", "IDLE"]
     (envelope,) = remembering.door.envelopes(MemoryClassified)

@@ -16,7 +16,7 @@ import pytest
 
 from local.config_models import Provider
 from local.errors import ModelError
-from local.models.chat import ContentDelta, Degraded, Delta, Done, ToolCall, whole_text
+from local.models.chat import ContentDelta, Degraded, Delta, Done, ToolCall, whole_reply
 from local.models.openai import OpenAIModel
 from local.models.servers.serving import ModelServerFailed, serve
 from local.models.servers.spec import ServerSpec, llama_server_spec
@@ -129,7 +129,7 @@ async def test_tools_are_called_as_their_schema_has_it_and_the_result_is_read(mo
 
 async def test_a_reply_in_json_follows_its_schema(model: OpenAIModel) -> None:
     for seed in range(3):
-        said = await whole_text(
+        said, _ = await whole_reply(
             model.chat(MODEL, [user(f"Grade {seed}")], format=GRADE, options={"temperature": 1, "seed": seed})
         )
         grade = json.loads(said)

@@ -219,6 +219,7 @@ class Judge:
         content: list[str] = []
         scores: list[TokenScore] = []
         done: Done | None = None
+        begun = time.monotonic()
         stream = self._model.chat(
             self._model_name,
             ask.prompt.messages(),
@@ -239,6 +240,8 @@ class Judge:
                         done = delta
         text = "".join(content)
         model = self._signs_as or (done.model if done else "") or self._model_name
+        if done is not None:
+            self.leases.tell_use("critic", model, done.usage, begun)
         return _Reply(text, tokens_of(text, scores), model)
 
 

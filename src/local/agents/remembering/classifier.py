@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -15,7 +16,7 @@ from local.agents.remembering.records import fact_records
 from local.backoff import Backoff
 from local.bus.bus import Bus
 from local.errors import ModelError, NotOnRecord, StoreFailed
-from local.models.chat import ChatModel, whole_text
+from local.models.chat import ChatModel, whole_reply
 from local.protocol.envelope import Trace
 from local.protocol.memory_messages import MemoryClassified
 from local.runtime.machine import Machine, Table, TransitionLog
@@ -228,8 +229,11 @@ class Classifier:
                 work.machine.advance(ClassificationAction.RETRY)
 
     async def _ask(self, messages: list[prompt.Json]) -> str:
+        begun = time.monotonic()
         stream = self._model.chat(self._model_name, messages, options=self._options, format=prompt.SCHEMA)
-        return await whole_text(stream)
+        text, usage = await whole_reply(stream)
+        self._leases.tell_use("classifier", self._signs_as, usage, begun)
+        return text
 
 
 def _decide(reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]) -> tuple[Classified, tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from local.agents.answering.context.summary_job import SummaryJob
 from local.agents.answering.context.token_budget import AFTER_OVERFLOW, Limits, TokenMeter
 from local.agents.leases import Leases
 from local.errors import ContextTooLarge, ModelError, StoreFailed, StoreFenced
-from local.models.chat import ChatModel, whole_text
+from local.models.chat import ChatModel, whole_reply
 from local.protocol.messages import ContextCompacted, ContextGauge
 from local.services.conversation import ConversationService
 
@@ -192,7 +193,10 @@ class PromptFitter:
             "num_predict": job.max_tokens,
             "temperature": 0,
         }
-        return await whole_text(self._model.chat(self._fast, job.messages, options=options))
+        begun = time.monotonic()
+        text, usage = await whole_reply(self._model.chat(self._fast, job.messages, options=options))
+        self._leases.tell_use("summary", self._fast, usage, begun)
+        return text
 
     async def _keep(self, session_id: str | None, summary: Summary) -> None:
         if session_id is not None:

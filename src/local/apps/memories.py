@@ -8,7 +8,16 @@ from typing import Any
 
 from local.apps.participant_client import ParticipantClient, ParticipantRefused
 from local.errors import LocalError
-from local.protocol.memory_messages import OWNER, EngramRecord, MemoryRequest, MemoryResult, MemoryVerb
+from local.protocol.memory_messages import (
+    OWNER,
+    EditRecord,
+    EngramRecord,
+    EntryRecord,
+    MemoryRequest,
+    MemoryResult,
+    MemoryVerb,
+    OutcomeRecord,
+)
 from local.protocol.message import ErrorInfo
 
 log = logging.getLogger(__name__)
@@ -33,6 +42,22 @@ class Memories(ParticipantClient):
         if not result.engrams:
             raise ParticipantRefused(ErrorInfo(kind="not_found", message=f"there is no engram {engram_id}"))
         return result.engrams[0], result
+
+    async def entries(self, user_id: str) -> list[EntryRecord]:
+        """The facts and notes of a user that hold, page by page."""
+        found, cursor = list[EntryRecord](), ""
+        while True:
+            page = await self.ask("entries", user_id, cursor=cursor)
+            found += page.entries
+            cursor = page.cursor
+            if not cursor:
+                return found
+
+    async def edit(self, user_id: str, edits: list[EditRecord], *, applies: bool) -> tuple[OutcomeRecord, ...]:
+        """What becomes of edits of those; nothing is asked where there are none."""
+        if not edits:
+            return ()
+        return (await self.ask("edit", user_id, edits=tuple(edits), applies=applies)).outcomes
 
     async def repeated_in(self, session_id: str) -> tuple[str, ...] | None:
         """The engrams that had recalled something of a session; None if no memory answers that knows it."""

@@ -11,6 +11,7 @@ import typer
 
 from local.apps.command_line import ApiOption, DataDir, JsonOption
 from local.apps.console.answering_system import running_system
+from local.apps.memory_file_commands import add_commands
 from local.apps.system_client import SystemClient
 from local.apps.terminal import date_and_time, visible, write_found, write_lines
 
@@ -18,7 +19,10 @@ Json = dict[str, Any]
 Engram = Annotated[str, typer.Argument(metavar="ID", help="An engram; the beginning of its id will do.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="How many at most.")]
 
-memory_app = typer.Typer(help="What is remembered: search, list, show, pin, unpin, delete, facts, notes, restore.")
+memory_app = typer.Typer(
+    help="What is remembered: search, list, show, pin, unpin, delete, facts, notes, restore, export, import."
+)
+add_commands(memory_app)
 
 
 @memory_app.command()

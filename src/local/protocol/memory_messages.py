@@ -13,7 +13,20 @@ from local.protocol.recall_score import RecallScore
 OWNER = "owner"
 RECALLED = "engram:"  # begins the source of a tool's result that is made of engrams; the engram's id follows
 MemoryVerb = Literal[
-    "search", "list", "get", "delete", "pin", "unpin", "facts", "repeated", "export", "embed", "notes", "restore"
+    "search",
+    "list",
+    "get",
+    "delete",
+    "pin",
+    "unpin",
+    "facts",
+    "repeated",
+    "export",
+    "embed",
+    "notes",
+    "restore",
+    "entries",
+    "edit",
 ]
 
 
@@ -78,6 +91,40 @@ class EngramRecord(Data):
     cut: bool = False
 
 
+class EntryRecord(Data):
+    """A fact or a note that holds, as a line of MEMORY.md. `entry_id` names it for as long as it says the same; what is
+    `tainted` was noted with words of strangers before the model, and of what is not `certain` the user was not sure."""
+
+    kind: Literal["fact", "note"]
+    entry_id: str
+    text: str
+    category: str = ""
+    tainted: bool = False
+    certain: bool = True
+
+
+class EditRecord(Data):
+    """What a user has made of an entry by hand: a new one without `entry_id`, none without `text`. `line` is that of
+    the file, 0 where there is none."""
+
+    line: int
+    kind: Literal["fact", "note"]
+    entry_id: str = ""
+    text: str = ""
+
+
+class OutcomeRecord(Data):
+    """What an edit does to what was there `before`; `why` says what is wrong. It is a conflict where the memory has
+    changed since, too: that stays as it is."""
+
+    line: int
+    kind: Literal["fact", "note"]
+    what: Literal["added", "changed", "removed", "conflict", "refused", "nothing"]
+    before: str = ""
+    text: str = ""
+    why: str = ""
+
+
 class RecalledEngram(EngramRecord):
     """An engram that a search has found, best first. `similarity` is the cosine of question and exchange, null if only
     words were searched; `parts` are what `relevance` is made of, by name."""
@@ -94,8 +141,9 @@ class MemoryRequest(Message):
     """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`cursor` or
     `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one
     of them: `engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams
-    elsewhere had recalled something of it), export (`cursor`), embed (`texts`). A `cursor` is that of the page before.
-    It is not on record: what a user looks for in the memory must not outlive what is deleted there."""
+    elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as
+    lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of
+    the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there."""
 
     subject = "memory.request."
     delivery = Delivery.EPHEMERAL
@@ -109,6 +157,8 @@ class MemoryRequest(Message):
     of_session: str = ""
     cursor: str = ""
     texts: tuple[str, ...] = ()
+    edits: tuple[EditRecord, ...] = ()
+    applies: bool | None = None  # as false; unsaid where it is of no concern
     history: bool | None = None  # as false; unsaid where it is of no concern
     limit: int = Field(5, ge=1, le=200)
 
@@ -126,6 +176,8 @@ class MemoryResult(Message):
     facts: tuple[FactRecord, ...] = ()
     changes: tuple[ChangeRecord, ...] = ()
     repeated_in: tuple[str, ...] = ()  # engrams that had recalled what is deleted, and may say the same
+    entries: tuple[EntryRecord, ...] = ()
+    outcomes: tuple[OutcomeRecord, ...] = ()  # one for each edit
     lines: tuple[str, ...] = ()  # of an export, each JSON; of facts, what is pinned
     left_out: tuple[str, ...] = ()  # of facts: pinned engrams that have no room among those lines any more
     vectors: tuple[tuple[float, ...], ...] = ()  # of length 1, one for each text

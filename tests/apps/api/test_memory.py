@@ -14,11 +14,14 @@ from local.errors import RequestTimeout
 from local.protocol.envelope import Envelope
 from local.protocol.memory_messages import (
     ChangeRecord,
+    EditRecord,
     EngramRecord,
+    EntryRecord,
     FactRecord,
     MemoryDeleted,
     MemoryRequest,
     MemoryResult,
+    OutcomeRecord,
     RecalledEngram,
 )
 from local.protocol.messages import ErrorInfo, SessionDeleted
@@ -41,6 +44,18 @@ FACT = {
     "added": False,
 }  # fmt: skip
 CHANGE = {"at": 3.0, "what": "score", "value": "4"}
+
+
+ENTRY_PAGES: dict[str, dict[str, Any]] = {
+    "": {"entries": [EntryRecord(kind="fact", entry_id="1" * 12, text="tea: green")], "cursor": "1"},
+    "1": {"entries": [EntryRecord(kind="note", entry_id="2" * 12, text="Bring nails", tainted=True)]},
+}
+
+
+def _outcome(edit: EditRecord) -> OutcomeRecord:
+    before = "tea: green" if edit.entry_id else ""
+    what: Any = "nothing" if edit.text == "known" else "changed" if before else "added"
+    return OutcomeRecord(line=edit.line, kind=edit.kind, what=what, before=before, text=edit.text)
 
 
 class Memory(HandPlayed):
@@ -70,6 +85,10 @@ class Memory(HandPlayed):
                 return {"repeated_in": ["e2"] if request.of_session == "s1" else []}
             case "facts":
                 return {"facts": [FactRecord.model_validate(FACT)], "lines": ["tea: green"], "left_out": ["e0"]}
+            case "entries":
+                return ENTRY_PAGES[request.cursor]
+            case "edit":
+                return {"outcomes": [_outcome(edit) for edit in request.edits]}
             case "export":
                 lines, cursor = self.pages[int(request.cursor or 0) // 2]
                 if not lines:
@@ -262,3 +281,28 @@ async def test_a_memory_that_is_there_and_does_not_answer_is_a_timeout(
         await bus.ready()
         with pytest.raises(RequestTimeout):
             await Memories(bus, lambda _: True).ask("list", "owner")
+
+
+async def test_the_memory_is_written_as_a_file_and_what_was_changed_in_it_is_told_before_it_is_done(
+    client: httpx.AsyncClient, memory: Memory
+) -> None:
+    text = (await client.get("/memory/file")).json()["text"]
+    assert "- tea: green <!-- f111111111111." in text and "with words of strangers -->" in text
+    assert (await client.post("/memory/file", json={"text": text})).json() == {
+        "outcomes": [], "problems": [], "applied": False,
+    }  # fmt: skip
+    text = text.replace("tea: green", "tea: black").replace("## Notes", "## Notes\n- Bring rope.\n- known\nrubbish")
+    answer = (await client.post("/memory/file", json={"text": text, "apply": True})).json()
+    assert [(each["what"], each["before"], each["text"]) for each in answer["outcomes"]] == [
+        ("changed", "tea: green", "tea: black"), ("added", "", "Bring rope."),
+    ]  # fmt: skip
+    assert (len(answer["problems"]), "rubbish" in answer["problems"][0], answer["applied"]) == (1, True, True)
+    asked = [request for request, _ in memory.asked if request.verb == "edit"]
+    assert [request.applies for request in asked] == [True]  # nothing is asked of a file in which nothing is changed
+
+
+async def test_more_changes_than_travel_in_one_message_are_refused(client: httpx.AsyncClient, memory: Memory) -> None:
+    lines = "\n".join(["## Notes", *(f"- {number} {'x' * 900}" for number in range(60))])
+    answer = await client.post("/memory/file", json={"text": lines})
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (413, "too_large")
+    assert memory.asked == []

@@ -97,6 +97,8 @@ ROUTES = {
     "GET /memory/facts": Row(Access.USERS, "/memory/facts?user_id=ann"),
     "GET /memory/notes": Row(Access.USERS, "/memory/notes?user_id=ann"),
     "GET /memory/export": Row(Access.USERS, "/memory/export?user_id=ann"),
+    "GET /memory/file": Row(Access.USERS, "/memory/file?user_id=ann"),
+    "POST /memory/file": Row(Access.USERS, "/memory/file?user_id=ann", {"text": ""}),
     "GET /memory/{engram_id}": Row(Access.USERS, "/memory/e-ann"),
     "DELETE /memory/{engram_id}": Row(Access.USERS, "/memory/e-ann"),
     "POST /memory/{engram_id}/pin": Row(Access.USERS, "/memory/e-ann/pin"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 
 from local.agents.remembering.deletions import Deletions
 from local.agents.remembering.embedding_choice import EmbeddingChoice
@@ -19,8 +21,10 @@ from local.agents.remembering.records import (
     scores,
 )
 from local.errors import LocalError
-from local.protocol.memory_messages import MemoryRequest, MemoryResult
+from local.protocol.envelope import new_id
+from local.protocol.memory_messages import EntryRecord, MemoryRequest, MemoryResult, OutcomeRecord
 from local.protocol.messages import ErrorInfo
+from local.services.engrams.hand_edits import HandEdit
 from local.services.engrams.service import EngramService
 
 
@@ -52,6 +56,8 @@ class MemoryRequestHandler:
             "embed": self._embed,
             "notes": self._notes,
             "restore": self._restore,
+            "entries": self._entries,
+            "edit": self._edit,
         }[request.verb]
         try:
             return await work(request, user_id)
@@ -130,6 +136,23 @@ class MemoryRequestHandler:
         return MemoryResult(
             verb=request.verb, engrams=(engram_record(await self._engrams.get(user_id, request.engram_id)),)
         )
+
+    async def _entries(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        start = int(request.cursor or 0)
+        kept = (await self._engrams.by_hand.entries(user_id))[start:]
+        shown = page([EntryRecord.model_validate(asdict(entry)) for entry in kept])
+        cursor = str(start + len(shown)) if len(shown) < len(kept) else ""
+        return MemoryResult(verb=request.verb, entries=shown, cursor=cursor)
+
+    async def _edit(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        edits, book = [HandEdit(**edit.model_dump()) for edit in request.edits], self._engrams.by_hand
+        if request.applies:
+            outcomes = await book.apply(user_id, edits, new_id(), time.time())
+            await self._told(user_id)
+        else:
+            outcomes = await book.compare(user_id, edits)
+        told = tuple(OutcomeRecord.model_validate(asdict(each)) for each in outcomes)
+        return MemoryResult(verb=request.verb, outcomes=told)
 
     async def _embed(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         """Vectors of texts that are kept nowhere."""

@@ -18,6 +18,7 @@ from local.services.embeddings.embedder import Embedder
 from local.services.engrams import export, facts, pinned, record, search, succession, vectors
 from local.services.engrams.critic_agreement import borne_out
 from local.services.engrams.engram import Change, Engram, EngramDraft, Ingested, StatedFact, Statement, engram_id
+from local.services.engrams.entry_book import EntryBook
 from local.services.engrams.facts import Classified
 from local.services.engrams.lexical import Coverages, LexicalSearch
 from local.services.engrams.note_book import NoteBook
@@ -49,10 +50,9 @@ class EngramService:
         self, directory: Path, embedder: Embedder | None = None, clock: Callable[[], float] = time.time
     ) -> None:
         """`clock` gives seconds since 1970. Without an embedder words alone are searched until `use` brings one."""
-        self._directory, self._clock = directory, clock
-        self._store = EngramStore(directory)
+        self._directory, self._clock, self._store = directory, clock, EngramStore(directory)
         self._indexer = VectorIndexer(self._store, directory / "vectors")
-        self.notes = NoteBook(self._store, self._indexer)
+        self.notes, self.by_hand = NoteBook(self._store, self._indexer), EntryBook(self._store, self._indexer)
         if embedder is not None:
             self.use(embedder)
         self._lexical, self._weights = LexicalSearch(), WEIGHTS

@@ -7,23 +7,36 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, StringConstraints
+from starlette.requests import Request
 from starlette.responses import Response
 
+from local.agents.remembering.memory_file import memory_file, read_memory_file
 from local.apps.api.access import Access, open_to
 from local.apps.api.context import PathId, api
 from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import Chunks, Download
-from local.apps.api.json_body import JsonResponse
+from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.principals import Caller
 from local.protocol.memory_messages import EngramRecord
 
 MAX_QUERY = 2_000
+MOST_FILE = 1_000_000  # characters of MEMORY.md
+MOST_EDITED, EDIT_CHARS = 40_000, 80  # characters of all that is changed in it, and of each line beside its text
 END_OF_TIME = 1e11  # seconds since 1970
 
 Question = Annotated[str, Query(max_length=MAX_QUERY)]
 Limit = Annotated[int, Query(ge=1, le=100)]
 Cursor = Annotated[str, Query(max_length=200)]
 Before = Annotated[float | None, Query(ge=0, le=END_OF_TIME, allow_inf_nan=False)]
+
+
+class MemoryFileBody(BaseModel):
+    """The body of POST /memory/file: the whole text, and whether what was changed in it is to be done."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    text: Annotated[str, StringConstraints(max_length=MOST_FILE)]
+    apply: bool = False
 
 
 def add_routes(routes: APIRouter) -> None:
@@ -33,6 +46,8 @@ def add_routes(routes: APIRouter) -> None:
     routes.add_api_route("/memory/facts", memory.facts, methods=["GET"])
     routes.add_api_route("/memory/notes", memory.notes, methods=["GET"])
     routes.add_api_route("/memory/export", memory.export, methods=["GET"])
+    routes.add_api_route("/memory/file", memory.file, methods=["GET"])
+    routes.add_api_route("/memory/file", memory.read_back, methods=["POST"], openapi_extra=takes(MemoryFileBody))
     routes.add_api_route("/memory/{engram_id}", memory.show, methods=["GET"])
     routes.add_api_route("/memory/{engram_id}", memory.delete, methods=["DELETE"])
     routes.add_api_route("/memory/{engram_id}/pin", memory.pin, methods=["POST"])
@@ -114,6 +129,22 @@ class _Memory:
     async def export(self, caller: Caller) -> Response:
         """Everything that is kept of a user, one JSON object on each line."""
         return Download(self._lines(caller.name), "memory.ndjson")
+
+    @open_to(Access.USERS)
+    async def file(self, caller: Caller) -> Response:
+        """What is known and noted as the text of MEMORY.md, to be edited by hand."""
+        return JsonResponse({"text": memory_file(await api().memories.entries(caller.name))})
+
+    @open_to(Access.USERS)
+    async def read_back(self, request: Request, caller: Caller) -> Response:
+        """What was changed in such a file, and what that does, or has done if it is to be applied."""
+        body = await read_body(request, MemoryFileBody)
+        reading = read_memory_file(body.text)
+        if sum(len(edit.text) + EDIT_CHARS for edit in reading.edits) > MOST_EDITED:
+            raise RequestRefused("too_large", "more is changed than can be read back at once; do it in parts", "text")
+        outcomes = await api().memories.edit(caller.name, reading.edits, applies=body.apply)
+        told = [outcome for outcome in outcomes if outcome.what != "nothing"]
+        return JsonResponse({"outcomes": told, "problems": reading.problems, "applied": body.apply})
 
     async def _lines(self, user_id: str) -> Chunks:
         async for page in api().memories.export(user_id):

@@ -435,6 +435,14 @@ export interface DreamNote {
   sources: string[];
 }
 
+/** What a user has made of an entry by hand: a new one without `entry_id`, none without `text`. `line` is that of the file, 0 where there is none. */
+export interface EditRecord {
+  line: number;
+  kind: "fact" | "note";
+  entry_id: string;
+  text: string;
+}
+
 /** Whoever has changed files, when a user has taken changes back: which calls of tools, and the files. */
 export interface EffectUndone {
   call_ids: string[];
@@ -462,6 +470,16 @@ export interface EngramRecord {
   tainted: boolean;
   note_of: string | null;
   cut: boolean;
+}
+
+/** A fact or a note that holds, as a line of MEMORY.md. `entry_id` names it for as long as it says the same; what is `tainted` was noted with words of strangers before the model, and of what is not `certain` the user was not sure. */
+export interface EntryRecord {
+  kind: "fact" | "note";
+  entry_id: string;
+  text: string;
+  category: string;
+  tainted: boolean;
+  certain: boolean;
 }
 
 /** A failure as data: `kind` is a word for programs, `message` a sentence for people. */
@@ -789,9 +807,9 @@ export interface MemoryIngested {
   respondent_id: string;
 }
 
-/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
+/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
 export interface MemoryRequest {
-  verb: "search" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "repeated" | "export" | "embed" | "notes" | "restore";
+  verb: "search" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
   query: string;
   engram_id: string;
   not_session: string | null;
@@ -799,6 +817,8 @@ export interface MemoryRequest {
   of_session: string;
   cursor: string;
   texts: string[];
+  edits: EditRecord[];
+  applies: boolean | null;
   history: boolean | null;
   limit: number;
 }
@@ -812,6 +832,8 @@ export interface MemoryResult {
   facts: FactRecord[];
   changes: ChangeRecord[];
   repeated_in: string[];
+  entries: EntryRecord[];
+  outcomes: OutcomeRecord[];
   lines: string[];
   left_out: string[];
   vectors: number[][];
@@ -874,6 +896,16 @@ export interface MonologueThought {
   sources: string[];
   left_out: number;
   model: string;
+}
+
+/** What an edit does to what was there `before`; `why` says what is wrong. It is a conflict where the memory has changed since, too: that stays as it is. */
+export interface OutcomeRecord {
+  line: number;
+  kind: "fact" | "note";
+  what: "added" | "changed" | "removed" | "conflict" | "refused" | "nothing";
+  before: string;
+  text: string;
+  why: string;
 }
 
 /** What an engram says that holds no more; `values` are what the user said instead, none if that was deleted. `engram_ids` are the engrams that all of this is from. */
@@ -1381,6 +1413,12 @@ export interface JobChangeBody {
 export interface LabelsBody {
   title?: string | null;
   pinned?: boolean;
+}
+
+/** The body of POST /memory/file: the whole text, and whether what was changed in it is to be done. */
+export interface MemoryFileBody {
+  text: string;
+  apply?: boolean;
 }
 
 /** A model: its name in Ollama, the path of a GGUF file, or to pull it where it lies. */

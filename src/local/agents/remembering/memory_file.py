@@ -41,24 +41,24 @@ def memory_file(entries: Sequence[EntryRecord]) -> str:
 
 
 @dataclass(slots=True)
-class MemoryFileReading:
+class MemoryFileView:
     """What has been changed in a file, and in a line each what is wrong with it."""
 
     edits: list[EditRecord] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
-def read_memory_file(text: str) -> MemoryFileReading:
+def read_memory_file(text: str) -> MemoryFileView:
     """What has been changed since it was written. Where marks are spoilt no line counts as deleted."""
     return _Reader().read(text)
 
 
 class _Reader:
     def __init__(self) -> None:
-        self._reading = MemoryFileReading()
+        self._reading = MemoryFileView()
         self._marks, self._section, self._is_sound = set[str](), "", True
 
-    def read(self, text: str) -> MemoryFileReading:
+    def read(self, text: str) -> MemoryFileView:
         lines, known = text.removeprefix("\ufeff").splitlines(), list[str]()
         comment = ""
         for number, line in enumerate(map(str.strip, lines), 1):

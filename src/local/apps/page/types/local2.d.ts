@@ -889,6 +889,15 @@ export interface ModelSpan {
   model: string;
 }
 
+/** Whoever has asked a model besides for an answer, after each call: what for (critic, classifier or summary), the tokens that the server has counted, and how long it took, in seconds. */
+export interface ModelUsed {
+  purpose: string;
+  model: string;
+  prompt_tokens: number;
+  completion_tokens: number;
+  seconds: number;
+}
+
 /** The inner monologue, when it has thought of what has happened lately: of the exchanges with the engrams `sources`; `left_out` counts those with words of strangers, which it does not read. No model is shown it. */
 export interface MonologueThought {
   thought_id: string;
@@ -1586,6 +1595,7 @@ export interface Messages {
   "model.progress": ModelProgress;
   [subject: `model.request.${string}`]: ModelRequest;
   [subject: `model.result.${string}`]: ModelResult;
+  "model.used": ModelUsed;
   "monologue.thought": MonologueThought;
   "pairwise.result": PairwiseResult;
   [subject: `participant.request.${string}`]: ParticipantRequest;

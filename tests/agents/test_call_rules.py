@@ -63,3 +63,18 @@ def test_half_a_character_among_arguments_is_replaced_before_anybody_is_asked() 
     [made] = call_rules.planned([call], question, 0, offers_tools=True)
     assert made.args == {"path": "a\ufffd.txt", "lines": [{"\ufffd": "ä\U0001f600"}]}
     assert made.model_dump_json()
+
+
+def test_arguments_that_are_nested_too_deep_for_a_message_are_refused_and_nobody_is_sent_them() -> None:
+    def nested(levels: int) -> object:
+        return [nested(levels - 1)] if levels else "x"
+
+    deep, flat = ({"q": nested(levels)} for levels in (300, 20 - 1))
+    question = Question("q", "A", "Search!", (), think=False, limits=TurnLimits())
+    calls = [ToolCall("search", deep), ToolCall("search", flat)]
+    first, second = call_rules.planned(calls, question, 0, offers_tools=True)
+    record = settle_here(first, 0, SEARCH, [])
+    assert record is not None and record.error is not None
+    assert record.error.kind == "bad_arguments" and "nested too deep, at most 20" in record.error.message
+    assert "x" not in str(record.args)
+    assert (second.args, settle_here(second, 1, SEARCH, [])) == (flat, None)

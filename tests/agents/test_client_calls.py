@@ -222,6 +222,13 @@ async def test_a_new_generator_goes_on_with_a_call_that_waits_for_a_person(shop:
     assert (shop.pen.written, len(shop.door.of(ApprovalRequest))) == (["milk"], 1)
 
 
+async def test_arguments_that_no_message_can_hold_are_refused(shop: Any) -> None:
+    deep: Any = "x"
+    for _ in range(40):
+        deep = [deep]
+    assert (await refusal(call(door(shop), "book", page=deep)))[0] == "invalid"
+
+
 async def test_without_a_generator_that_is_said(stage: Any) -> None:
     with pytest.raises(ParticipantAway):
         await ClientTools(stage.door.bus, lambda _: False).offered()

@@ -100,6 +100,23 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         yield started
 
 
+async def test_a_call_that_waits_for_a_person_outlives_the_door_and_is_made_once(
+    system: TemporarySystem, tmp_path: Path, watching: Any
+) -> None:
+    live = watching(system, tmp_path / "config")
+    with live.http:
+        async with over_pipes(system) as client:
+            writing = asyncio.create_task(client.call_tool("write_file", NOTE))
+            await asyncio.to_thread(live.wait_until, lambda: live.http.get("/approvals").json()["approvals"] != [])
+            await asyncio.to_thread(live.kill, "api")
+            await asyncio.to_thread(live.wait_until, lambda: live.http.get("/approvals").json()["approvals"] != [])
+            await answered(system, "allow")
+            assert not (await writing).is_error
+        assert (tmp_path / "workspace" / "note.txt").read_text() == "milk"
+        changes = (await asyncio.to_thread(live.http.get, "/changes")).json()["changes"]
+    assert [change["path"] for change in changes] == ["note.txt"]
+
+
 async def test_tools_are_called_by_permission_over_pipes_and_over_http(system: TemporarySystem, tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     async with over_pipes(system) as client:

@@ -19,7 +19,7 @@ from local.bus.bus import Bus
 from local.errors import RequestTimeout
 from local.protocol.client_messages import ClientToolRequest, ClientToolResult, ClientToolVerb
 from local.protocol.envelope import Trace, new_id
-from local.protocol.message import ErrorInfo
+from local.protocol.message import MAX_ARGUMENTS_DEPTH, ErrorInfo, is_deeper
 from local.protocol.messages import QueryCancel, ToolResult, ToolSchema
 from local.protocol.safety import Category
 
@@ -53,6 +53,9 @@ class ClientTools(ParticipantClient):
         if tool not in await self.offered():
             text = f"programs are not offered a tool {tool[:80]!r} here; `client_tools` in api.yaml lists more of them"
             raise ParticipantRefused(ErrorInfo(kind="not_found", message=text))
+        if is_deeper(dict(args), MAX_ARGUMENTS_DEPTH):
+            text = f"args: nested deeper than {MAX_ARGUMENTS_DEPTH} levels"
+            raise ParticipantRefused(ErrorInfo(kind="invalid", message=text))
         told = {"query_id": query_id, "tool": tool, "args": dict(args), "client": client, "asks": self._asks}
         try:
             answer = await self._ask("call", CALL_SECONDS, Trace(query_id), **told)

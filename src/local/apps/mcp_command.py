@@ -32,7 +32,8 @@ mcp_app.command()(logout)
 
 @mcp_app.callback(invoke_without_command=True)
 def serve(context: typer.Context, api: ApiOption = None, data_dir: DataDir = None) -> None:
-    """Serve a running system to an MCP client, which starts this command: ask, search its memory, read conversations.
+    """Serve a running system to an MCP client, which starts this command: ask, search its memory, read conversations,
+    call its tools.
 
     Example: claude mcp add local2 -- local2 mcp
     """

@@ -15,6 +15,7 @@ from local.errors import MalformedFrame, UnsendableMessage
 
 MAIN_RESPONDENT = "A"  # the one that the user talks to; any other answers the same queries for comparison
 MAX_DEPTH = 32
+MAX_ARGUMENTS_DEPTH = 20  # of those of a call, which stand within other things in a message
 MAX_WHERE = 200  # characters of a field's path in an error; keys of a hostile text can be a megabyte long
 _SPACED_COLON = re.compile(rb'"[ \t\r\n]+:')
 
@@ -127,6 +128,12 @@ def parse_object(data: bytes, what: str) -> dict[str, Any]:
 def has_other_keys(data: bytes, keys: int) -> bool:
     """Whether a text may hold other keys than the `keys` that a parser made of it: doubled ones, or ignored ones."""
     return data.count(b'":') != keys or _SPACED_COLON.search(data) is not None
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and dicts are nested more than so many levels deep in one."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return any(isinstance(each, dict | list | tuple) and (levels <= 1 or is_deeper(each, levels - 1)) for each in inner)
 
 
 def is_shallow(data: bytes) -> bool:

@@ -14,7 +14,7 @@ from local.agents.answering.steps import READ_RESULT, ModelStep, PlannedCall, St
 from local.agents.answering.taint.taint_policy import REFUSALS, TaintPolicy
 from local.agents.answering.turn_limits import TOO_MANY_CALLS
 from local.models.chat import ToolCall
-from local.protocol.message import MAIN_RESPONDENT
+from local.protocol.message import MAIN_RESPONDENT, MAX_ARGUMENTS_DEPTH, is_deeper
 from local.protocol.messages import AnswerOptions, ClientCall, ErrorInfo, ToolCallRecord, ToolSchema
 
 MAX_CALLS_AT_ONCE = 16
@@ -24,6 +24,7 @@ NOT_MADE = (
     frozenset({TOO_MANY_CALLS, "unknown_tool", "repeated_call", "denied", "not_granted"}) | REFUSALS
 )  # kinds of what is refused here
 NOT_FOR_A_SECOND = "is not run for the second respondent, because it changes something; go on without its result"
+TOO_DEEP = "nested too deep"  # the one argument of a call whose arguments are
 _TOLD = "arguments; answer with what its results say, or ask for something else"
 
 
@@ -39,7 +40,10 @@ def planned(calls: Sequence[ToolCall], question: Question, step: int, *, offers_
 
 
 def _sayable(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments with the replacement character for half a character, which nobody could be sent."""
+    """Arguments with the replacement character for half a character, which nobody could be sent; of those that are
+    nested too deep for a message, nothing but that."""
+    if is_deeper(dict(args), MAX_ARGUMENTS_DEPTH):
+        return {TOO_DEEP: True}
     text = json.dumps(args, ensure_ascii=False)
     if text.isascii():
         return dict(args)
@@ -89,6 +93,8 @@ def settle_here(
     if schema is None:
         names = ", ".join(sorted(offered)) or "none"
         return refused(call, "unknown_tool", f"there is no tool {call.tool!r} now; tools: {names}")
+    if TOO_DEEP in call.args:
+        return refused(call, "bad_arguments", f"{call.tool}: arguments are {TOO_DEEP}, at most {MAX_ARGUMENTS_DEPTH}")
     if call.tool in FAULTS and (fault := FAULTS[call.tool](call.args)):
         return refused(call, "bad_arguments", fault)
     if schema.repeatable:

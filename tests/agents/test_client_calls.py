@@ -174,6 +174,15 @@ async def test_a_denied_call_is_not_made(shop: Any) -> None:
     assert shop.pen.written == []
 
 
+async def test_what_only_reads_is_not_called_where_the_owner_has_it_denied(stage: Any) -> None:
+    await stage.generator()
+    await stage.tool(BookTool())
+    await stage.gatekeeper(denied_tools=["book"])
+    kind, text = await refusal(call(door(stage), "book", page=1))
+    assert (kind, text) == ("denied", "book was not run: it is on the owner's list of what is denied")
+    assert stage.door.of(ToolRequest) == []
+
+
 async def test_leave_for_a_conversation_is_for_that_call_alone(shop: Any) -> None:
     tools = door(shop, "pen", asks=True)
     first = asyncio.create_task(call(tools, "pen", **MILK))

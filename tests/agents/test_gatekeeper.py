@@ -245,6 +245,19 @@ async def test_without_a_gatekeeper_nothing_is_made_that_needs_leave(
     assert message == "pen was not run: it needs leave, and no gatekeeper runs that could give it"
 
 
+async def test_a_tool_that_only_reads_is_not_used_either_where_the_owner_has_it_denied(
+    study: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PenTool, "safety", "L0")
+    monkeypatch.setattr(PenTool, "effect", "read")
+    await study.tool(PenTool(study.database.parent), "pen")
+    await study.gatekeeper(denied_tools=["pen"])
+    await ask(study, "q1")
+    kind, message = await end(study, "q1")
+    assert (kind, message) == ("denied", "pen was not run: it is on the owner's list of what is denied")
+    assert (study.pen.written, study.door.of(ToolRequest)) == ([], [])
+
+
 async def test_another_call_under_a_known_id_is_denied(study: Any) -> None:
     await study.gatekeeper()
     await ask(study, "q1")

@@ -94,10 +94,12 @@ class GatekeeperService(Participant):
         await self.bus.publish(ToolSchemaRequest())
 
     def details(self) -> dict[str, str]:
-        """What holds where a query says nothing, and how many questions are open."""
+        """What holds where a query says nothing, which tools are never used, and how many questions are open."""
         may_bypass = "yes" if self._settings.may_bypass else "no"
         waiting = sum(1 for _ in self._book.waiting())
-        return {"mode": self._settings.mode, "may_bypass": may_bypass, "waiting": str(waiting)}
+        denied = ", ".join(self._policy.denied_tools)
+        told = {"mode": self._settings.mode, "may_bypass": may_bypass, "waiting": str(waiting)}
+        return {**told, "denied": denied} if denied else told
 
     @on(ToolSchema)
     async def learn(self, schema: ToolSchema, envelope: Envelope) -> None:

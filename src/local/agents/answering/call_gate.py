@@ -39,12 +39,18 @@ class CallGate:
         self._bus, self._clock, self.hooks = bus, clock, hooks
         self._presence = Presence(GATEKEEPER)
         self._mode = ""  # of the gatekeeper's settings
+        self._denied: frozenset[str] = frozenset()  # tools, by these
         self._open: dict[str, asyncio.Event] = {}  # what waits for a decision, by call_id
 
     def status(self, status: ParticipantStatus) -> None:
         """A participant lives or leaves."""
         if self._presence.heard(status):
             self._mode = status.details.get("mode", self._mode)
+            self._denied = frozenset(filter(None, status.details.get("denied", "").split(", ")))
+
+    def denies(self, tool: str) -> bool:
+        """Whether a tool is on the owner's list of what is never done, which one that only reads may be, too."""
+        return tool in self._denied
 
     def settings_mode(self) -> str:
         """The mode of queries that name none; empty where no gatekeeper lives."""

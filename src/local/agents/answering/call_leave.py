@@ -43,8 +43,11 @@ class CallLeave:
         return schema.safety != "L0" or self._mode != NOBODY_THERE
 
     def is_needed(self, schema: ToolSchema) -> bool:
-        """Whether calls of a tool need leave; one that only reads is asked at once, and a user answers by giving it."""
-        return self.gate is not None and (schema.safety != "L0" or schema.tool in QUESTIONS_OF_THE_MODEL)
+        """Whether calls of a tool need leave; one that only reads is asked at once, unless the owner has it denied, and
+        a user answers by giving it."""
+        if self.gate is None:
+            return False
+        return schema.safety != "L0" or schema.tool in QUESTIONS_OF_THE_MODEL or self.gate.denies(schema.tool)
 
     async def of(
         self, call: PlannedCall, refusal: ErrorInfo | None, on_asked: Callable[[], object], must_ask: str = ""

@@ -65,7 +65,7 @@ class ClientCalls:
         self, asked: ClientToolRequest, schema: ToolSchema, args: dict[str, Any], must_ask: str, trace: Trace
     ) -> Grant | None:
         refusal = WEB if schema.category == "web" else ""
-        if schema.safety == "L0" and not refusal and not must_ask:
+        if schema.safety == "L0" and not refusal and not must_ask and not self._gate.denies(asked.tool):
             return None
         mode: Mode = "default" if asked.asks else NOBODY_THERE
         request = GrantRequest(

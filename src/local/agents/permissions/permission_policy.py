@@ -74,6 +74,11 @@ class PermissionPolicy:
     mode: Mode = "default"
     may_bypass: bool = False
 
+    @property
+    def denied_tools(self) -> tuple[str, ...]:
+        """The tools that are denied whatever they are called with."""
+        return tuple(entry.tool for entry in self.denied if entry.argv is None)
+
     def judge(self, call: JudgedCall) -> Judgement:
         """What becomes of a call that nobody has decided."""
         if any(entry.may_be_call(call.tool, call.args) for entry in self.denied):

@@ -43,6 +43,8 @@ class System:
         yield self._end
 
     def request(self, method: str, path: str) -> Json:
+        if path.startswith("/tools"):  # which whoever speaks MCP asks for by itself
+            return {"tools": []}
         self.asked.append((method, path))
         return {"hits": [HIT], "sessions": [{"session_id": "s1", "title": None, "updated_at": 86400.0}]}
 

@@ -121,7 +121,7 @@ def test_the_matrix_covers_every_failpoint_in_every_way() -> None:
     assert len(cells) == len(set(cells))
     for treatment in set(Treatment) - {Treatment.REPLACE}:
         assert {cell.failpoint for cell in cells if cell.treatment is treatment} == failpoints()
-    assert {name.partition(".")[0] for name in NAMES - failpoints()} == {"cron", "files", "swarm"}
+    assert {name.partition(".")[0] for name in NAMES - failpoints()} == {"cron", "files", "heartbeat", "swarm"}
     replaced = {cell.process for cell in cells if cell.treatment is Treatment.REPLACE}
     assert replaced == {"generator", "stamp", "witness", "critic", "reward", "generator_b"}
 

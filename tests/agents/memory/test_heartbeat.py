@@ -185,8 +185,8 @@ async def test_a_check_is_made_up_for_when_the_model_is_back(night: Night, until
     night.model.will_say(found("Swim!"))
     night.now = NOON + HOUR
     assert (await night.door.hears(GoalSaid)).due_at == NOON + HOUR
-    await until(lambda: night.state(FILE_NAME).done_at)
-    assert "problem" not in reflection.details() and len(night.model.asked) == 3
+    await until(lambda: night.state(FILE_NAME).done_at and "problem" not in reflection.details())
+    assert len(night.model.asked) == 3
 
 
 async def test_a_check_makes_way_for_a_user_and_is_made_afterwards(night: Night) -> None:

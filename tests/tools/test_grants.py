@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from local.agents.gatekeeper import GatekeeperConfig, GatekeeperService
+from local.bus.bus import Bus
+from local.bus.memory import MemoryHub, MemoryTransport
 from local.protocol.grant import Grant, arguments_digest
 from local.protocol.messages import ToolRequest
 from local.runtime.participant import Resources, Settingless
+from local.services import signing, sqlite_file
 from local.services.signing import FOLDER, PRIVATE, PUBLIC, SigningKey
 from local.tools.grant_guard import GrantGuard
 from local.tools.tool import Tool
@@ -141,6 +147,26 @@ def test_the_private_key_is_for_its_owner_alone_and_the_same_at_the_next_start(t
     assert SigningKey.of(tmp_path / FOLDER).key_id == key.key_id
     assert (tmp_path / FOLDER / PUBLIC).read_text().strip() == key.public.hex()
     assert private.read_text().strip() not in (tmp_path / FOLDER / PUBLIC).read_text()
+
+
+async def test_on_a_full_disk_the_gatekeeper_waits_for_room_for_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, tries = signing.write_private, list[Path]()
+
+    def full(path: Path, *more: Any) -> None:
+        tries.append(path)
+        if len(tries) < 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, *more)
+
+    monkeypatch.setattr(signing, "write_private", full)
+    monkeypatch.setattr(sqlite_file, "UNWRITABLE_SECONDS", 0.001)
+    keeper = GatekeeperService.build(GatekeeperConfig(), Resources(tmp_path))
+    keeper.bus = Bus("gatekeeper", MemoryTransport(MemoryHub()))
+    async with keeper.lifespan():
+        assert keeper._key.key_id == SigningKey.of(tmp_path / FOLDER).key_id
+    assert tries == [tmp_path / FOLDER / PRIVATE] * 3 + [tmp_path / FOLDER / PUBLIC]
 
 
 @pytest.mark.parametrize("args", [{"x": float("nan")}, {"x": float("inf")}, {"x": object()}])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -42,6 +41,7 @@ from local.protocol.turn_tools import CLARIFICATION, PROPOSE_PLAN
 from local.runtime.participant import Kind, Participant, Resources, on
 from local.services.approval_store import ApprovalStore, StoredApproval
 from local.services.signing import FOLDER, SigningKey
+from local.services.sqlite_file import open_patiently
 
 CONSUMER = "gatekeeper"
 AT_ONCE = 64
@@ -82,7 +82,7 @@ class GatekeeperService(Participant):
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Open the file, and go on with what an earlier process has begun."""
-        self._key = await asyncio.to_thread(self._read_key)
+        self._key = await open_patiently(self._read_key)
         self._approvals = Approvals(self.bus, self._book, self._clock)
         async with self._store:
             await self._book.load()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from local.errors import ConfigError
 from local.private_file import write_private
+from local.services.sqlite_file import PASSING, store_failure
 
 if TYPE_CHECKING:
     import nacl.signing
@@ -35,7 +36,7 @@ class SigningKey:
     def of(cls, folder: Path) -> Self:
         """The key of a folder, made there if there is none; its public half is written beside it.
 
-        Raises `ConfigError` where it can be neither read nor written.
+        Raises `ConfigError` where it can be neither read nor written, `StoreUnwritable` while that passes.
         """
         import nacl.signing
 
@@ -49,6 +50,9 @@ class SigningKey:
             if read_public(folder) != key.public:
                 write_private(folder / PUBLIC, f"{key.public.hex()}\n", READABLE)
         except (OSError, ValueError) as error:
+            failure = store_failure(private, error) if isinstance(error, OSError) else None
+            if isinstance(failure, PASSING):
+                raise failure from None
             raise ConfigError(f"{private}: {error}; delete it, and the next start makes a new one") from None
         return key
 

@@ -1,8 +1,8 @@
 """What a user waits longer because LoCAL2 has a mind of its own: turns with reflection and 20 jobs, and with neither.
 
 The model is the stand-in, serves one call at a time and takes 0.35 s for it. The user reads for a while between two
-turns; meanwhile a job falls due every second or so, and every routine of reflection is told again and again that it is
-time. The two systems take turns; what counts is the median of the pairs.
+turns; meanwhile a job falls due every second or so, and the routines of reflection are told in turn that it is time.
+The two systems take turns; what counts is the median of the pairs.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import cycle
 from random import Random
 from statistics import median
 from typing import Any, NamedTuple
@@ -24,7 +25,6 @@ from benchmarks.local_server import client_of
 from benchmarks.observers import COUNTRIES, MAX_ADDED_PERCENT, READ_SECONDS, serve_model
 from benchmarks.peer import Peer
 from benchmarks.whole_system import running
-from local.agents.reflecting.reflection_config import ReflectionConfig
 
 PAIRS = 5
 WARM_UP, TURNS = 3, 20
@@ -32,8 +32,10 @@ MODEL = "gemma4:12b"
 BARE = ("arbiter", "generator", "web_search", "web_fetch", "memory", "memory_tools")
 MIND = ("cron", "reflection")
 JOBS, JOBS_SECONDS = 20, 1.2  # between two of them
-ROUTINES, NOW_SECONDS = ("dreams", "monologue", "goals"), 0.8
-YIELD_SECONDS = 0.1  # in which a background call has made way
+NOW_SECONDS = 1.5
+ROUTINES = {"dreams": "dreams", "monologue": "thought", "goals": "is_done"}  # each with a key of its model's replies
+GOALS = ("Finish the thesis", "Learn the cello")
+YIELD_SECONDS = 0.15  # in which a background call has made way
 USERS_WORDS = "What is the capital of"
 ALWAYS = {
     "dream_every_hours": 0.0001, "dream_idle_minutes": 0.0, "dream_least_exchanges": 1,
@@ -52,12 +54,10 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """One system's: when the user waited, and when the model was busy with calls for nobody. Who took part of the
-    routines."""
+    """One system's: when the user waited, and when the model was busy with calls for nobody."""
 
     waits: Sequence[Span]
     background: Sequence[Span]
-    routines: Sequence[str] = ()
 
     @property
     def turn(self) -> float:
@@ -71,10 +71,14 @@ class Talk:
         return sum(any(call.begin < wait.end and call.end > wait.begin for wait in late) for call in self.background)
 
     @property
-    def made_way(self) -> int:
-        """How many were broken off by a question."""
-        at_once = [Span(wait.begin, wait.begin + YIELD_SECONDS) for wait in self.waits]
-        return sum(any(span.begin < call.end <= span.end for span in at_once) for call in self.background)
+    def making_way(self) -> list[float]:
+        """The seconds from a question to the end of each call that it has broken off."""
+        return [
+            call.end - wait.begin
+            for wait in self.waits
+            for call in self.background
+            if call.begin < wait.begin < call.end < wait.end
+        ]
 
 
 async def run() -> list[Figure]:
@@ -83,8 +87,8 @@ async def run() -> list[Figure]:
     calls = median(len(talk.background) for talk in having)
     if calls < JOBS or any(talk.background for talk in without):
         raise BenchmarkFailed(f"{calls} calls in the background, and {[len(talk.background) for talk in without]}")
-    print(f"mind: {JOBS} jobs, and {', '.join(having[0].routines)}", file=sys.stderr)
     added = sorted(100 * (after.turn / before.turn - 1) for before, after in zip(without, having, strict=True))
+    making_way = [seconds for talk in having for seconds in talk.making_way]
     turns = [median(talk.turn for talk in talks) * 1e3 for talks in (having, without)]
     return [
         Figure("mind: a user's turn with reflection and 20 jobs, p50", turns[0], "ms", turns[1]),
@@ -93,7 +97,8 @@ async def run() -> list[Figure]:
         Figure("mind:   in the worst pair", added[-1], "%"),
         Figure("mind: calls for nobody while a user waits", sum(talk.running_on for talk in having), "calls", limit=0),
         Figure(f"mind: calls for nobody beside {TURNS} turns", calls, "calls"),
-        Figure("mind:   of them broken off by a question", median(talk.made_way for talk in having), "calls"),
+        Figure("mind:   of them broken off by a question", len(making_way) / PAIRS, "calls"),
+        Figure("mind:   until one of those had made way, median", median(making_way) * 1e3, "ms"),
     ]
 
 
@@ -107,11 +112,23 @@ async def _talk(*, is_minded: bool) -> Talk:
         client_of(model.greeting) as log,
     ):
         await _turns(user, 0, WARM_UP)
-        async with _mind(owner) if is_minded else _nothing() as routines:
+        async with _mind(owner) if is_minded else nullcontext():
             await log.delete("/stand_in/log")
             waits = await _turns(user, WARM_UP, TURNS)
         requests = (await log.get("/stand_in/log")).json()["requests"]
-    return Talk(waits, [_span(each) for each in requests if not _is_the_user_s(each)], routines)
+    background = [each for each in requests if not _is_the_user_s(each)]
+    if is_minded:
+        _require_all(background)
+    return Talk(waits, [_span(each) for each in background])
+
+
+def _require_all(background: Sequence[dict[str, Any]]) -> None:
+    """Raises `BenchmarkFailed` if a routine has not asked the model."""
+    asked_for = [set((each["format"] or {}).get("properties", ())) for each in background]
+    print("mind:", {name: sum(key in keys for keys in asked_for) for name, key in ROUTINES.items()}, file=sys.stderr)
+    for name, key in ROUTINES.items():
+        if not any(key in keys for keys in asked_for):
+            raise BenchmarkFailed(f"{name}: the model was not asked")
 
 
 async def _turns(user: httpx.AsyncClient, first: int, count: int) -> list[Span]:
@@ -128,32 +145,30 @@ async def _turns(user: httpx.AsyncClient, first: int, count: int) -> list[Span]:
 
 
 @asynccontextmanager
-async def _mind(owner: httpx.AsyncClient) -> AsyncIterator[list[str]]:
-    """Make the jobs, and have each routine that there is told all the while that it is time."""
-    routines = [name for name in ROUTINES if (await owner.post(f"/{name}/now")).is_success]
+async def _mind(owner: httpx.AsyncClient) -> AsyncIterator[None]:
+    """Make the jobs and the goals, and have each routine told all the while that it is time."""
     for number in range(JOBS):
-        job = {"prompt": f"Job {number}: thank you.", "schedule": f"in {2 + int(number * JOBS_SECONDS)}s"}
-        if (response := await owner.post("/cron", json=job)).is_error:
-            raise BenchmarkFailed(f"POST /cron: HTTP {response.status_code}: {response.text[:200]}")
-    telling = asyncio.create_task(_tell(owner, routines))
+        when = f"in {2 + int(number * JOBS_SECONDS)}s"
+        await _posted(owner, "/cron", {"prompt": f"Job {number}: thank you.", "schedule": when})
+    for goal in GOALS:
+        await _posted(owner, "/goals", {"text": goal})
+    telling = asyncio.create_task(_tell(owner), name="tell routines that it is time")
     try:
-        yield routines
+        yield
     finally:
         telling.cancel()
-        with suppress(asyncio.CancelledError):
-            await telling
+        await asyncio.wait([telling])
 
 
-@asynccontextmanager
-async def _nothing() -> AsyncIterator[list[str]]:
-    yield []
-
-
-async def _tell(owner: httpx.AsyncClient, routines: Sequence[str]) -> None:
-    while True:
+async def _tell(owner: httpx.AsyncClient) -> None:
+    for name in cycle(ROUTINES):
+        await _posted(owner, f"/{name}/now", None)
         await asyncio.sleep(NOW_SECONDS)
-        for name in routines:
-            await owner.post(f"/{name}/now")
+
+
+async def _posted(owner: httpx.AsyncClient, path: str, body: dict[str, Any] | None) -> None:
+    if (response := await owner.post(path, json=body)).is_error:
+        raise BenchmarkFailed(f"POST {path}: HTTP {response.status_code}: {response.text[:200]}")
 
 
 def _is_the_user_s(request: dict[str, Any]) -> bool:
@@ -167,10 +182,9 @@ def _span(request: dict[str, Any]) -> Span:
 
 
 def _settings(model_url: str, participants: Sequence[str]) -> dict[str, dict[str, Any]]:
-    known = {key: value for key, value in ALWAYS.items() if key in ReflectionConfig.model_fields}
     return {
         "system": {"backend": "ollama", "ollama_url": model_url, "participants": list(participants)},
         "generator": {"model": MODEL},
         "memory": {"classify": False},
-        "reflection": known,
+        "reflection": ALWAYS,
     }

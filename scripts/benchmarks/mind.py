@@ -29,7 +29,7 @@ from benchmarks.whole_system import running
 PAIRS = 5
 WARM_UP, TURNS = 3, 20
 MODEL = "gemma4:12b"
-BARE = ("arbiter", "generator", "web_search", "web_fetch", "memory", "memory_tools")
+BARE = ("arbiter", "generator", "web_search", "web_fetch", "files", "memory", "memory_tools")
 MIND = ("cron", "reflection")
 JOBS, JOBS_SECONDS = 20, 1.2  # between two of them
 NOW_SECONDS = 1.5

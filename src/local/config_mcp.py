@@ -42,6 +42,8 @@ class MCPServerConfig(Settings):
     category: Literal["read", "write", "search", "shell", "web", "git", "data", "meta", "memory"] = "meta"
     timeout_seconds: float = Field(60, gt=0, le=3600)
     start_seconds: float = Field(30, gt=0, le=600)
+    skill: Path | None = None  # which has brought it, and the digest of its files as they were approved
+    skill_digest: str = ""
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> Self:

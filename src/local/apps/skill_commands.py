@@ -11,6 +11,7 @@ import typer
 
 from local.apps.command_line import ApiOption, ConfigDir, DataDir, JsonOption
 from local.apps.console.answering_system import running_system
+from local.apps.skill_tool_commands import tools
 from local.apps.skill_version_commands import add_commands
 from local.apps.terminal import visible, write_found, write_lines
 from local.environment import settings_dir
@@ -18,8 +19,11 @@ from local.environment import settings_dir
 Json = dict[str, Any]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As `local2 skills list` shows it.")]
 
-skills_app = typer.Typer(help="Skills, texts on how something is done: list, show, new, check, approve, proposal.")
+skills_app = typer.Typer(
+    help="Skills, texts on how something is done: list, show, new, check, approve, tools, proposal."
+)
 add_commands(skills_app)
+skills_app.command()(tools)
 
 
 @skills_app.command("list")
@@ -75,7 +79,7 @@ def check(
     from local.tools.skill_tools.skill_folder import checked
 
     found = checked(folders or [], settings_dir(config_dir))
-    write_lines(f"{visible(each.folder.name)}: {each.fault or 'ready'}" for each in found)
+    write_lines(f"{visible(each.folder.name)}: {each.fault or 'ready'}{_tools(each.tools)}" for each in found)
     if any(each.fault for each in found):
         raise typer.Exit(1)
 
@@ -103,7 +107,11 @@ def approve(
     typer.echo("approved, as it is now")
 
 
+def _tools(leave: str) -> str:
+    return f"; its tools: {visible(leave)}" if leave else ""
+
+
 def _lines(skills: list[Json]) -> Iterator[str]:
     for skill in skills:
         why = skill["error"] or skill["description"]
-        yield f"{skill['status']:10}  {visible(skill['name'])}  {visible(why)}"
+        yield f"{skill['status']:10}  {visible(skill['name'])}  {visible(why)}{_tools(skill['tools'])}"

@@ -12,7 +12,8 @@ READ_SKILL = "read_skill"  # the tool that the model reads them with
 
 class SkillRecord(Data):
     """One skill: `ready`, or why not: `broken`, `incomplete` without the programs in `missing`, `unapproved` as it is
-    now, or `hidden` by one of its name in an earlier place. `place` is where it lies: settings, extra or workspace."""
+    now, or `hidden` by one of its name in an earlier place. `place` is where it lies: settings, extra or workspace;
+    `tools`, for a door, what stands with those that it brings: approved, not approved, changed since, or why not."""
 
     name: str
     status: Literal["ready", "broken", "incomplete", "unapproved", "hidden"]
@@ -23,6 +24,7 @@ class SkillRecord(Data):
     missing: tuple[str, ...] = ()
     compatibility: str = ""
     license: str = ""
+    tools: str = ""
 
 
 class SkillRequest(Message):

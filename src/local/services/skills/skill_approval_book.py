@@ -39,7 +39,7 @@ class SkillApprovalBook:
     """`approved-skills.json` in the folder of settings, looked at as it is now: digests by folder."""
 
     def __init__(self, settings: Path) -> None:
-        self._path = settings / FILE_NAME
+        self.settings, self._path = settings, settings / FILE_NAME
 
     def fault(self, folder: Path, contents: Mapping[str, bytes]) -> str:
         """Why a skill may not be used; empty if it is the one that was approved."""

@@ -10,6 +10,7 @@ from typing import Literal
 
 from local.errors import ConfigError, ToolError
 from local.services.sandbox.launch import PATH
+from local.services.skills.serving_skill import tools_of
 from local.services.skills.skill import FILE_NAME, MOST_BYTES, NAME, Skill, one_line, read_skill
 from local.services.skills.skill_approval_book import SkillApprovalBook, contents_of
 from local.services.skills.skill_place import PlaceKind, SkillPlace
@@ -88,6 +89,10 @@ class SkillLibrary:
             raise ToolError(f"the skill {name} cannot be used: {why}", kind="conflict")
         known = ", ".join(skill.name for skill in self.ready()) or "none"
         raise ToolError(f"there is no skill {one_line(name)[:SHOWN_NAME]!r}; there are: {known}", kind="not_found")
+
+    def tools_of(self, skill: FoundSkill) -> str:
+        """What stands with the tools that a skill brings; see `tools_of`."""
+        return tools_of(skill.folder, self._approvals.settings)
 
     def files(self, place: SkillPlace, name: str) -> tuple[str, ...]:
         """The files of a skill beside SKILL.md, from its folder on."""

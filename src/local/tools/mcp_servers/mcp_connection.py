@@ -31,9 +31,12 @@ class MCPConnection:
     """Calls the tools of one server. `start` makes its process, or reaches it; `name` is what `mcp.json` calls it.
     `trouble` says why it is not there; it is empty for one that is, or that nobody has needed so far."""
 
-    def __init__(self, name: str, start: Start, start_seconds: float) -> None:
+    def __init__(
+        self, name: str, start: Start, start_seconds: float, require: Callable[[], object] | None = None
+    ) -> None:
+        """`require()` raises `ToolError` where the server may not be used any more, which ends it."""
         self.name, self.trouble = name, ""
-        self._start, self._start_seconds = start, start_seconds
+        self._start, self._start_seconds, self._require = start, start_seconds, require
         self._serving: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[MCPSession] | None = None
         self._server: Server | None = None
@@ -41,6 +44,7 @@ class MCPConnection:
 
     async def call(self, tool: ApprovedTool, arguments: Mapping[str, Any]) -> ToolOutput:
         """Call a tool. Raises `ToolError`: unavailable, not_approved, or what the server says."""
+        await self._check()
         async with self._noticing_its_end():
             output = await (await self._session_with(tool)).call(tool, arguments)
         self._pauses.reset()
@@ -48,6 +52,7 @@ class MCPConnection:
 
     async def tools(self) -> list[dict[str, Any]]:
         """What the server says of its tools. Raises `ToolError`."""
+        await self._check()
         async with self._noticing_its_end():
             return await (await self._session()).tools()
 
@@ -57,6 +62,15 @@ class MCPConnection:
             self._serving.cancel()
             await asyncio.wait([self._serving])
             self._serving = None
+
+    async def _check(self) -> None:
+        if self._require is None:
+            return
+        try:
+            await asyncio.to_thread(self._require)
+        except ToolError:
+            await self.close()
+            raise
 
     @asynccontextmanager
     async def _noticing_its_end(self) -> AsyncIterator[None]:

@@ -6,14 +6,14 @@ Which tools there are stands in what was approved: the server itself is started 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import ClassVar, Self, cast
 
 from local.config_mcp import MCPServerConfig
 from local.environment import variable
-from local.errors import ConfigError, SandboxMissing, SandboxRefused
+from local.errors import ConfigError, SandboxMissing, SandboxRefused, ToolError
 from local.runtime.participant import Resources
 from local.secrets.secret_store import SecretStore
 from local.services.sandbox.contained_server import ContainedServer
@@ -21,6 +21,7 @@ from local.services.sandbox.launch import ContainedCommand
 from local.services.sandbox.sandbox import sandbox_of_this_machine
 from local.services.sandbox.sandbox_limits import SandboxLimits
 from local.services.sandbox.sandbox_view import SandboxView
+from local.services.skills.serving_skill import ServingSkill
 from local.tools.mcp_servers.approved_tool import read_approved
 from local.tools.mcp_servers.mcp_connection import MCPConnection, Start
 from local.tools.mcp_servers.mcp_tool import MCPTool
@@ -54,6 +55,12 @@ class MCPGroup(ToolGroup):
             connection = connect(cls.server, config, resources.data_dir, resources.layers[1:])
         except SandboxMissing as missing:
             return cls(config, [], None, str(missing))
+        try:
+            require = _skill_check(config)
+            if require is not None:
+                require()
+        except ToolError as error:
+            return cls(config, [], None, str(error))
         if not approved:
             return cls(config, [], None, f"no tool of it is approved; do so with `local2 mcp approve {cls.server}`")
         kinds = tuple(MCPTool.made_of(tool, config) for tool in approved)
@@ -109,14 +116,21 @@ def connect(
         start = _remote(meant, RemoteLogin(server, meant.url, store), visitor)
     else:
         start = _contained(server, meant, data_dir, settings)
-    return MCPConnection(server, start, LOGIN_SECONDS if visitor else meant.start_seconds)
+    seconds = LOGIN_SECONDS if visitor else meant.start_seconds
+    return MCPConnection(server, start, seconds, _skill_check(config))
+
+
+def _skill_check(config: MCPServerConfig) -> Callable[[], None] | None:
+    """What raises `ToolError` as soon as the skill that has brought a server is another one; None for any other."""
+    return None if config.skill is None else ServingSkill(config.skill, config.skill_digest).require
 
 
 def _contained(server: str, config: MCPServerConfig, data_dir: Path, settings: Sequence[Path]) -> Start:
     folder = data_dir / FOLDER / server
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        view = SandboxView(folder, config.readable, (data_dir, *settings), network=config.network)
+        skills = (config.skill,) if config.skill else ()
+        view = SandboxView(folder, config.readable, (data_dir, *settings), skills=skills, network=config.network)
     except SandboxRefused as refused:
         raise ConfigError(f"mcp.json: {server}: {refused}") from None
     sandbox, limits = sandbox_of_this_machine(), SandboxLimits()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local.errors import ConfigError, ToolError
+from local.services.skills.serving_skill import tools_of
 from local.services.skills.skill import FILE_NAME, MOST_DESCRIPTION, MOST_NAME, NAME, one_line, read_skill
 from local.services.skills.skill_approval_book import SkillApprovalBook, contents_of
 from local.services.skills.skill_library import SkillLibrary
@@ -27,10 +28,12 @@ Longer texts go into references/, programs into scripts/: name them here by thei
 
 @dataclass(frozen=True, slots=True)
 class SkillCheck:
-    """What one folder is worth: `fault` is empty for a skill that can be used."""
+    """What one folder is worth: `fault` is empty for a skill that can be used, `tools` for one that brings none; else
+    it says whether they were approved."""
 
     folder: Path
     fault: str
+    tools: str = ""
 
 
 def new_skill(settings: Path, name: str, description: str) -> Path:
@@ -56,16 +59,17 @@ def checked(folders: list[Path], settings: Path) -> list[SkillCheck]:
     if not named:
         place = SkillPlace("settings", settings, IN_SETTINGS)
         named = [place.folder / name for name in place.names()]
-    return [_checked(folder) for folder in named]
+    return [_checked(folder, settings) for folder in named]
 
 
-def _checked(folder: Path) -> SkillCheck:
+def _checked(folder: Path, settings: Path) -> SkillCheck:
     place = SkillPlace("settings", folder.parent)  # whether it is approved is another question
     library = SkillLibrary(lambda: [place], SkillApprovalBook(folder))
     found = [skill for skill in library.skills() if skill.folder == folder]
     if not found:
         return SkillCheck(folder, "there is no such folder")
-    return SkillCheck(folder, found[0].error)
+    error = found[0].error
+    return SkillCheck(folder, error, "" if error else tools_of(folder, settings))
 
 
 def to_approve(folder: Path) -> dict[str, bytes]:

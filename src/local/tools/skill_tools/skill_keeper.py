@@ -66,15 +66,19 @@ class SkillKeeper:
         places = tuple(str(place.folder) for place in self.library.places)
         skills = self.library.skills()
         if request.verb == "list":
-            return SkillResult(verb="list", skills=tuple(map(_record, skills)), places=places)
+            return SkillResult(verb="list", skills=tuple(map(self._whole_record, skills)), places=places)
         if request.verb == "ready":
             return SkillResult(verb="ready", skills=tuple(_record(each) for each in skills if each.status == "ready"))
         place, skill = self.library.skill(request.name)
         (found,) = (each for each in skills if each.folder == place.folder / skill.name)
         text, files = self.library.file(place, skill.name, FILE_NAME), self.library.files(place, skill.name)
-        return SkillResult(verb="show", skills=(_record(found),), places=places, text=text, files=files)
+        return SkillResult(verb="show", skills=(self._whole_record(found),), places=places, text=text, files=files)
+
+    def _whole_record(self, skill: FoundSkill) -> SkillRecord:
+        tools = self.library.tools_of(skill) if skill.status == "ready" else ""
+        return _record(skill).model_copy(update={"tools": tools})
 
 
 def _record(skill: FoundSkill) -> SkillRecord:
-    fields = SkillRecord.model_fields
+    fields = SkillRecord.model_fields.keys() - {"tools"}
     return SkillRecord.model_validate({name: getattr(skill, name) for name in fields} | {"folder": str(skill.folder)})

@@ -1184,7 +1184,7 @@ export interface SessionDeleted {
   deleted_session_id: string;
 }
 
-/** One skill: `ready`, or why not: `broken`, `incomplete` without the programs in `missing`, `unapproved` as it is now, or `hidden` by one of its name in an earlier place. `place` is where it lies: settings, extra or workspace. */
+/** One skill: `ready`, or why not: `broken`, `incomplete` without the programs in `missing`, `unapproved` as it is now, or `hidden` by one of its name in an earlier place. `place` is where it lies: settings, extra or workspace; `tools`, for a door, what stands with those that it brings: approved, not approved, changed since, or why not. */
 export interface SkillRecord {
   name: string;
   status: "ready" | "broken" | "incomplete" | "unapproved" | "hidden";
@@ -1195,6 +1195,7 @@ export interface SkillRecord {
   missing: string[];
   compatibility: string;
   license: string;
+  tools: string;
 }
 
 /** Who needs to know the skills: a respondent those that are `ready`, a door all of the `list`, or to `show` one with its text. */

@@ -31,13 +31,13 @@ def tools(
 
     Example: local2 skills tools ~/.config/local2/skills/weather
     """
-    from local.services.skills.serving_skill import ServingSkill
+    from local.tools.skill_tools.skill_folder import servers_of
 
     settings, data = layers_for(config_dir)[-1], find_data_dir(data_dir)
     if take_back:
         _forget(settings, data, folder.resolve())
         return
-    servers = ServingSkill.of(folder).servers()
+    servers = servers_of(folder)
     if not servers:
         raise ConfigError(f"{folder} brings no tools: it has no mcp.json")
     for name, server in servers.items():

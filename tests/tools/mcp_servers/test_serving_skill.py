@@ -101,6 +101,22 @@ def test_what_was_approved_is_called_until_a_file_of_the_skill_changes(
     assert (load_mcp_servers(settings), approved_file(data, "plain").exists()) == ({}, False)
 
 
+def test_what_is_taken_back_is_not_called_by_a_system_that_runs(
+    settings: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert told(settings, capfd, "tools", "--yes")[0] == 0
+    group = built(settings)
+    (tool,) = (each for each in group.offered() if each.name == "plain__mumble")
+
+    async def called() -> None:
+        assert (await tool.run()).text == "done"
+        assert told(settings, capfd, "tools", "--remove")[0] == 0
+        with pytest.raises(ToolError, match="the tools of the skill plain are approved no longer"):
+            await tool.run()
+
+    asyncio.run(called())
+
+
 def test_a_skill_that_has_gone_takes_its_tools_along(settings: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert told(settings, capfd, "tools", "--yes")[0] == 0
     shutil.rmtree(settings / "skills" / "plain")

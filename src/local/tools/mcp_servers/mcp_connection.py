@@ -37,6 +37,7 @@ class MCPConnection:
         """`require()` raises `ToolError` where the server may not be used any more, which ends it."""
         self.name, self.trouble = name, ""
         self._start, self._start_seconds, self._require = start, start_seconds, require
+        self.may_call: Callable[[], object] | None = None  # raises `ToolError` where nothing may be called any more
         self._serving: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[MCPSession] | None = None
         self._server: Server | None = None
@@ -44,7 +45,8 @@ class MCPConnection:
 
     async def call(self, tool: ApprovedTool, arguments: Mapping[str, Any]) -> ToolOutput:
         """Call a tool. Raises `ToolError`: unavailable, not_approved, or what the server says."""
-        await self._check()
+        await self._check(self._require)
+        await self._check(self.may_call)
         async with self._noticing_its_end():
             output = await (await self._session_with(tool)).call(tool, arguments)
         self._pauses.reset()
@@ -52,7 +54,7 @@ class MCPConnection:
 
     async def tools(self) -> list[dict[str, Any]]:
         """What the server says of its tools. Raises `ToolError`."""
-        await self._check()
+        await self._check(self._require)
         async with self._noticing_its_end():
             return await (await self._session()).tools()
 
@@ -63,11 +65,11 @@ class MCPConnection:
             await asyncio.wait([self._serving])
             self._serving = None
 
-    async def _check(self) -> None:
-        if self._require is None:
+    async def _check(self, require: Callable[[], object] | None) -> None:
+        if require is None:
             return
         try:
-            await asyncio.to_thread(self._require)
+            await asyncio.to_thread(require)
         except ToolError:
             await self.close()
             raise

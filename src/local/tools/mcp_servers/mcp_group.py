@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Self, cast
 
@@ -53,6 +54,7 @@ class MCPGroup(ToolGroup):
         approved = read_approved(approved_file(resources.data_dir, cls.server))
         try:
             connection = connect(cls.server, config, resources.data_dir, resources.layers[1:])
+            connection.may_call = partial(_require_leave, cls.server, config, resources.data_dir)
         except SandboxMissing as missing:
             return cls(config, [], None, str(missing))
         try:
@@ -118,6 +120,12 @@ def connect(
         start = _contained(server, meant, data_dir, settings)
     seconds = LOGIN_SECONDS if visitor else meant.start_seconds
     return MCPConnection(server, start, seconds, _skill_check(config))
+
+
+def _require_leave(server: str, config: MCPServerConfig, data_dir: Path) -> None:
+    """Raises `ToolError` (not_approved) for a skill's server of which nothing is approved any more."""
+    if config.skill is not None and not approved_file(data_dir, server).exists():
+        raise ToolError(f"the tools of the skill {config.skill.name} are approved no longer", kind="not_approved")
 
 
 def _skill_check(config: MCPServerConfig) -> Callable[[], None] | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from local.config_mcp import MCPServerConfig
 from local.errors import ConfigError, ToolError
-from local.services.skills.serving_skill import tools_of
+from local.services.skills.serving_skill import ServingSkill, tools_of
 from local.services.skills.skill import FILE_NAME, MOST_DESCRIPTION, MOST_NAME, NAME, one_line, read_skill
 from local.services.skills.skill_approval_book import SkillApprovalBook, contents_of
 from local.services.skills.skill_library import SkillLibrary
@@ -70,6 +71,12 @@ def _checked(folder: Path, settings: Path) -> SkillCheck:
         return SkillCheck(folder, "there is no such folder")
     error = found[0].error
     return SkillCheck(folder, error, "" if error else tools_of(folder, settings))
+
+
+def servers_of(folder: Path) -> dict[str, MCPServerConfig]:
+    """The servers of tools that a skill brings, as it is now, by the names that they get in your `mcp.json`. Raises
+    `ConfigError` for what is no skill, and for what it may not bring."""
+    return ServingSkill.of(folder).servers()
 
 
 def to_approve(folder: Path) -> dict[str, bytes]:

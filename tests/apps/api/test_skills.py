@@ -17,7 +17,7 @@ from tests.apps.api.hand_played import HandPlayed
 System = Any  # of conftest.py
 TIDES: dict[str, Any] = {
     "name": "tides", "status": "ready", "place": "settings", "folder": "/s/tides", "description": "Tell the tides.",
-    "error": "", "missing": [], "compatibility": "", "license": "",
+    "error": "", "missing": [], "compatibility": "", "license": "", "tools": "",
 }  # fmt: skip
 
 

@@ -56,27 +56,36 @@ def read_memory_file(text: str) -> MemoryFileView:
 class _Reader:
     def __init__(self) -> None:
         self._reading = MemoryFileView()
-        self._marks, self._section, self._is_sound = set[str](), "", True
+        self._marks, self._known = set[str](), list[str]()  # of the lines, and all as the end lists them
+        self._section, self._is_sound = "", True
 
     def read(self, text: str) -> MemoryFileView:
-        lines, known = text.removeprefix("\ufeff").splitlines(), list[str]()
         comment = ""
-        for number, line in enumerate(map(str.strip, lines), 1):
+        for number, line in enumerate(map(str.strip, text.removeprefix("\ufeff").splitlines()), 1):
             if comment or line.startswith("<!--"):
                 comment += f"{line} "
                 if line.endswith("-->"):
-                    known += _MARK.findall(comment) if _ALL in comment else []
+                    self._read_comment(number, comment)
                     comment = ""
             else:
                 self._read_line(number, line)
-        if comment or _ALL not in text or not self._marks <= {*known}:
+        if comment or _ALL not in text or not self._marks <= {*self._known}:
             self._reading.problems.append(
                 "a mark is not in the list of all at the end, or that is spoilt; " + _NONE_GONE
             )
         elif self._is_sound:
-            gone = [mark for mark in dict.fromkeys(known) if mark not in self._marks]
+            gone = [mark for mark in dict.fromkeys(self._known) if mark not in self._marks]
             self._reading.edits += [EditRecord(line=0, kind=_KINDS[mark[0]], entry_id=mark[1:]) for mark in gone]
         return self._reading
+
+    def _read_comment(self, number: int, comment: str) -> None:
+        marks = _MARK.findall(comment)
+        if _ALL in comment:
+            self._known += marks
+        elif marks:
+            self._marks.update(marks)
+            self._is_sound = False
+            self._problem(number, comment, f"a comment takes in a line; {_NONE_GONE}")
 
     def _read_line(self, number: int, line: str) -> None:
         if not line:

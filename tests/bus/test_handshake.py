@@ -13,11 +13,14 @@ class Wire:
 
     def __init__(self) -> None:
         self.probes: asyncio.Queue[int] = asyncio.Queue()
-        self.reconnects = 0
-        self.handshake = Handshake(self.probes.put_nowait, self._count)
+        self.reconnects = self.listened = 0
+        self.handshake = Handshake(self.probes.put_nowait, self._listen, self._count)
 
     def _count(self) -> None:
         self.reconnects += 1
+
+    def _listen(self) -> None:
+        self.listened += 1
 
     async def bounce(self, number: int | None = None) -> None:
         """Let the next probe return, or pretend that it was another."""
@@ -29,6 +32,7 @@ class Wire:
         self.handshake.link(True)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.handshake.shake("memory:", 10))
+            await self.bounce()
             await self.bounce()
 
 
@@ -56,6 +60,7 @@ async def test_probes_are_repeated_until_one_returns(wire: Wire) -> None:
         for _ in range(3):
             await wire.probes.get()
         await wire.bounce()
+        await wire.bounce()
     assert wire.handshake.is_ready
 
 
@@ -66,7 +71,42 @@ async def test_a_probe_that_was_never_sent_proves_nothing(wire: Wire) -> None:
         await wire.bounce(10**9)
         assert not wire.handshake.is_ready
         await wire.bounce()
+        await wire.bounce()
     assert wire.handshake.is_ready
+
+
+async def test_what_was_subscribed_to_is_in_place_when_a_probe_that_was_listened_for_behind_it_is_back(
+    wire: Wire,
+) -> None:
+    wire.handshake.link(True)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        tasks.create_task(wire.handshake.shake("memory:", 10))
+        early = await wire.probes.get()
+        assert wire.listened == 0
+        wire.handshake.returned(early)
+        late = await wire.probes.get()
+        assert (wire.listened, wire.handshake.is_ready) == (1, False)
+        wire.handshake.returned(early)
+        await asyncio.sleep(0)
+        assert not wire.handshake.is_ready
+        wire.handshake.returned(late)
+    assert wire.handshake.is_ready
+
+
+async def test_a_connection_that_is_lost_between_the_two_probes_is_proven_from_the_beginning(wire: Wire) -> None:
+    wire.handshake.link(True)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        tasks.create_task(wire.handshake.shake("memory:", 10))
+        await wire.bounce()
+        await wire.probes.get()
+        wire.handshake.link(False)
+        wire.handshake.link(True)
+        for _ in range(2):
+            await wire.bounce()
+            await asyncio.sleep(0)
+            assert not wire.handshake.is_ready
+        await wire.bounce()
+    assert (wire.handshake.is_ready, wire.listened) == (True, 2)
 
 
 async def test_a_lost_connection_is_not_ready_until_it_is_proven_again(wire: Wire) -> None:
@@ -75,6 +115,7 @@ async def test_a_lost_connection_is_not_ready_until_it_is_proven_again(wire: Wir
     assert not wire.handshake.is_ready
     wire.handshake.link(True)
     assert not wire.handshake.is_ready
+    await wire.bounce()
     await wire.bounce()
     await wire.handshake.wait()
     assert wire.reconnects == 1
@@ -90,6 +131,7 @@ async def test_a_probe_of_the_lost_connection_proves_nothing_about_the_next(wire
         await asyncio.sleep(0)
         assert not wire.handshake.is_ready
         wire.handshake.link(True)
+        await wire.bounce()
         await wire.bounce()
     assert wire.handshake.is_ready
 

@@ -51,7 +51,7 @@ class Rig:
     def __init__(self, room: int) -> None:
         self.transport = NarrowTransport(room)
         self.counters: Counter[str] = Counter()
-        self.handshake = Handshake(self._probe, lambda: None)
+        self.handshake = Handshake(self._probe, lambda: None, lambda: None)
         self.send_queue = SendQueue(self.transport, self.handshake, self.counters)
 
     def _probe(self, number: int) -> None:

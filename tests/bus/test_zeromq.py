@@ -317,7 +317,7 @@ async def full(ipc: BusAddress, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 async def test_while_the_socket_is_full_the_loop_goes_on(full: Full) -> None:
     counters: Counter[str] = Counter()
-    handshake = Handshake(lambda number: handshake.returned(number), lambda: None)
+    handshake = Handshake(lambda number: handshake.returned(number), lambda: None, lambda: None)
     handshake.link(True)
     await handshake.shake("ipc:", 10)
     send_queue = SendQueue(full.transport, handshake, counters)

@@ -10,13 +10,14 @@ from local.bus.blobs import BlobStore
 from local.bus.dispatcher import Dispatcher, Receive
 from local.bus.durability import Consumer, Delivered, Durability
 from local.bus.envelope_factory import EnvelopeFactory
+from local.bus.probes import Probes
 from local.bus.reject_log import RejectLog
 from local.bus.requests import Requests
 from local.bus.send_queue import Handshake, SendQueue
 from local.bus.sender_guard import SenderGuard
 from local.bus.transport import Transport
 from local.errors import BusNotReady, NoJournal, PublishTimeout, RequestTimeout
-from local.protocol.bus_messages import BusGap, BusProbe
+from local.protocol.bus_messages import BusGap
 from local.protocol.envelope import Envelope, Trace, is_packed, new_id
 from local.protocol.message import Delivery
 from local.protocol.messages import Message, ParticipantStatus
@@ -58,7 +59,8 @@ class Bus:
         self._fresh: list[str] = []  # subscribed to since the last ready()
         self._requests = Requests(self.resend)
         self._hears_replies: dict[str, bool] = {}  # by subject: subscribed to, and whether the subscription is in place
-        self._handshake = Handshake(self._send_probe, self._reconnected)
+        self._probes = Probes(transport, sender, self.instance)
+        self._handshake = Handshake(self._probes.send, self._probes.listen, self._reconnected)
         self._send_queue = SendQueue(transport, self._handshake, self.counters)
         self._dispatcher = Dispatcher(
             sender, self.instance, self.counters, rejects, self._requests.settle, self._handshake.returned, guard
@@ -74,7 +76,7 @@ class Bus:
 
     async def __aenter__(self) -> Self:
         self._transport.open(self._dispatcher.on_frame, self._handshake.link)
-        self.subscribe(BusProbe.subject + self.instance, _ignore)
+        self._probes.listen()
         self.subscribe(ParticipantStatus.subject, _ignore)
         if self._durability is not None:
             self._durability.open(self)
@@ -277,15 +279,6 @@ class Bus:
             return False
         self._durability.record(envelope, frame)
         return True
-
-    def _send_probe(self, number: int) -> None:
-        """Probes have numbers of their own: they are no messages that anybody could miss."""
-        probe = BusProbe(instance=self.instance, attempt=number)
-        envelope_id = new_id()
-        envelope = Envelope(
-            probe.routing_key, envelope_id, self.sender, self.instance, number, envelope_id, probe.encode()
-        )
-        self._transport.send(envelope.encode())
 
     def _reconnected(self) -> None:
         self.counters["reconnects"] += 1

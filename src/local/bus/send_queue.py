@@ -96,13 +96,17 @@ class SendQueue:
 class Handshake:
     """Proof of readiness, at the start and again after every reconnection.
 
-    A probe is sent until one comes back; the pauses between probes are a resend schedule, not a guess at when
-    the subscriptions arrive.
+    A probe is sent until one comes back: the connection is up. Then another, which is listened for anew: what was
+    subscribed to before that is in place when it comes back. The pauses between probes are a resend schedule, not a
+    guess at when the subscriptions arrive.
     """
 
-    def __init__(self, send_probe: Callable[[int], None], on_reconnect: Callable[[], None]) -> None:
-        """`send_probe(n)` publishes probe number n; `on_reconnect()` tells that a lost connection is ready again."""
-        self._send_probe, self._on_reconnect = send_probe, on_reconnect
+    def __init__(
+        self, send_probe: Callable[[int], None], listen: Callable[[], None], on_reconnect: Callable[[], None]
+    ) -> None:
+        """`send_probe(n)` publishes probe number n, `listen()` has the next ones heard behind all that is subscribed to
+        now; `on_reconnect()` tells that a lost connection is ready again."""
+        self._send_probe, self._listen, self._on_reconnect = send_probe, listen, on_reconnect
         self._linked = asyncio.Event()
         self._ready = asyncio.Event()
         self._returned = asyncio.Event()
@@ -141,7 +145,7 @@ class Handshake:
         """Prove readiness of everything subscribed so far. Raises `BusNotReady`, `BusClosed`."""
         try:
             async with asyncio.timeout(seconds):
-                await self._probe_until_back()
+                await self._prove()
         except TimeoutError:
             raise BusNotReady(address, seconds) from None
         self._was_ready = True
@@ -157,9 +161,17 @@ class Handshake:
             await asyncio.wait({self._task})
 
     async def _again(self) -> None:
-        await self._probe_until_back()
+        await self._prove()
         self._ready.set()
         self._on_reconnect()
+
+    async def _prove(self) -> None:
+        connection = None
+        while connection != self._sent_when_lost:  # lost meanwhile: the next one gets the subscriptions in any order
+            await self._probe_until_back()
+            connection = self._sent_when_lost
+            self._listen()
+            await self._probe_until_back()
 
     async def _probe_until_back(self) -> None:
         before = self._sent

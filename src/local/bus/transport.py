@@ -31,7 +31,8 @@ class Transport(Protocol):
         ...
 
     def subscribe(self, prefix: bytes) -> None:
-        """Receive every frame that starts with `prefix`; in place once a probe sent afterwards has come back."""
+        """Receive every frame that starts with `prefix`; while a connection lasts, prefixes are in place in the order in
+        which they were subscribed to."""
         ...
 
     def unsubscribe(self, prefix: bytes) -> None:

@@ -6,11 +6,13 @@ from local.protocol.message import Delivery, Message
 
 
 class BusProbe(Message):
-    """A bus to itself, until it hears it: proof that its subscriptions are in place."""
+    """A bus to itself, until it hears it: proof that its subscriptions are in place. `heard_as` is the instance, and
+    how often it has begun to listen."""
 
     subject = "bus.probe."
     delivery = Delivery.EPHEMERAL
-    family_key = "instance"
+    family_key = "heard_as"
+    heard_as: str
     instance: str
     attempt: int
 

@@ -176,8 +176,9 @@ export interface BusGap {
   missed: number;
 }
 
-/** A bus to itself, until it hears it: proof that its subscriptions are in place. */
+/** A bus to itself, until it hears it: proof that its subscriptions are in place. `heard_as` is the instance, and how often it has begun to listen. */
 export interface BusProbe {
+  heard_as: string;
   instance: string;
   attempt: number;
 }

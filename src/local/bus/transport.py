@@ -31,8 +31,8 @@ class Transport(Protocol):
         ...
 
     def subscribe(self, prefix: bytes) -> None:
-        """Receive every frame that starts with `prefix`. While a connection lasts, prefixes are in place in the order in
-        which they were given."""
+        """Receive every frame that starts with `prefix`. While a connection lasts, prefixes are in place in the order
+        in which they were given."""
         ...
 
     def unsubscribe(self, prefix: bytes) -> None:

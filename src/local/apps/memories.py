@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 from local.apps.participant_client import ParticipantClient, ParticipantRefused
@@ -23,6 +23,7 @@ from local.protocol.message import ErrorInfo
 log = logging.getLogger(__name__)
 
 EXPORT_PAGE = 50
+EDITS_AT_ONCE, EDITED_BYTES = 15, 40_000  # of one request: what is larger would lie outside of its frame
 
 
 class Memories(ParticipantClient):
@@ -54,10 +55,11 @@ class Memories(ParticipantClient):
                 return found
 
     async def edit(self, user_id: str, edits: list[EditRecord], *, applies: bool) -> tuple[OutcomeRecord, ...]:
-        """What becomes of edits of those; nothing is asked where there are none."""
-        if not edits:
-            return ()
-        return (await self.ask("edit", user_id, edits=tuple(edits), applies=applies)).outcomes
+        """What becomes of edits of those, asked for in parts that travel within a frame."""
+        outcomes = list[OutcomeRecord]()
+        for part in _parts(edits):
+            outcomes += (await self.ask("edit", user_id, edits=part, applies=applies)).outcomes
+        return tuple(outcomes)
 
     async def repeated_in(self, session_id: str) -> tuple[str, ...] | None:
         """The engrams that had recalled something of a session; None if no memory answers that knows it."""
@@ -78,3 +80,16 @@ class Memories(ParticipantClient):
             cursor = page.cursor
             if not cursor:
                 return
+
+
+def _parts(edits: list[EditRecord]) -> Iterator[tuple[EditRecord, ...]]:
+    part, size = list[EditRecord](), 0
+    for edit in edits:
+        more = len(edit.text.encode())
+        if part and (len(part) == EDITS_AT_ONCE or size + more > EDITED_BYTES):
+            yield tuple(part)
+            part, size = [], 0
+        part.append(edit)
+        size += more
+    if part:
+        yield tuple(part)

@@ -301,8 +301,15 @@ async def test_the_memory_is_written_as_a_file_and_what_was_changed_in_it_is_tol
     assert [request.applies for request in asked] == [True]  # nothing is asked of a file in which nothing is changed
 
 
-async def test_more_changes_than_travel_in_one_message_are_refused(client: httpx.AsyncClient, memory: Memory) -> None:
-    lines = "\n".join(["## Notes", *(f"- {number} {'x' * 900}" for number in range(60))])
-    answer = await client.post("/memory/file", json={"text": lines})
-    assert (answer.status_code, answer.json()["error"]["kind"]) == (413, "too_large")
-    assert memory.asked == []
+async def test_changes_travel_in_parts_that_fit_into_a_frame_and_too_many_are_refused(
+    client: httpx.AsyncClient, memory: Memory
+) -> None:
+    lines = ["## Notes", *(f"- {number} {'ü' * 1500}" for number in range(40)), f"- {'x' * 2001}"]
+    answer = (await client.post("/memory/file", json={"text": "\n".join(lines)})).json()
+    asked = [[len(edit.text.encode()) for edit in request.edits] for request, _ in memory.asked]
+    assert (len(answer["outcomes"]), sum(map(len, asked))) == (40, 40)
+    assert max(map(sum, asked)) <= 40_000 and max(map(len, asked)) <= 15 and len(asked) < 6
+    assert "more than 2000 characters" in answer["problems"][0]
+    lines = ["## Notes", *(f"- {number}" for number in range(2001))]
+    refused = await client.post("/memory/file", json={"text": "\n".join(lines)})
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (413, "too_large")

@@ -12,6 +12,7 @@ from typing import Literal
 from local.protocol.memory_messages import EditRecord, EntryRecord
 
 SHOWN_CHARS = 60
+MOST_CHARS = 2_000  # of a line that is read back
 _HEAD = """\
 # Memory
 
@@ -104,6 +105,9 @@ class _Reader:
             self._marks.update(_MARK.findall(item))
             self._is_sound = False
             self._problem(number, item, f"its mark is not as it was written; {_NONE_GONE}")
+        elif len(text or comment) > MOST_CHARS:
+            self._marks.update([found["mark"]] if found else [])
+            self._problem(number, item, f"has more than {MOST_CHARS} characters")
         elif found is None:
             self._read_new(number, item)
         elif found["mark"] in self._marks:

@@ -24,8 +24,10 @@ from local.errors import LocalError
 from local.protocol.envelope import new_id
 from local.protocol.memory_messages import EntryRecord, MemoryRequest, MemoryResult, OutcomeRecord
 from local.protocol.messages import ErrorInfo
-from local.services.engrams.hand_edits import HandEdit
+from local.services.engrams.hand_edits import EditOutcome, HandEdit
 from local.services.engrams.service import EngramService
+
+SHOWN_CHARS = 300  # of each text of an outcome: several of them travel within a frame
 
 
 class MemoryRequestHandler:
@@ -151,8 +153,7 @@ class MemoryRequestHandler:
             await self._told(user_id)
         else:
             outcomes = await book.compare(user_id, edits)
-        told = tuple(OutcomeRecord.model_validate(asdict(each)) for each in outcomes)
-        return MemoryResult(verb=request.verb, outcomes=told)
+        return MemoryResult(verb=request.verb, outcomes=tuple(map(_shown, outcomes)))
 
     async def _embed(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         """Vectors of texts that are kept nowhere."""
@@ -162,3 +163,11 @@ class MemoryRequestHandler:
     async def _export(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         lines, cursor = await self._engrams.export(user_id, request.cursor)
         return MemoryResult(verb=request.verb, lines=tuple(lines), cursor=cursor)
+
+
+def _shown(outcome: EditOutcome) -> OutcomeRecord:
+    before, text, why = (
+        each if len(each) <= SHOWN_CHARS else f"{each[: SHOWN_CHARS - 1]}…"
+        for each in (outcome.before, outcome.text, outcome.why)
+    )
+    return OutcomeRecord(line=outcome.line, kind=outcome.kind, what=outcome.what, before=before, text=text, why=why)

@@ -22,7 +22,7 @@ from local.protocol.memory_messages import EngramRecord
 
 MAX_QUERY = 2_000
 MOST_FILE = 1_000_000  # characters of MEMORY.md
-MOST_EDITED, EDIT_CHARS = 40_000, 80  # characters of all that is changed in it, and of each line beside its text
+MOST_EDITS = 2_000  # in it, at once
 END_OF_TIME = 1e11  # seconds since 1970
 
 Question = Annotated[str, Query(max_length=MAX_QUERY)]
@@ -140,8 +140,8 @@ class _Memory:
         """What was changed in such a file, and what that does, or has done if it is to be applied."""
         body = await read_body(request, MemoryFileBody)
         reading = read_memory_file(body.text)
-        if sum(len(edit.text) + EDIT_CHARS for edit in reading.edits) > MOST_EDITED:
-            raise RequestRefused("too_large", "more is changed than can be read back at once; do it in parts", "text")
+        if len(reading.edits) > MOST_EDITS:
+            raise RequestRefused("too_large", f"more than {MOST_EDITS} lines are changed; do it in parts", "text")
         outcomes = await api().memories.edit(caller.name, reading.edits, applies=body.apply)
         told = [outcome for outcome in outcomes if outcome.what != "nothing"]
         return JsonResponse({"outcomes": told, "problems": reading.problems, "applied": body.apply})

@@ -40,8 +40,8 @@ class ServingSkill:
         return cls(real, digest_of(contents))
 
     def servers(self) -> dict[str, MCPServerConfig]:
-        """What it brings, by the names that your own `mcp.json` has for it: none without the file. Raises
-        `ConfigError`, also for what a skill cannot have: a url, a network, folders, secrets, another level."""
+        """The servers that the skill brings, by the names that your own `mcp.json` has for them: none without the file.
+        Raises `ConfigError`, also for what a skill cannot have: a url, a network, folders, secrets, another level."""
         found = load_mcp_servers(self.folder)
         alone = len(found) == 1
         return {

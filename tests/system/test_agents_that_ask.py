@@ -67,6 +67,7 @@ def test_an_agent_s_call_that_is_denied_elsewhere_is_asked_about_no_more(live: L
         assert live.http.post(f"/approvals/{asked['call_id']}", json=body, headers=headers).status_code == 200
         terminal.wait_for("deny, by page")
         terminal.wait_for("the user said no")
+        terminal.wait_for("›", times=3)  # of the prompt, of the question about the call, and of the next prompt
         terminal.type("\x04")
         assert terminal.end() == 0
     assert not (live.system.data_dir / "workspace" / "gate").exists()

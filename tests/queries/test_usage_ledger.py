@@ -16,7 +16,6 @@ from local.protocol.grant import Grant
 from local.protocol.messages import Message, ModelSpan, QueryReceived, ResponseGeneration, ToolRequest, UsageInfo
 from local.protocol.model_used import ModelUsed
 from local.protocol.permission_messages import ApprovalDecision
-from local.protocol.reflection_messages import ReflectionUsed
 from local.queries.activity import KINDS, activity_of, subjects_of
 from local.queries.usage_ledger import ModelPrice, UsageLedger
 
@@ -63,12 +62,12 @@ def test_what_a_routine_has_used_is_counted_under_its_name_and_is_no_answer() ->
     ledger = UsageLedger()
     heard(ledger, answer("q1", (10, 1)))
     for outcome in ("nothing to say", "something to say"):
-        used = ReflectionUsed(
-            routine="heartbeat",
+        used = ModelUsed(
+            purpose="heartbeat",
             model="gemma",
             calls=1,
             prompt_tokens=100,
-            answer_tokens=20,
+            completion_tokens=20,
             seconds=2.0,
             outcome=outcome,
         )

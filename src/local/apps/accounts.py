@@ -19,12 +19,13 @@ from local.protocol.cron_messages import CronRun
 from local.protocol.journal_messages import JournalRead
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import ResponseGeneration, SessionDeleted
+from local.protocol.model_used import ModelUsed
 from local.queries.activity import activity_of, subjects_of
-from local.queries.usage_ledger import BESIDE_ANSWERS, ModelPrice, UsageLedger
+from local.queries.usage_ledger import ModelPrice, UsageLedger
 
 PIECE = 100  # messages that are read at a time
 END = 2**62  # a number behind all messages
-_COUNTED = (ResponseGeneration.subject, CronRun.subject, *BESIDE_ANSWERS)
+_COUNTED = (ResponseGeneration.subject, CronRun.subject, ModelUsed.subject)
 _DELETED = (SessionDeleted.subject, MemoryDeleted.subject)
 
 

@@ -10,13 +10,14 @@ from datetime import datetime
 from local.apps.session import LoCALSession
 from local.protocol.journal_messages import JournalRead
 from local.protocol.messages import ResponseGeneration
+from local.protocol.model_used import ModelUsed
 from local.queries.recorded_query import RecordedMessage
-from local.queries.usage_ledger import BESIDE_ANSWERS, UsageLedger
+from local.queries.usage_ledger import UsageLedger
 
 PIECE = 100  # messages that are read at a time
 END = 2**62  # a number behind all messages
 HOUR = 3600.0
-_COUNTED = (ResponseGeneration.subject, *BESIDE_ANSWERS)
+_COUNTED = (ResponseGeneration.subject, ModelUsed.subject)
 
 
 def begin_of_day(at: float) -> float:

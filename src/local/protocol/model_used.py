@@ -6,8 +6,9 @@ from local.protocol.message import Delivery, Message
 
 
 class ModelUsed(Message):
-    """Whoever has asked a model besides for an answer, after each call: what for (critic, classifier or summary), the
-    tokens that the server has counted, and how long it took, in seconds."""
+    """Whoever has asked a model besides for an answer: what for (critic, classifier, summary, or a routine of
+    reflection), how often, the tokens that the server has counted, how long it took, in seconds, and of a routine in a
+    few words what came of it (`outcome`); of a check of a goal `about` is the goal."""
 
     subject = "model.used"
     delivery = Delivery.RECORDED
@@ -16,3 +17,6 @@ class ModelUsed(Message):
     prompt_tokens: int
     completion_tokens: int
     seconds: float
+    calls: int = 1
+    outcome: str = ""
+    about: str = ""

@@ -1,4 +1,4 @@
-"""What is done while nobody asks anything: how a routine is, and what it has cost."""
+"""What is done while nobody asks anything: how a routine is, and what it thinks."""
 
 from __future__ import annotations
 
@@ -22,22 +22,6 @@ class RoutineRecord(Data):
     read_until: float | None = None
     tokens_today: int = 0
     tokens_per_day: int = 0
-
-
-class ReflectionUsed(Message):
-    """`reflection`, when a routine has asked its model: how often, for what it counts as, and what came of it
-    (`outcome`), in a few words; of a check of a goal `about` is the goal."""
-
-    subject = "reflection.used"
-    delivery = Delivery.RECORDED
-    routine: str
-    model: str
-    calls: int
-    prompt_tokens: int
-    answer_tokens: int
-    seconds: float
-    outcome: str
-    about: str = ""
 
 
 class MonologueThought(Message):

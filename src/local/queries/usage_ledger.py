@@ -12,9 +12,7 @@ from local.protocol.envelope import Envelope, session_of
 from local.protocol.messages import ResponseGeneration
 from local.protocol.model_used import ModelUsed
 from local.protocol.query_origin import SCHEDULE
-from local.protocol.reflection_messages import ReflectionUsed
 
-BESIDE_ANSWERS: Final = (ModelUsed.subject, ReflectionUsed.subject)
 MILLION: Final = 1_000_000
 
 
@@ -72,10 +70,9 @@ class UsageLedger:
         if envelope.subject == ResponseGeneration.subject:
             key = _key(envelope, payload, at)
             self._sums.setdefault(key, UsageSum()).add(_used(payload.get("usage") or {}))
-        elif envelope.subject in BESIDE_ANSWERS:
+        elif envelope.subject == ModelUsed.subject:
             day = datetime.fromtimestamp(at).date().isoformat()
-            by = str(payload.get("routine") or payload.get("purpose") or "")
-            key = UsageKey(day, None, by, "", str(payload.get("model", "")))
+            key = UsageKey(day, None, str(payload.get("purpose", "")), "", str(payload.get("model", "")))
             self._sums.setdefault(key, UsageSum()).add(_beside_answers(payload))
         elif envelope.subject == CronRun.subject:
             run = payload.get("run") or {}
@@ -142,6 +139,6 @@ def _beside_answers(used: Mapping[str, Any]) -> UsageSum:
     return UsageSum(
         calls=int(used.get("calls", 1)),
         prompt_tokens=int(used.get("prompt_tokens", 0)),
-        completion_tokens=int(used.get("completion_tokens", used.get("answer_tokens", 0))),
+        completion_tokens=int(used.get("completion_tokens", 0)),
         seconds=float(used.get("seconds", 0.0)),
     )

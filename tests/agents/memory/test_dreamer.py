@@ -15,7 +15,7 @@ from local.instructions.text_proposal import TextProposals
 from local.models.chat import Done, Usage
 from local.protocol.dream_messages import DreamMade
 from local.protocol.message import Message
-from local.protocol.reflection_messages import ReflectionUsed
+from local.protocol.model_used import ModelUsed
 from local.protocol.skill_messages import SkillRequest, SkillResult
 from local.services.skills.skill_proposal_book import SkillProposalBook
 from local.tools.skill_tools.skill_folder import new_skill
@@ -32,8 +32,8 @@ async def test_what_was_seen_is_told_with_its_sources_and_noted_once(night: Nigh
     assert (await night.ask("now")).why == ""
     made = await night.door.hears(DreamMade)
     assert (made.read, made.left_out) == (3, 0)
-    used = await night.door.hears(ReflectionUsed)
-    assert (used.routine, used.calls, used.prompt_tokens, used.answer_tokens) == ("dreamer", 1, 100, 20)
+    used = await night.door.hears(ModelUsed)
+    assert (used.purpose, used.calls, used.prompt_tokens, used.completion_tokens) == ("dreamer", 1, 100, 20)
     assert used.outcome == "1 note"
     asked = night.model.asked[-1].query
     assert asked.index("The roof leaks") < asked.index("The gutter") < asked.index("It rains")

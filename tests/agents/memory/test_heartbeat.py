@@ -21,7 +21,7 @@ from local.protocol.journal_messages import JournalEntries, JournalRead
 from local.protocol.lease_messages import LeaseClaim
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import ResponseGeneration, ToolRequest
-from local.protocol.reflection_messages import ReflectionUsed
+from local.protocol.model_used import ModelUsed
 
 HOUR = 3600.0
 
@@ -69,8 +69,8 @@ async def test_what_is_to_be_said_is_told_once_with_its_sources_and_shown_until_
     assert (said.goal, said.text, said.due_at, said.sources) == (
         "Hand in the tax return", "Friday is tomorrow.", NOON + HOUR, tuple(ids.values()),
     )  # fmt: skip
-    used = await night.door.hears(ReflectionUsed)
-    assert (used.routine, used.about, used.outcome, used.prompt_tokens) == (
+    used = await night.door.hears(ModelUsed)
+    assert (used.purpose, used.about, used.outcome, used.prompt_tokens) == (
         "heartbeat", goal.goal_id, "something to say", 100,
     )  # fmt: skip
     await until(lambda: night.state(FILE_NAME).done_at)
@@ -91,7 +91,7 @@ async def test_nothing_to_say_costs_tokens_is_counted_and_is_told_to_nobody(
     await night.goals("set", text="Swim", schedule="every 1h")
     night.model.will_say(found())
     night.now = NOON + HOUR
-    assert (await night.door.hears(ReflectionUsed)).outcome == "nothing to say"
+    assert (await night.door.hears(ModelUsed)).outcome == "nothing to say"
     await until(lambda: night.state(FILE_NAME).done_at)
     [goal] = await night.goals()
     assert (goal.checks, goal.quiet, goal.words, goal.is_seen) == (1, 1, "", True)
@@ -112,7 +112,7 @@ async def test_after_a_pause_of_days_and_when_a_clock_is_put_back_a_goal_is_chec
     assert (await night.ask("status", "heartbeat")).why == "no goal is due"
     night.model.will_say(found())
     night.now = NOON + 101 * HOUR
-    await night.door.hears(ReflectionUsed, 2)
+    await night.door.hears(ModelUsed, 2)
     assert len(night.model.asked) == 2
 
 

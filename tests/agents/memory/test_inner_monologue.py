@@ -15,7 +15,8 @@ from local.agents.reflecting.inner_monologue import FILE_NAME
 from local.models.chat import Done, ToolCall, Usage
 from local.protocol.memory_messages import MemoryDeleted
 from local.protocol.messages import ResponseGeneration, ToolRequest
-from local.protocol.reflection_messages import MonologueThought, ReflectionUsed
+from local.protocol.model_used import ModelUsed
+from local.protocol.reflection_messages import MonologueThought
 
 
 def thought(text: str) -> str:
@@ -42,8 +43,13 @@ async def test_it_is_off_until_it_is_switched_on_and_says_what_it_thinks_and_cos
     assert (said.text, said.sources, said.left_out) == (
         "The roof is still open.", (ids["The roof leaks"], ids["It rains"]), 0,
     )  # fmt: skip
-    used = await night.door.hears(ReflectionUsed)
-    assert (used.routine, used.prompt_tokens, used.answer_tokens, used.outcome) == ("monologue", 100, 20, "a thought")
+    used = await night.door.hears(ModelUsed)
+    assert (used.purpose, used.prompt_tokens, used.completion_tokens, used.outcome) == (
+        "monologue",
+        100,
+        20,
+        "a thought",
+    )
     await until(lambda: night.state(FILE_NAME).done_at)
     after = await night.ask("off", "monologue")
     assert (after.is_on, after.tokens_today, after.tokens_per_day) == (False, 120, 10_000)
@@ -121,6 +127,6 @@ async def test_a_thought_is_not_told_when_what_it_rests_on_was_deleted_meanwhile
     await night.door.hears(MemoryDeleted)
     await night.ask("status", "monologue")
     ended.set()
-    await night.door.hears(ReflectionUsed)
+    await night.door.hears(ModelUsed)
     await night.ask("status", "monologue")
     assert night.door.of(MonologueThought) == []

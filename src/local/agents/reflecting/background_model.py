@@ -42,13 +42,13 @@ class BackgroundCost:
 
     calls: int = 0
     prompt_tokens: int = 0
-    answer_tokens: int = 0
+    completion_tokens: int = 0
     seconds: float = 0.0
 
     @property
     def tokens(self) -> int:
         """The tokens of prompts and replies together."""
-        return self.prompt_tokens + self.answer_tokens
+        return self.prompt_tokens + self.completion_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,6 @@ class BackgroundModel:
         reply, usage = await whole_reply(stream)
         cost.calls += 1
         cost.prompt_tokens += usage.prompt_tokens
-        cost.answer_tokens += usage.completion_tokens
+        cost.completion_tokens += usage.completion_tokens
         cost.seconds += time.monotonic() - begun
         return reply

@@ -20,7 +20,8 @@ from local.agents.reflecting.silence import Silence
 from local.bus.bus import Bus
 from local.errors import LocalError
 from local.protocol.envelope import Trace, new_id
-from local.protocol.reflection_messages import ReflectionUsed, RoutineRecord
+from local.protocol.model_used import ModelUsed
+from local.protocol.reflection_messages import RoutineRecord
 from local.runtime.participant import Publications
 from local.tick import until_next_tick
 
@@ -44,7 +45,7 @@ class Routine(ABC):
     """Use as `async with routine.running(bus)`. What it does beside that is `once`."""
 
     name: ClassVar[str]
-    publishes: ClassVar[Publications] = (ReflectionUsed, BackgroundModel)
+    publishes: ClassVar[Publications] = (BackgroundModel,)
 
     def __init__(self, context: RoutineContext, policy: RoutinePolicy, diary: RoutineDiary) -> None:
         self.context, self.policy, self._diary = context, policy, diary
@@ -155,8 +156,8 @@ class Routine(ABC):
         self.problem = ""
 
     def _tell_cost(self, cost: BackgroundCost, outcome: str, about: str) -> None:
-        used = ReflectionUsed(
-            routine=self.name, model=self.context.model.name, calls=cost.calls, prompt_tokens=cost.prompt_tokens,
-            answer_tokens=cost.answer_tokens, seconds=round(cost.seconds, 3), outcome=outcome, about=about,
+        used = ModelUsed(
+            purpose=self.name, model=self.context.model.name, calls=cost.calls, prompt_tokens=cost.prompt_tokens,
+            completion_tokens=cost.completion_tokens, seconds=round(cost.seconds, 3), outcome=outcome, about=about,
         )  # fmt: skip
         self.bus.post(used, Trace(new_id()))

@@ -890,13 +890,16 @@ export interface ModelSpan {
   model: string;
 }
 
-/** Whoever has asked a model besides for an answer, after each call: what for (critic, classifier or summary), the tokens that the server has counted, and how long it took, in seconds. */
+/** Whoever has asked a model besides for an answer: what for (critic, classifier, summary, or a routine of reflection), how often, the tokens that the server has counted, how long it took, in seconds, and of a routine in a few words what came of it (`outcome`); of a check of a goal `about` is the goal. */
 export interface ModelUsed {
   purpose: string;
   model: string;
   prompt_tokens: number;
   completion_tokens: number;
   seconds: number;
+  calls: number;
+  outcome: string;
+  about: string;
 }
 
 /** The inner monologue, when it has thought of what has happened lately: of the exchanges with the engrams `sources`; `left_out` counts those with words of strangers, which it does not read. No model is shown it. */
@@ -1080,18 +1083,6 @@ export interface RecalledEngram {
   folded: string[];
   successor_of: string | null;
   outdated: OutdatedFact[];
-}
-
-/** `reflection`, when a routine has asked its model: how often, for what it counts as, and what came of it (`outcome`), in a few words; of a check of a goal `about` is the goal. */
-export interface ReflectionUsed {
-  routine: string;
-  model: string;
-  calls: number;
-  prompt_tokens: number;
-  answer_tokens: number;
-  seconds: number;
-  outcome: string;
-  about: string;
 }
 
 /** What a user has allowed for a whole conversation: the call with these arguments, or of a tool for files all on that path. */
@@ -1611,7 +1602,6 @@ export interface Messages {
   "query.cancel": QueryCancel;
   "query.failed": QueryFailed;
   "query.received": QueryReceived;
-  "reflection.used": ReflectionUsed;
   "response.generation": ResponseGeneration;
   "reward.event": RewardEvent;
   [subject: `reflection.request.${string}`]: RoutineRequest;

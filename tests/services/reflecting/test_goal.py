@@ -65,6 +65,23 @@ def test_a_file_that_cannot_be_read_is_kept_beside_the_new_one(tmp_path: Path, t
     assert GoalFile(tmp_path).read() == []
 
 
+def test_a_goal_that_cannot_be_read_keeps_no_other_from_being_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    GoalFile(tmp_path).write([GOAL, replace(GOAL, goal_id="h", time_zone="Nowhere/Land")])
+    written = (tmp_path / FILE_NAME).read_text()
+    assert GoalFile(tmp_path).read() == [GOAL]
+    assert (tmp_path / "goals.damaged.json").read_text() == written
+    assert "the goals that could be read are 1" in caplog.text
+
+
+def test_a_disk_in_trouble_sets_no_goal_aside(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).mkdir()
+    with pytest.raises(StoreFailed, match="cannot be read"):
+        GoalFile(tmp_path).read()
+    assert (tmp_path / FILE_NAME).exists() and not (tmp_path / "goals.damaged.json").exists()
+
+
 def test_a_check_is_told_the_times_what_was_said_last_and_the_exchanges_as_material() -> None:
     goal = replace(GOAL, words=GoalWords("Swim!", NOON + HOUR))
     asked = messages(

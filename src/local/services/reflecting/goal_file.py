@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -16,6 +18,8 @@ log = logging.getLogger(__name__)
 
 FILE_NAME = "goals.json"  # in the data directory
 _GOALS = TypeAdapter(tuple[Goal, ...])
+_GOAL = TypeAdapter(Goal)
+_LIST = TypeAdapter(list[Any])
 
 
 class GoalFile:
@@ -25,20 +29,23 @@ class GoalFile:
         self._path = data_dir / FILE_NAME
 
     def read(self) -> list[Goal]:
-        """As they were written last."""
+        """The goals as they were written last, without those that cannot be read. Raises `StoreFailed`."""
         try:
-            goals = list(_GOALS.validate_json(self._path.read_bytes()))
-            for goal in goals:
-                goal.times  # noqa: B018 # which raises for what can never be due
-            return goals
+            written = self._path.read_bytes()
         except FileNotFoundError:
             return []
-        except (OSError, ValidationError, LocalError) as error:
+        except OSError as error:
+            raise StoreFailed(f"{self._path} cannot be read: {error.strerror}") from None
+        goals, faults = _goals_in(written)
+        if faults:
             kept = self._path.with_suffix(".damaged.json")
-            why = str(error).partition("\n")[0]
-            log.error("%s cannot be read (%s): it is kept as %s, and there are no goals", self._path, why, kept.name)
-            self._path.rename(kept)
-            return []
+            told = "%s cannot be read (%s): it is kept as %s, and the goals that could be read are %d"
+            log.error(told, self._path, faults[0], kept.name, len(goals))
+            try:
+                shutil.copy(self._path, kept)
+            except OSError as error:
+                raise StoreFailed(f"{kept} cannot be written: {error.strerror}") from None
+        return goals
 
     def write(self, goals: Iterable[Goal]) -> None:
         """Raises `StoreFailed`."""
@@ -46,3 +53,24 @@ class GoalFile:
             write_private(self._path, _GOALS.dump_json(tuple(goals), indent=1).decode() + "\n")
         except OSError as error:
             raise StoreFailed(f"{self._path} cannot be written: {error.strerror}") from None
+
+
+def _goals_in(written: bytes) -> tuple[list[Goal], list[str]]:
+    """The goals that can be read and are due at times that there are, and what is wrong with the others."""
+    try:
+        told = _LIST.validate_json(written)
+    except ValidationError as error:
+        return [], [_fault(error)]
+    goals, faults = list[Goal](), list[str]()
+    for each in told:
+        try:
+            goal = _GOAL.validate_python(each)
+            goal.times  # noqa: B018 # which raises for what can never be due
+            goals.append(goal)
+        except (ValidationError, LocalError) as error:
+            faults.append(_fault(error))
+    return goals, faults
+
+
+def _fault(error: Exception) -> str:
+    return " ".join(str(error).splitlines()[:3])

@@ -62,7 +62,7 @@ class LetsSuspectsHoldUpEverybody(Journal):
     def consumer(self, name: str) -> DurableConsumer:
         consumer = super().consumer(name)
         following = consumer._next
-        consumer._next = lambda: None if consumer._suspects._running else following()  # type: ignore[method-assign]
+        consumer._next = lambda now: None if consumer._suspects._running else following(now)  # type: ignore[method-assign]
         return consumer
 
 

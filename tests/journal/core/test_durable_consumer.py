@@ -4,8 +4,9 @@ import sys
 from collections.abc import Iterable
 
 from local.journal.core.consumer_decision import ConsumerDecision, DeadLetter, Deliver, Died, Fenced, Serving, Settled
-from local.journal.core.consumer_state import ConsumerState, Deaths
+from local.journal.core.consumer_state import SUSPECT_AFTER, ConsumerState, Deaths
 from local.journal.core.durable_consumer import DurableConsumer
+from local.journal.core.suspects import ALONE_SECONDS
 
 
 def consumer(max_in_flight: int = 256, state: ConsumerState | None = None) -> DurableConsumer:
@@ -188,6 +189,17 @@ def test_a_suspect_is_alone_in_its_lane() -> None:
     assert given(it.attach("one", now=0)) == [(1, 1), (4, 1)]
     assert given(it.ack(1, now=0)) == [(2, 3)]
     assert given(it.ack(2, now=0)) == [(3, 1)]
+
+
+def test_a_suspect_that_waits_for_another_one_holds_it_up_no_longer_than_a_while() -> None:
+    it = filled("a question", "its agent")
+    die(it, SUSPECT_AFTER)
+    assert given(it.attach("next", now=0)) == [(1, 3)]
+    assert it.next_due == ALONE_SECONDS
+    assert given(it.tick(ALONE_SECONDS / 2)) == []
+    assert given(it.tick(ALONE_SECONDS)) == [(2, 3)]
+    assert isinstance(it.ack(2, now=3)[0], Settled)
+    assert isinstance(it.ack(1, now=3)[0], Settled)
 
 
 def test_a_suspect_that_fails_leaves_its_place_to_the_next_one() -> None:

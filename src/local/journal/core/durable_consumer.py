@@ -43,7 +43,7 @@ class _Entry:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether it runs alone in its lane, and beside no other suspect."""
+        """Whether it runs alone in its lane, and at first beside no other suspect."""
         return self.deaths.total >= SUSPECT_AFTER
 
 
@@ -95,7 +95,8 @@ class DurableConsumer:
     @property
     def next_due(self) -> float | None:
         """When `tick` has something to do."""
-        return min((entry.due for entry in (*self._in_flight.values(), *self._paused.values())), default=None)
+        silent = (entry.due for entry in (*self._in_flight.values(), *self._paused.values()))
+        return min((due for due in (*silent, self._suspects.next_due) if due is not None), default=None)
 
     def wants(self, subject: str) -> bool:
         """Whether messages of this subject are for this consumer."""
@@ -193,18 +194,18 @@ class DurableConsumer:
         self._promote(lane)
 
     def _give(self, now: float) -> list[ConsumerDecision]:
-        """Hand out by number, and of the suspects one at a time."""
+        """Hand out by number, and of the suspects one after the other."""
         given: list[ConsumerDecision] = []
         while self._instance is not None and len(self._in_flight) < self.max_in_flight:
-            entry = self._next()
+            entry = self._next(now)
             if entry is None:
                 break
             self._in_flight[entry.number] = entry
             given.append(self._deliver(entry, now))
         return given
 
-    def _next(self) -> _Entry | None:
-        suspect = self._suspects.take() if self._suspects.ready else None
+    def _next(self, now: float) -> _Entry | None:
+        suspect = self._suspects.take(now) if self._suspects.ready else None
         if suspect is not None:
             return self._entries[suspect]
         while self._ready:

@@ -21,7 +21,8 @@ from local.config import Settings
 from local.journal.client.journal_client import JournalClient
 from local.journal.server.journal import Journal, JournalConfig
 from local.journal.store.store import JournalStore
-from local.protocol.envelope import Envelope, Trace
+from local.journal.store.view import JournalView
+from local.protocol.envelope import Envelope, Trace, decode
 from local.protocol.messages import (
     AgentTransition,
     ClientCall,
@@ -267,6 +268,17 @@ class System:
     def journal(self) -> AbstractAsyncContextManager[None]:
         """A journal on the system's one file."""
         return self.host(Journal(JournalConfig(), JournalStore(self.journal_file)))
+
+    async def on_record(self, *query_ids: str) -> None:
+        """Wait until the answers to these queries are on record: doors hear them before."""
+        recorded = set[str]()
+        while not set(query_ids) <= recorded:
+            recorded = await asyncio.to_thread(self._answered)
+
+    def _answered(self) -> set[str]:
+        with JournalView(self.journal_file) as journal:
+            stored = journal.read_all(subjects=[ResponseGeneration.subject])
+            return {decode(each.entry.frame).correlation_id for each in stored}
 
     def bus(self, sender: str, *, journaled: bool = False) -> Bus:
         """Another end of the same bus."""

@@ -37,6 +37,7 @@ async def test_usage_is_what_is_on_record_now_of_whoever_asks(system: System) ->
         assert await told(client, "/usage", owner) == {"by": ["day"], "rows": [], "total": None, "budgets": []}
         await ask(client, "q1", "s1", owner)
         await ask(client, "q2", "s2", ann)
+        await system.on_record("q1", "q2")
         found = await told(client, "/usage?by=user&by=session", owner)
         assert [(row["user"], row["session"], row["prompt_tokens"]) for row in found["rows"]] == [
             ("", "s1", 7), ("ann", "s2", 7),
@@ -46,6 +47,7 @@ async def test_usage_is_what_is_on_record_now_of_whoever_asks(system: System) ->
         await bus.request(JournalRedact(session_id="s1"), JournalRedacted, 20)
         await bus.publish(SessionDeleted(deleted_session_id="s1"), Trace("d", None, "s1"))
         await ask(client, "q3", "s3", owner)
+        await system.on_record("q3")
         after = await told(client, "/usage?by=session", owner)
         assert [row["session"] for row in after["rows"]] == ["s2", "s3"]
 
@@ -58,6 +60,7 @@ async def test_activity_is_the_latest_first_in_pages_or_all_of_it_as_lines(syste
         for number in range(3):
             await ask(client, f"q{number}", "s", owner)
         await ask(client, "q-ann", "s-ann", ann)
+        await system.on_record("q2", "q-ann")
         first = await told(client, "/activity?kind=query&limit=2", owner)
         assert [line["query_id"] for line in first["activity"]] == ["q-ann", "q2"]
         rest = await told(client, f"/activity?kind=query&limit=2&before={first['before']}", owner)

@@ -34,6 +34,7 @@ async def test_a_user_s_budget_is_the_user_s_and_a_question_that_was_asked_befor
     async with system.door(budgets={"user": {"tokens": TOKENS + 1}}) as client:
         for number in range(2):
             assert (await ask(client, ann, query_id=f"q{number}")).status_code == 200
+        await system.on_record("q0", "q1")
         refused = await ask(client, ann)
         assert refused.status_code == 429
         error = refused.json()["error"]
@@ -54,7 +55,8 @@ async def test_a_user_s_budget_is_the_user_s_and_a_question_that_was_asked_befor
 @pytest.mark.parametrize("form", [{}, {"headers": {"accept": "text/event-stream"}}], ids=["whole", "stream"])
 async def test_a_conversation_s_budget_leaves_the_others_theirs(system: System, form: Any) -> None:
     async with system.door(budgets={"session": {"tokens": 1}}) as client:
-        assert (await ask(client, session_id="s1")).status_code == 200
+        assert (await ask(client, session_id="s1", query_id="q1")).status_code == 200
+        await system.on_record("q1")
         refused = await client.post("/query", json={"query": "hello", "session_id": "s1"}, **form)
         assert (refused.status_code, refused.json()["error"]["budget"]["of"]) == (429, "session")
         assert (await ask(client, session_id="s2")).status_code == 200
@@ -66,7 +68,8 @@ async def test_money_of_all_counts_by_the_prices_and_openai_s_clients_are_told_i
     ann = {"authorization": f"Bearer {Users(folder).add('ann')}"}
     owner = {"authorization": f"Bearer {make_owner_token(folder)}"}
     async with system.door(budgets={"all": {"money": 1}}) as client:
-        assert (await ask(client, ann)).status_code == 200
+        assert (await ask(client, ann, query_id="q1")).status_code == 200
+        await system.on_record("q1")
         chat = {"model": "local2", "messages": [{"role": "user", "content": "hello"}]}
         refused = await client.post("/v1/chat/completions", json=chat)
         error = refused.json()["error"]
@@ -93,7 +96,8 @@ async def test_the_next_day_begins_anew(system: System) -> None:
             BudgetsConfig.model_validate({"all": {"tokens": 5}}), session, lambda: prices, lambda: now[0]
         )
         await budgets.require(None)
-        assert (await ask(client, session_id="s1")).status_code == 200
+        assert (await ask(client, session_id="s1", query_id="q1")).status_code == 200
+        await system.on_record("q1")
         with pytest.raises(BudgetSpent):
             await budgets.require(None)
         now[0] = end_of_day(now[0])
@@ -102,7 +106,8 @@ async def test_the_next_day_begins_anew(system: System) -> None:
 
 async def test_the_terminal_says_so_in_a_sentence(system: System) -> None:
     async with system.door(budgets={"user": {"tokens": 1}}) as client:
-        assert (await ask(client)).status_code == 200
+        assert (await ask(client, query_id="q1")).status_code == 200
+        await system.on_record("q1")
         command = [sys.executable, "-m", "local.apps.cli", "ask", "hello", "--api", system.url]
         done = await asyncio.to_thread(
             subprocess.run, command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False

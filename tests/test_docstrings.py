@@ -17,11 +17,13 @@ IN_THE_AIR = re.compile(
     r"|One of (these|those|them))\b"
 )
 
+PRIVATE = re.compile("_(?!_)")
+
 
 def public_docstrings(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    """By name the docstrings of public classes and functions, and of what such classes have."""
+    """By name the docstrings of public classes and functions, and of what such classes have, `__call__` and so on."""
     for node in body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not PRIVATE.match(node.name):
             yield node.name, ast.get_docstring(node) or ""
             if isinstance(node, ast.ClassDef):
                 yield from public_docstrings(node.body)
@@ -38,8 +40,9 @@ def test_no_public_docstring_begins_with_a_pronoun() -> None:
 
 @pytest.mark.parametrize("text", ["Its name.", "The same, sorted.", "One who asks.", "Those that run.", "What it is."])
 def test_a_pronoun_is_found_in_a_method_too(text: str) -> None:
-    code = f'class A:\n    """A thing."""\n\n    def one(self):\n        """{text}"""\n'
-    assert in_the_air(ast.parse(code)) == ["one"]
+    code = f'class A:\n    """A thing."""\n\n    def {{}}(self):\n        """{text}"""\n'
+    for name in ("one", "__call__"):
+        assert in_the_air(ast.parse(code.format(name))) == [name]
 
 
 @pytest.mark.parametrize("text", ["One message of the model.", "Italics.", "The name.", "Offered tools."])

@@ -15,9 +15,11 @@ import anyio.to_thread
 from local.apps.console.answering_system import AnsweringSystem
 from local.apps.console.followed_query import FollowedQuery
 from local.apps.console.query_progress import QueryProgress
+from local.backoff import Backoff
 from local.errors import LocalError, NoAnswer
 
 TELL_SECONDS = 1.0  # between two words on how far an answer is
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two looks for a system that has gone away
 AWAY_SECONDS = 30.0  # for which a system that has gone away is looked for, so that a call goes on
 
 Json = dict[str, Any]
@@ -87,6 +89,7 @@ class HTTPSystemClient:
 
     def _call(self, tool: str, body: Json) -> Json:
         path, end = f"/tools/{quote(tool, safe='')}/calls", time.monotonic() + AWAY_SECONDS
+        pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         while True:
             try:
                 found: Json = self._system.find_again().request("POST", path, body)
@@ -94,7 +97,7 @@ class HTTPSystemClient:
             except NoAnswer as error:
                 if error.kind not in ("unreachable", "unavailable") or time.monotonic() > end:
                     raise
-            time.sleep(TELL_SECONDS)
+            time.sleep(pauses.next())
 
     async def ask(self, body: Json, told: Told) -> Json:
         """See `MCPClient`."""

@@ -13,7 +13,7 @@ class WaitingLine:
     """Deciding only: ids in, ids out. Bounded for each session and in all."""
 
     def __init__(self, max_running: int, max_waiting: int) -> None:
-        """Of one session, one query runs and `max_waiting` wait; of all sessions, `max_running` run at each depth."""
+        """One query of a session runs and `max_waiting` wait; of all sessions, `max_running` run at each depth."""
         self.max_running, self._max_waiting = max_running, max_waiting
         self._expected: dict[str, str] = {}  # query_id -> session_id, here as below
         self._waiting: dict[str, str] = {}  # in order of arrival

@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from local.apps.api.app import routed
 from local.apps.api.context import ApiContext
 from local.apps.api.principals import Principal
-from local.apps.mcp_client import Json, Told
+from local.apps.mcp_client import TELL_SECONDS, Json, Told
 from local.apps.mcp_door import MCPDoor
 from local.errors import LocalError, NoAnswer
 from local.protocol.answer_options import AnswerOptions
@@ -29,7 +29,6 @@ from local.queries.errors import QueryRefused
 
 MOST_SESSIONS = 64
 IDLE_SECONDS = 30 * 60.0
-TELL_SECONDS = 1.0  # between two words on how far an answer is
 BASE = "http://localhost"  # of requests that never leave this process
 
 

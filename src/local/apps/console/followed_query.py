@@ -29,7 +29,7 @@ class FollowedQuery:
         self._left = threading.Event()
 
     def __iter__(self) -> Iterator[StreamEvent]:
-        """Its events up to the one that ends it. Raises `NoAnswer`."""
+        """The query's events up to the one that ends it. Raises `NoAnswer`."""
         pauses, trouble_since = Backoff(FIRST_PAUSE, LONGEST_PAUSE), None
         while not self._left.is_set():
             try:

@@ -27,7 +27,7 @@ class SkillPlaces:
                 raise ConfigError(f"files.yaml: skill_folders: {place.root} lies in the workspace; name one outside")
 
     def __call__(self) -> list[SkillPlace]:
-        """Those that there are now."""
+        """The places that there are now."""
         places = [SkillPlace("settings", self._settings, IN_SETTINGS), *self._named]
         return [*places, SkillPlace("workspace", self._workspace, IN_WORKSPACE)] if self._is_trusted() else places
 

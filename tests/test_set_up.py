@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from local.set_up.python_environment import SIGNALS
 
 ROOT = Path(__file__).parent.parent
 SECONDS = 150  # until an installation has failed
@@ -34,6 +37,8 @@ if what == "fails":
 if what == "dies":
     os.kill(os.getppid(), signal.SIGKILL)
     sys.exit(1)
+if "FAKE_UV_HEARS" in os.environ:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if what == "waits" and "-r" in sys.argv:
     open(here / "gate").read()
 if "-e" in sys.argv:
@@ -268,6 +273,30 @@ def test_of_two_set_ups_at_once_one_waits_and_then_installs_nothing(checkout: Ch
             gate.write_text("")
             assert (first.wait(50), second.wait(50)) == (7, 7)
     assert checkout.calls() == ["requirements.lock", "."]
+
+
+@pytest.mark.parametrize("stop", SIGNALS)
+def test_a_set_up_that_is_stopped_by_itself_ends_its_uv_first(
+    checkout: Checkout, gate: Path, stop: signal.Signals
+) -> None:
+    with checkout.start(FAKE_UV="waits") as process, gate.open("w"):  # which is open once uv waits there
+        process.send_signal(stop)
+        assert process.wait(50) == 128 + stop
+        _expect_nobody_installs(checkout)
+        assert process.stderr is not None and "Traceback" not in process.stderr.read()
+
+
+def test_a_uv_that_does_not_end_is_killed(checkout: Checkout, gate: Path) -> None:
+    with checkout.start(FAKE_UV="waits", FAKE_UV_HEARS="nothing") as process, gate.open("w"):
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(50) == 128 + signal.SIGTERM
+        _expect_nobody_installs(checkout)
+
+
+def _expect_nobody_installs(checkout: Checkout) -> None:
+    """The lock of a set-up is its tools', too."""
+    with (checkout.root / "requirements.lock").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @pytest.mark.thorough

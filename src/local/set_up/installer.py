@@ -6,19 +6,21 @@ import fcntl
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from local.environment import environment_with
 from local.errors import SetUpFailed
-from local.set_up.python_environment import PythonEnvironment
+from local.set_up.python_environment import SIGNALS, PythonEnvironment, arrive
 
 # A tool ignores the variables that its version does not know. uv trusts only the certificates it brings along unless
 # told otherwise, which fails behind a company's proxy; pip cannot install "for the user" inside an environment.
 TOOL_SETTINGS = {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1", "PIP_USER": "0", "PIP_NO_INPUT": "1"}
+ENDS_WITHIN = 2.0  # seconds, a tool that is told to; then it is killed
 
 
 class _CommandFailed(Exception):
@@ -125,6 +127,7 @@ class Installer:
         _say(phase)
         with self._log.open("a+", encoding="utf-8", errors="replace") as log:
             before = log.tell()
+            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until it is known what has to be ended, too
             with subprocess.Popen(
                 command,
                 cwd=self._environment.root,
@@ -133,8 +136,14 @@ class Installer:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 close_fds=False,
+                preexec_fn=arrive,
             ) as process:
-                self._watch(process, phase)
+                try:
+                    arrive()
+                    self._watch(process, phase)
+                except BaseException:
+                    _end(process)
+                    raise
             if process.returncode:
                 log.seek(before)
                 raise _CommandFailed(_reason(log.read()) or f"{command[0]} ended with status {process.returncode}")
@@ -151,6 +160,16 @@ class Installer:
                 count = sum(1 for _ in self._environment.folder.glob("lib/python*/site-packages/*.dist-info"))
                 line = f"  {phase}: {count} there, {time.monotonic() - started:.0f} s"
                 print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)  # noqa: T201
+        process.wait()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(ENDS_WITHIN)
+    finally:
+        process.kill()
         process.wait()
 
 

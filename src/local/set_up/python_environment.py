@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 
 from local.errors import SetUpFailed
 from local.shipped import shipped_dir
@@ -22,7 +23,7 @@ RUN = ("requirements.lock",)
 TEST = ("requirements.lock", "requirements-dev.lock")
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 STATUS_FAILED = 2
-STATUS_INTERRUPTED = 130
+STATUS_OF_SIGNALS = 128  # and the signal's number
 
 
 class PythonEnvironment:
@@ -63,7 +64,8 @@ class PythonEnvironment:
             else:
                 from local.set_up.installer import Installer
 
-                signal.signal(signal.SIGINT, signal.default_int_handler)
+                for number in SIGNALS:
+                    _stop_at(number)
                 Installer(self).bring_up_to_date(locks)
             sys.stderr.flush()
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until this script is in the other Python
@@ -72,9 +74,9 @@ class PythonEnvironment:
             reason = self._with_advice(error) if isinstance(error, OSError) else str(error)
             print(f"LoCAL2 could not be set up: {reason}", file=sys.stderr)  # noqa: T201
             sys.exit(STATUS_FAILED)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             print("\nset-up stopped; the next start begins it again", file=sys.stderr)  # noqa: T201
-            sys.exit(STATUS_INTERRUPTED)
+            sys.exit(STATUS_OF_SIGNALS + (stop.args or (signal.SIGINT,))[0])
 
     def _with_advice(self, error: OSError) -> str:
         if error.errno not in NOT_ALLOWED:
@@ -122,6 +124,16 @@ def _user(number: int) -> str:
         return pwd.getpwuid(number).pw_name
     except KeyError:
         return f"user {number}"
+
+
+def _stop_at(number: signal.Signals) -> None:
+    """Have a signal end the set-up in order, unless whoever started it has it ignored, as nohup does."""
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(number)
+
+    if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
+        signal.signal(number, stop)
 
 
 def arrive() -> None:

@@ -11,6 +11,7 @@ import pytest
 from pydantic import Field, ValidationError
 
 from local import config, config_file
+from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.participant import find_class
 from local.apps.run import API, JOURNAL
 from local.config import Settings, SystemConfig
@@ -217,6 +218,11 @@ def test_a_key_that_has_lost_its_meaning_is_a_warning(
     with caplog.at_level(logging.WARNING):
         assert config.load(name, Sample, [folder]).model == "a"
     assert f"mine/{name}.yaml:2: {key} is ignored: " in caplog.text
+
+
+def test_the_generator_knows_from_the_gatekeepers_file_what_is_never_called(folder: Path) -> None:
+    write(folder, "denied_tools: [web_fetch, shell_exec: [git, push]]\n", "gatekeeper")
+    assert config.load("generator", GeneratorConfig, [folder]).never_called == {"web_fetch"}
 
 
 def test_fetch_max_chars_counts_where_the_plan_has_it_and_its_own_file_has_the_last_word(

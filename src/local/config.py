@@ -32,8 +32,8 @@ RETIRED_KEYS = {
 # What the first plan had in another file counts there, too: by the file that it belongs to now, key and other file.
 MOVED_KEYS = {"web_fetch": {"fetch_max_chars": "web_search"}}
 
-# What stands in a file of its own because several read it: by who does, the key and the file.
-SHARED_KEYS = {"generator": {"hooks": "hooks"}}
+# What stands in another file because several read it: by who does, the key and the file.
+SHARED_KEYS = {"generator": {"hooks": "hooks", "denied_tools": "gatekeeper"}}
 
 
 @cache

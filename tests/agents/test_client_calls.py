@@ -183,6 +183,17 @@ async def test_what_only_reads_is_not_called_where_the_owner_has_it_denied(stage
     assert stage.door.of(ToolRequest) == []
 
 
+async def test_what_the_owner_has_denied_is_not_called_before_a_gatekeeper_has_said_so(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("local.agents.answering.call_gate.PRESENCE_SECONDS", 0.01)
+    await stage.generator(denied_tools=["book"])
+    await stage.tool(BookTool())
+    kind, text = await refusal(call(door(stage), "book", page=1))
+    assert (kind, text.partition(":")[0]) == ("unavailable", "book was not run")
+    assert stage.door.of(ToolRequest) == []
+
+
 async def test_leave_for_a_conversation_is_for_that_call_alone(shop: Any) -> None:
     tools = door(shop, "pen", asks=True)
     first = asyncio.create_task(call(tools, "pen", **MILK))

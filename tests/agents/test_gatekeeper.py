@@ -258,6 +258,20 @@ async def test_a_tool_that_only_reads_is_not_used_either_where_the_owner_has_it_
     assert (study.pen.written, study.door.of(ToolRequest)) == ([], [])
 
 
+async def test_such_a_tool_is_not_used_before_a_gatekeeper_has_said_so(
+    stage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("local.agents.answering.call_gate.PRESENCE_SECONDS", 0.01)
+    monkeypatch.setattr(PenTool, "safety", "L0")
+    monkeypatch.setattr(PenTool, "effect", "read")
+    pen = PenTool(tmp_path)
+    await stage.tool(pen)
+    await stage.generator(denied_tools=["pen"])
+    await ask(stage, "q1")
+    kind, _ = await end(stage, "q1")
+    assert (kind, pen.written, stage.door.of(ToolRequest)) == ("unavailable", [], [])
+
+
 async def test_another_call_under_a_known_id_is_denied(study: Any) -> None:
     await study.gatekeeper()
     await ask(study, "q1")

@@ -39,6 +39,12 @@ def test_the_generator_and_the_others_know_nothing_of_the_second_respondents() -
     assert overrides_for("local.journal.server.journal:Journal", said, {"model": "a"}, {}) == {}
 
 
+def test_the_generator_knows_what_is_denied_wherever_that_is_said_of_the_gatekeeper() -> None:
+    denied = {"denied_tools": ["web_fetch"]}
+    said = system("generator", {"gatekeeper": {**denied, "mode": "plan"}}, "generator_b")
+    assert overrides_for(GENERATOR, said, {}, {}) == overrides_for(SECOND_RESPONDENT, said, {}, {}) == denied
+
+
 def test_a_second_respondent_takes_part_once_and_last() -> None:
     added = with_second_respondent(system("generator", "web_search"))
     assert [entry.name for entry in added.participants] == ["generator", "web_search", "generator_b"]

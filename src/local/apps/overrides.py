@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from local.config import ParticipantEntry, SystemConfig, short_names
+from local.config import SHARED_KEYS, ParticipantEntry, SystemConfig, short_names
 from local.config_mcp import load_mcp_servers
 
 MCP_GROUP = "local.tools.mcp_servers.mcp_group"  # where each server has a class, which imports much
@@ -44,7 +44,14 @@ def overrides_for(
     """
     own = next((entry.config for entry in system.participants if entry.target == target), {})
     if target == GENERATOR:
-        return {**own, **generator}
+        return {**_shared("generator", system), **own, **generator}
     if target == SECOND_RESPONDENT:
         return {**overrides_for(GENERATOR, system, generator, {}), **own, **second}
     return dict(own)
+
+
+def _shared(file: str, system: SystemConfig) -> dict[str, Any]:
+    """What system.yaml says of other participants that is read with a file, too."""
+    configs = {entry.name: entry.config for entry in system.participants}
+    shared = SHARED_KEYS[file].items()
+    return {key: configs[other][key] for key, other in shared if key in configs.get(other, {})}

@@ -29,17 +29,21 @@ GRACE_SECONDS = 30.0  # for a gatekeeper that was away when a question ran out
 
 class CallGate:
     """Asks for leave over a bus, and waits for as long as a person is asked. `hooks` are what turns have to pass, too;
-    `clock` gives seconds since 1970."""
+    `denied` the tools that are never called, until the gatekeeper says which; `clock` gives seconds since 1970."""
 
     publishes: ClassVar[Publications] = (GrantRequest,)
 
     def __init__(
-        self, bus: Callable[[], Bus], clock: Callable[[], float] = time.time, hooks: Sequence[HookSettings] = ()
+        self,
+        bus: Callable[[], Bus],
+        hooks: Sequence[HookSettings] = (),
+        denied: frozenset[str] = frozenset(),
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._bus, self._clock, self.hooks = bus, clock, hooks
         self._presence = Presence(GATEKEEPER)
         self._mode = ""  # of the gatekeeper's settings
-        self._denied: frozenset[str] = frozenset()  # tools, by these
+        self._denied = denied
         self._open: dict[str, asyncio.Event] = {}  # what waits for a decision, by call_id
 
     def status(self, status: ParticipantStatus) -> None:

@@ -43,6 +43,7 @@ class GeneratorConfig(Settings):
     prompts: dict[str, str] = Field({})
     prompt: str = DEFAULT_PROMPT
     hooks: tuple[HookSettings, ...] = ()  # stands in hooks.yaml, as others read it, too
+    denied_tools: tuple[str | dict[str, tuple[str, ...]], ...] = ()  # stands in gatekeeper.yaml
 
     @field_validator("always_readable")
     @classmethod
@@ -70,6 +71,11 @@ class GeneratorConfig(Settings):
             output_bytes=self.max_tool_output_bytes,
             shown=self.max_offered_tools,
         )
+
+    @property
+    def never_called(self) -> frozenset[str]:
+        """The tools that are denied whatever they are called with, which have to be known before the gatekeeper is."""
+        return frozenset(entry for entry in self.denied_tools if isinstance(entry, str))
 
     @property
     def model_options(self) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Respondent(Participant):
         self._fitter = PromptFitter(
             model, config.fast_model or config.model, config.num_ctx, conversation, self._leases
         )
-        self._tools, self._gate = ToolRegistry(), CallGate(lambda: self.bus, hooks=config.hooks)
+        self._tools, self._gate = ToolRegistry(), CallGate(lambda: self.bus, config.hooks, config.never_called)
         self._facts = KnownFacts(lambda user: ask_memory(self.bus, user))
         room = partial(self._fitter.characters, share=SHARE)
         files = AttachedFiles(attachments, model, config.vision_model or config.model, room)

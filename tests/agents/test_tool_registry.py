@@ -109,3 +109,10 @@ def test_the_model_is_told_of_a_tool_as_a_function() -> None:
         "type": "function",
         "function": {"name": "dice", "description": "Rolls dice.", "parameters": {"type": "object"}},
     }
+
+
+def test_a_function_is_made_once_of_each_schema() -> None:
+    registry, first, second = ToolRegistry(), schema(), schema(description="Rolls two dice.")
+    assert registry.function(first) is registry.function(first)
+    assert registry.function(second) == as_function(second)
+    assert registry.function(second).size == as_function(second).size != as_function(first).size

@@ -101,7 +101,7 @@ class ConversationService:
                 return None
             return settled_past_of(db, self._respondent_id, asked.session_id)
 
-        return self._reader.read(work)
+        return self.glance(work)
 
     async def turn(self, query_id: str) -> StoredTurn | None:
         """The stored turn of a query."""
@@ -110,9 +110,8 @@ class ConversationService:
     async def unfinished(self) -> list[StoredTurn]:
         """Turns that a restarted process has to continue, or whose outcome it has to publish; oldest first."""
         sql = "SELECT * FROM turns WHERE published = 0 AND respondent_id = ? ORDER BY position"
-        return await self._database.run(
-            lambda db: [stored_turn(row) for row in db.execute(sql, (self._respondent_id,))]
-        )
+        key = (self._respondent_id,)
+        return await self._database.run(lambda db: [stored_turn(row) for row in db.execute(sql, key)])
 
     async def latest_tools(self) -> frozenset[str]:
         """The tools that there were when the latest query was accepted."""
@@ -181,16 +180,13 @@ class ConversationService:
 
     async def beginning(self, turn: StoredTurn) -> tuple[Past, list[str]]:
         """What a turn starts or goes on from: what was said before it, and its stored steps."""
+        own, position = self._respondent_id, turn.position
         return await self._database.run(
-            lambda db: (
-                past_of(db, self._respondent_id, turn.session_id, turn.position),
-                self._steps(db, turn.query_id),
-            )
+            lambda db: (past_of(db, own, turn.session_id, position), self._steps(db, turn.query_id))
         )
 
     async def keep_summary(self, session_id: str, through: int, body: str) -> None:
         """Store the summary of a session's first `through` exchanges, unless there is one of more, or they are gone."""
-
         key = (session_id, self._respondent_id)
 
         def work(db: sqlite3.Connection) -> None:
@@ -281,6 +277,10 @@ class ConversationService:
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do `work` in a transaction, for what is kept beside the turns; not in a process that was replaced."""
         return await self._database.write(work)
+
+    def glance(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return `work(connection)`, which can change nothing: a few rows that an index finds, without a thread."""
+        return self._reader.read(work)
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return `work(connection)`, which can change nothing and holds up no turn, however long it takes."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from local.agents.answering.context.token_budget import ToolFunction
 from local.agents.answering.own_schemas import SCHEMAS
 from local.agents.answering.tool_outages import ToolOutages
-from local.models.chat import Json
 from local.protocol.messages import ToolSchema
 from local.runtime.presence import SILENT_SECONDS
 
@@ -36,6 +36,7 @@ class ToolRegistry:
         self._offers: dict[str, Offer] = {}
         self._refused: dict[str, str] = {}  # sender -> the tool that it may not offer
         self._faulty: set[str] = set()  # senders of tools that no model is told of
+        self._functions: dict[str, tuple[ToolSchema, ToolFunction]] = {}  # by tool, of the schema it was told with last
         self.outages = ToolOutages()
         self._before: Collection[str] = ()
         self.settled_at = 0.0
@@ -80,10 +81,18 @@ class ToolRegistry:
                     self._offers[name] = replace(offer, processes=others)
                 else:
                     del self._offers[name]
+                    self._functions.pop(name, None)
 
     def offered(self, now: float) -> dict[str, ToolSchema]:
         """The tools to offer to the model, by name."""
         return {name: offer.schema for name, offer in sorted(self._offers.items()) if self._is_alive(offer, now)}
+
+    def function(self, schema: ToolSchema) -> ToolFunction:
+        """A tool as the model is told about it: the same one, whose size is known, for as long as its schema is."""
+        made = self._functions.get(schema.tool)
+        if made is None or made[0] is not schema:
+            made = self._functions[schema.tool] = (schema, as_function(schema))
+        return made[1]
 
     def trouble(self, tool: str, now: float) -> str | None:
         """Why a tool that was offered would not answer now; None if nothing is known of that."""
@@ -110,9 +119,7 @@ def _fault(schema: ToolSchema) -> str | None:
     return f"its schema has {size} bytes, at most {MAX_SCHEMA_BYTES}" if size > MAX_SCHEMA_BYTES else None
 
 
-def as_function(schema: ToolSchema) -> Json:
+def as_function(schema: ToolSchema) -> ToolFunction:
     """A tool as the model is told about it."""
-    return {
-        "type": "function",
-        "function": {"name": schema.tool, "description": schema.description, "parameters": schema.parameters},
-    }
+    told = {"name": schema.tool, "description": schema.description, "parameters": schema.parameters}
+    return ToolFunction({"type": "function", "function": told})

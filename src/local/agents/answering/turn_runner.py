@@ -11,14 +11,12 @@ from functools import cached_property, partial
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
 from local.agents.answering.context.prompt_parts import Parts
-from local.agents.answering.context.token_budget import size_of_tools
 from local.agents.answering.own_schemas import SCHEMAS, with_own
 from local.agents.answering.shown_tools import SHARE, ToolRoom, phase_after, shown
 from local.agents.answering.steps import CallTimer, ModelStep, signed_as
 from local.agents.answering.taint.delta_filter import DeltaFilter
 from local.agents.answering.todo_list import carried
 from local.agents.answering.tool_calls import ToolCalls
-from local.agents.answering.tool_registry import as_function
 from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
 from local.agents.answering.turn_hooks import TurnHooks
@@ -179,7 +177,7 @@ class TurnRunner:
         room = ToolRoom(
             turn.question.limits.shown,
             window.limits.share(SHARE),
-            lambda schema: window.meter.tokens(size_of_tools([as_function(schema)])),
+            lambda schema: window.meter.tokens(self._context.tools.function(schema).size),
         )
         self._shown = shown(offered, turn.records, turn.question.query, phase, tier, room)
         return {**offered, TOOL_SEARCH: SCHEMAS[TOOL_SEARCH]} if TOOL_SEARCH in self._shown else offered
@@ -191,7 +189,7 @@ class TurnRunner:
             self._knows_list = True
             left = carried(latest_list(await self._output.earlier_list(self._session_id)))
             turn.begin_with(turn.parts(()).reminded(left))
-        functions = turn.functions(as_function(self._offered[name]) for name in self._shown)
+        functions = turn.functions(self._context.tools.function(self._offered[name]) for name in self._shown)
         await self._priority.call(partial(self._ask, functions))
         self._output.flush()
         call = find_text_call(turn.content, functions) if functions and not turn.calls else None

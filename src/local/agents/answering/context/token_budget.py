@@ -8,9 +8,9 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
-from typing import Self
+from typing import Any, Self
 
 from local.errors import ContextTooLarge
 from local.models.chat import Json
@@ -78,9 +78,19 @@ def size_of_prompt(messages: Iterable[Json], tools: Sequence[Json]) -> Size:
     return reduce(add, map(size_of_message, messages), size_of_tools(tools))
 
 
+class ToolFunction(dict[str, Any]):
+    """A tool as the model is told of it, as JSON that is not changed any more; its size is counted once."""
+
+    @cached_property
+    def size(self) -> Size:
+        """The size of the schema."""
+        return size_of(json.dumps(self)) + Size(messages=1)
+
+
 def size_of_tools(tools: Sequence[Json]) -> Size:
     """The size of the tools' schemas."""
-    return reduce(add, (size_of(json.dumps(tool)) + Size(messages=1) for tool in tools), Size())
+    known = (tool if isinstance(tool, ToolFunction) else ToolFunction(tool) for tool in tools)
+    return reduce(add, (tool.size for tool in known), Size())
 
 
 @dataclass(frozen=True, slots=True)

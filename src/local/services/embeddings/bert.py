@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import gcd
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING
+
+from local.services.embeddings.linear_layer import LinearLayer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,14 +15,12 @@ if TYPE_CHECKING:
     from local.services.embeddings.rows_on_disk import RowsOnDisk
 
     Floats = NDArray[np.float32]
-    Ints = NDArray[np.int64]
 
-_BLOCK = 64  # columns
 _ROWS = 128  # tokens, of all texts, whose widest vectors are in memory at once
 _EPSILON = 1e-12
-_MASKED = -1e9  # added to the attention scores of padding
 WORDS = "embeddings.word_embeddings.weight"
 _ERFC = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)  # Abramowitz and Stegun 7.1.26
+_ATTENDING = ("query", "key", "value")
 
 
 class Bert:
@@ -29,112 +29,78 @@ class Bert:
 
     def __init__(self, weights: Mapping[str, Floats], words: Floats | RowsOnDisk, heads: int) -> None:
         """Copies the weights."""
-        import numpy as np
-
         self._words, self._heads = words, heads
         self._layers = 1 + max(int(name.split(".")[2]) for name in weights if name.startswith("encoder.layer."))
-        parts = _joined(weights, self._layers)
-        is_matrix = {name: name.startswith("encoder.") and some[0].ndim == 2 for name, some in parts.items()}
-        self._weights = {name: np.concatenate(some) for name, some in parts.items() if not is_matrix[name]}
-        self._blocks = _in_blocks({name: some for name, some in parts.items() if is_matrix[name]})
+        names = [
+            f"encoder.layer.{number}.{part}"
+            for number in range(self._layers)
+            for part in ("attention.self", "attention.output.dense", "intermediate.dense", "output.dense")
+        ]
+        self._linear = {name: _layer(weights, name) for name in names}
+        self._weights = {
+            name: weight.copy() for name, weight in weights.items() if "LayerNorm" in name or name.startswith("embed")
+        }
 
-    def mean_pooled(self, token_ids: Ints, is_token: Ints) -> Floats:
-        """The mean over each text's tokens of the last layer: (texts, width) for two inputs of (texts, tokens).
-
-        `is_token` is 1 for a token and 0 for padding.
-        """
+    def mean_pooled(self, texts: Sequence[Sequence[int]]) -> Floats:
+        """The mean over each text's tokens, given by their ids, of the last layer: (texts, width)."""
         import numpy as np
 
-        hidden = self._embedded(token_ids)
-        penalty = ((1 - is_token) * _MASKED).astype(np.float32)[:, None, None, :]
+        # Their tokens are the rows of one matrix: no row is for padding, and each weight is read once for all of them.
+        spans = [slice(end - len(text), end) for text, end in zip(texts, accumulate(map(len, texts)), strict=True)]
+        hidden = self._embedded(texts)
         for number in range(self._layers):
             layer = f"encoder.layer.{number}."
-            hidden += self._attended(hidden, penalty, layer + "attention.")
-            hidden = self._norm(hidden, layer + "attention.output")
-            hidden += self._fed_forward(hidden, layer)
-            hidden = self._norm(hidden, layer + "output")
-        weights = is_token.astype(np.float32)[:, :, None]
-        return np.asarray((hidden * weights).sum(axis=1) / weights.sum(axis=1), dtype=np.float32)
+            hidden += self._attended(hidden, spans, layer + "attention.")
+            self._norm(hidden, layer + "attention.output")
+            self._feed_forward(hidden, layer)
+            self._norm(hidden, layer + "output")
+        return np.array([hidden[span].mean(axis=0) for span in spans])
 
-    def _embedded(self, token_ids: Ints) -> Floats:
+    def _embedded(self, texts: Sequence[Sequence[int]]) -> Floats:
+        import numpy as np
+
         part = "embeddings.{}_embeddings.weight".format
-        positions = self._weights[part("position")][: token_ids.shape[1]]
-        return self._norm(self._words[token_ids] + positions + self._weights[part("token_type")][0], "embeddings")
+        hidden: Floats = self._words[np.array([*chain.from_iterable(texts)])] + self._weights[part("token_type")][0]
+        hidden += self._weights[part("position")][[*chain.from_iterable(range(len(text)) for text in texts)]]
+        self._norm(hidden, "embeddings")
+        return hidden
 
-    def _attended(self, hidden: Floats, penalty: Floats, name: str) -> Floats:
-        texts, tokens, width = hidden.shape
-        inputs = self._linear(hidden, name + "self").reshape(texts, tokens, 3, self._heads, -1)
-        query, key, value = inputs.transpose(2, 0, 3, 1, 4)
-        scores = query @ key.transpose(0, 1, 3, 2)
-        scores /= (width // self._heads) ** 0.5
-        scores += penalty
-        mixed = _softmax(scores) @ value
-        return self._linear(mixed.transpose(0, 2, 1, 3).reshape(texts, tokens, width), name + "output.dense")
-
-    def _fed_forward(self, hidden: Floats, layer: str) -> Floats:
+    def _attended(self, hidden: Floats, spans: Sequence[slice], name: str) -> Floats:
         import numpy as np
 
-        rows = hidden.reshape(-1, hidden.shape[-1])
-        fed = np.empty_like(rows)
-        for start in range(0, len(rows), _ROWS):
-            inner = _gelu(self._linear(rows[start : start + _ROWS], layer + "intermediate.dense"))
-            fed[start : start + _ROWS] = self._linear(inner, layer + "output.dense")
-        return fed.reshape(hidden.shape)
+        inputs = self._linear[name + "self"](hidden).reshape(len(hidden), len(_ATTENDING), self._heads, -1)
+        mixed = np.empty((len(hidden), *inputs.shape[2:]), np.float32)
+        for span in spans:
+            query, key, value = inputs[span].transpose(1, 2, 0, 3)
+            scores = query @ key.transpose(0, 2, 1)
+            scores /= query.shape[-1] ** 0.5
+            mixed[span] = (_softmax(scores) @ value).transpose(1, 0, 2)
+        return self._linear[name + "output.dense"](mixed.reshape(hidden.shape))
 
-    def _linear(self, inputs: Floats, name: str) -> Floats:
+    def _feed_forward(self, hidden: Floats, layer: str) -> None:
+        """In place, with what was there added."""
+        for start in range(0, len(hidden), _ROWS):
+            rows = hidden[start : start + _ROWS]
+            rows += self._linear[layer + "output.dense"](_gelu(self._linear[layer + "intermediate.dense"](rows)))
+
+    def _norm(self, rows: Floats, name: str) -> None:
+        """In place."""
         import numpy as np
 
-        blocks = self._blocks[f"{name}.weight"]
-        count, width, block = blocks.shape
-        # All rows of all texts at once: NumPy would do a stack of texts one by one, three times as slow.
-        rows = inputs.reshape(1, -1, width)
-        outputs = np.empty((rows.shape[1], count, block), np.float32)
-        np.matmul(rows, blocks, out=outputs.transpose(1, 0, 2))
-        products = outputs.reshape(*inputs.shape[:-1], -1)
-        products += self._weights[f"{name}.bias"]
-        return products
-
-    def _norm(self, inputs: Floats, name: str) -> Floats:
-        import numpy as np
-
-        width = inputs.shape[-1]
-        normed: Floats = inputs - inputs.sum(axis=-1, keepdims=True) / width
-        normed /= np.sqrt(np.vecdot(normed, normed)[..., None] / width + _EPSILON)
-        normed *= self._weights[f"{name}.LayerNorm.weight"]
-        normed += self._weights[f"{name}.LayerNorm.bias"]
-        return normed
+        width = rows.shape[-1]
+        rows -= rows.sum(axis=-1, keepdims=True) / width
+        rows /= np.sqrt(np.vecdot(rows, rows)[:, None] / width + _EPSILON)
+        rows *= self._weights[f"{name}.LayerNorm.weight"]
+        rows += self._weights[f"{name}.LayerNorm.bias"]
 
 
-def _joined(weights: Mapping[str, Floats], layers: int) -> dict[str, list[Floats]]:
-    """The parts of which each weight is put together: query, key and value of a layer are one product, not three."""
-    parts = {name: [weight] for name, weight in weights.items()}
-    for number in range(layers):
-        name = f"encoder.layer.{number}.attention.self."
-        for kind in ("weight", "bias"):
-            three = [parts.pop(f"{name}{part}.{kind}") for part in ("query", "key", "value")]
-            parts[f"{name}{kind}"] = [part for (part,) in three]
-    return parts
-
-
-def _in_blocks(matrices: Mapping[str, Sequence[Floats]]) -> dict[str, Floats]:
-    """(blocks, inputs, outputs of a block) of each matrix (outputs, inputs): as they are multiplied, and in blocks that
-    a core's own cache holds. A short text takes a fifth longer with whole ones, and more than twice as long as the
-    checkpoint has them [m]. They lie in one array because the kernel gives huge pages to what is large. Parts are put
-    together one matrix at a time: what is freed again stays with the process."""
+def _layer(weights: Mapping[str, Floats], name: str) -> LinearLayer:
+    """Of an attention, query, key and value are one product, not three."""
     import numpy as np
 
-    room = np.empty(sum(part.size for parts in matrices.values() for part in parts), np.float32)
-    blocks: dict[str, Floats] = {}
-    start = 0
-    for name, parts in matrices.items():
-        matrix = np.concatenate(parts)
-        outputs, inputs = matrix.shape
-        width = gcd(outputs, _BLOCK)
-        turned = matrix.reshape(outputs // width, width, inputs).transpose(0, 2, 1)
-        blocks[name] = room[start : start + turned.size].reshape(turned.shape)
-        blocks[name][:] = turned
-        start += turned.size
-    return blocks
+    names = [f"{name}.{part}" for part in _ATTENDING] if name.endswith("self") else [name]
+    matrices, biases = ([weights[f"{each}.{kind}"] for each in names] for kind in ("weight", "bias"))
+    return LinearLayer(np.concatenate(matrices), np.concatenate(biases))
 
 
 def _softmax(scores: Floats) -> Floats:
@@ -148,19 +114,21 @@ def _softmax(scores: Floats) -> Floats:
 
 
 def _gelu(inputs: Floats) -> Floats:
-    """x·Φ(x) = max(x, 0) - |x|·erfc(|x|/√2)/2, off by at most 1.5e-7: NumPy has no error function."""
+    """x·Φ(x) = max(x, 0) - |x|·erfc(|x|/√2)/2, off by at most 1.5e-7: NumPy has no error function. In place."""
     import numpy as np
 
     size = np.abs(inputs)
-    t = 1 / (1 + np.float32(0.3275911 * 0.5**0.5) * size)
-    tail = np.zeros_like(size)
-    for coefficient in _ERFC:
+    t = size * np.float32(0.3275911 * 0.5**0.5)
+    t += 1
+    np.reciprocal(t, out=t)
+    tail = t * np.float32(_ERFC[0] / 2)
+    for coefficient in _ERFC[1:]:
         tail += coefficient / 2
         tail *= t
     tail *= size
     size *= size
     size *= -0.5
     tail *= np.exp(size, out=size)
-    activated: Floats = np.maximum(inputs, 0)
-    activated -= tail
-    return activated
+    np.maximum(inputs, 0, out=inputs)
+    inputs -= tail
+    return inputs

@@ -80,13 +80,10 @@ class MiniLmEmbedder:
         return vectors
 
     def _embed_batch(self, texts: Sequence[str]) -> Vectors:
-        import numpy as np
-
         tokenizer, bert = self._load()
-        encoded = tokenizer.encode_batch([text.encode(errors="replace").decode() for text in texts])
-        token_ids = np.array([each.ids for each in encoded])
-        is_token = np.array([each.attention_mask for each in encoded])
-        return normalised(bert.mean_pooled(token_ids, is_token), self.dimensions, len(texts))
+        # One by one: for several at once the tokenizer starts threads of its own.
+        tokens = [tokenizer.encode(text.encode(errors="replace").decode()).ids for text in texts]
+        return normalised(bert.mean_pooled(tokens), self.dimensions, len(texts))
 
     def _load(self) -> tuple[Tokenizer, Bert]:
         with self._loading:
@@ -131,7 +128,7 @@ def _load(directory: Path) -> tuple[Tokenizer, Bert]:
     except Exception as error:  # noqa: BLE001 - the package raises nothing more special
         raise ModelError(f"{directory}: the embedding model's tokenizer cannot be read: {error}") from None
     tokenizer.enable_truncation(_setting(directory, "sentence_bert_config", "max_seq_length"))
-    tokenizer.enable_padding()
+    tokenizer.no_padding()
     return tokenizer, bert
 
 

@@ -1,0 +1,53 @@
+"""A linear layer of a network: what goes in times its weights, plus a bias."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+_LARGEST = 32_767  # of 16 bits
+_BLOCK = 64  # outputs
+_MANY_ROWS, _BLOCKS_AT_ONCE = 40, 3  # so many rows are multiplied by larger blocks
+
+
+class LinearLayer:
+    """Each weight is kept in 16 bits, as a share of the largest one of its output: half the memory of floats, and 256
+    times as exact as with 8. No number of a text's vector changes by more than 3e-5, as little as float16 is off [m].
+
+    They are multiplied block by block, each made floats where a core's own cache holds it: that costs no more time
+    than to fetch the other half of them [m].
+    """
+
+    def __init__(self, weights: Floats, bias: Floats) -> None:
+        """Copies `weights`, of shape (outputs, inputs), and `bias`, of shape (outputs,)."""
+        import numpy as np
+
+        outputs, inputs = weights.shape
+        largest = np.abs(weights).max(axis=1)
+        self._scales = np.where(largest > 0, largest, 1).astype(np.float32) / np.float32(_LARGEST)
+        shares = np.rint(weights / self._scales[:, None]).astype(np.int16)
+        blocks = shares.reshape(-1, gcd(outputs, _BLOCK), inputs)
+        self._blocks = np.ascontiguousarray(blocks.transpose(0, 2, 1))
+        self._bias = bias.copy()
+
+    def __call__(self, rows: Floats) -> Floats:
+        """The products of rows: (rows, inputs) in, (rows, outputs) out."""
+        import numpy as np
+
+        count, inputs, width = self._blocks.shape
+        at_once = 1 if len(rows) < _MANY_ROWS else gcd(count, _BLOCKS_AT_ONCE)
+        floats = np.empty((inputs, at_once, width), np.float32)
+        products = np.empty((len(rows), count * width), np.float32)
+        for start in range(0, count, at_once):
+            end = start + at_once
+            np.copyto(floats.transpose(1, 0, 2), self._blocks[start:end])
+            np.matmul(rows, floats.reshape(inputs, -1), out=products[:, start * width : end * width])
+        products *= self._scales
+        products += self._bias
+        return products

@@ -135,7 +135,13 @@ async def test_no_repository_and_no_git_say_so(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize(
     ("trouble", "kind"),
-    [("clean", "nothing_changed"), ("detached", "no_branch"), ("MERGE_HEAD", "under_way"), ("lock", "under_way")],
+    [
+        ("clean", "nothing_changed"),
+        ("taken back", "nothing_changed"),
+        ("detached", "no_branch"),
+        ("MERGE_HEAD", "under_way"),
+        ("lock", "under_way"),
+    ],
 )
 async def test_a_commit_that_cannot_be_made_leaves_everything_as_it_is(
     tmp_path: Path, trouble: str, kind: str, plain: Opened
@@ -143,7 +149,10 @@ async def test_a_commit_that_cannot_be_made_leaves_everything_as_it_is(
     root = repository(tmp_path / "work")
     if trouble != "clean":
         (root / "a.txt").write_text("changed\n")
-    if trouble == "detached":
+    if trouble == "taken back":
+        git(root, "add", "a.txt")
+        (root / "a.txt").write_text(git(root, "show", "HEAD:a.txt"))
+    elif trouble == "detached":
         git(root, "checkout", "--quiet", "--detach")
     elif trouble == "lock":
         (root / ".git" / "refs" / "heads" / "main.lock").write_text("")
@@ -155,16 +164,16 @@ async def test_a_commit_that_cannot_be_made_leaves_everything_as_it_is(
     assert (refused.value.kind, (root / ".git" / "index").read_bytes()) == (kind, index)
 
 
-async def test_what_is_only_read_takes_one_git_for_each_answer_and_settings_are_read_again_when_they_change(
+async def test_an_answer_takes_one_sandbox_and_a_commit_three_and_settings_are_read_again_when_they_change(
     tmp_path: Path, plain: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = repository(tmp_path / "work")
     runs: list[str] = []
     run = GitProgram.run
 
-    async def counted(program: GitProgram, arguments: list[str], *others: Any, **named: Any) -> bytes:
-        runs.append(arguments[0])
-        return await run(program, arguments, *others, **named)
+    async def counted(program: GitProgram, calls: list[list[str]], *others: Any, **named: Any) -> bytes:
+        runs.append(calls[0][0])
+        return await run(program, calls, *others, **named)
 
     monkeypatch.setattr(GitProgram, "run", counted)
     told = plain(root)
@@ -177,3 +186,7 @@ async def test_what_is_only_read_takes_one_git_for_each_answer_and_settings_are_
     assert await told.status() == [GitEntry(" M", "a.txt")]
     git(root, "config", "core.fileMode", "false")
     assert await told.status() == []
+    runs.clear()
+    (root / "a.txt").write_text("changed\n")
+    await told.make_commit("Change", [])
+    assert runs == ["rev-parse", "read-tree", "update-index"]

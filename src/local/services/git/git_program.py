@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -47,25 +48,27 @@ class GitProgram:
 
     async def run(
         self,
-        arguments: Sequence[str],
+        calls: Sequence[Sequence[str]],
         folder: Path,
         environment: Mapping[str, str] | None = None,
         said: bytes = b"",
         *,
         writes: bool = False,
     ) -> bytes:
-        """What git writes to its standard output, given `said` as its input and `folder` as its own folder. Only one
-        that `writes` may change the workspace. Raises `ToolError`: git_missing, git_failed, too_slow."""
+        """What git writes to its standard output, given `said` as its input and `folder` as its own folder, called with
+        each of these arguments in turn until a call fails: all in one sandbox, as each costs more than git itself. Only
+        what `writes` may change the workspace. Raises `ToolError`: git_missing, git_failed, too_slow."""
         if (program := self.installed()) is None:
             raise ToolError(GET_IT, kind="git_missing")
         where = {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(self._workspace)}
-        command = ContainedCommand([program, *arguments], environment={**ENVIRONMENT, **where, **(environment or {})})
+        variables = {**ENVIRONMENT, **where, **(environment or {})}
+        command = ContainedCommand(_in_turn(program, calls), environment=variables)
         launch = await asyncio.to_thread(self._launch, command, folder, writes)
         with launch:
             code, output, troubles = await _ran(launch, dict(command.environment), said, self._workspace)
         if code and len(output) < MOST_BYTES:
             words = troubles.decode("utf-8", "replace").strip() or f"it ended with {code}"
-            raise ToolError(f"git {arguments[0]}: {words[:1000]}", kind="git_failed")
+            raise ToolError(f"git {', '.join(each[0] for each in calls)}: {words[:1000]}", kind="git_failed")
         return output
 
     async def of_owner(self) -> dict[str, str]:
@@ -95,6 +98,11 @@ class GitProgram:
         except SandboxRefused as refused:
             raise ToolError(str(refused), kind="refused") from None
         return self._sandbox.launch(command, view, LIMITS)
+
+
+def _in_turn(program: str, calls: Sequence[Sequence[str]]) -> list[str]:
+    first, *others = ([program, *arguments] for arguments in calls)
+    return ["/bin/sh", "-c", " && ".join(map(shlex.join, (first, *others)))] if others else first
 
 
 def settings_of(listed: bytes) -> dict[str, str]:

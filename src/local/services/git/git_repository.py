@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -18,8 +19,14 @@ PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=al
 LOG_FORMAT = "%h %ad %an: %s%d%w(0,4,4)%+b"
 NOBODY = "LoCAL2"
 NO_MAIL = "local2@localhost"
+HEAD = ("rev-parse", "--revs-only", "HEAD^{commit}", "HEAD^{tree}")  # of which a new repository has none
+STATUS = (
+    "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all", "--",
+)  # fmt: skip
+ADD = ("update-index", "--add", "--remove", "-z", "--stdin")
 UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 CONFLICTS = ("DD", "AU", "UD", "UA", "DU", "AA", "UU")
+_IDS = re.compile(rb"([0-9a-f]{40,})\n([0-9a-f]{40,})\n")  # no line of a status begins like that
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +99,18 @@ class GitRepository:
         async with self._opened() as folder:
             self._require_ready(folder)
             before = self._of_branch(folder)
-            parent = await self._head(folder)
-            entries = [each for each in await self._status(folder, paths) if not each.path.endswith("/")]
+            parent, its_tree, told = await self._head_and_status(folder, paths)
+            entries = [each for each in told if not each.path.endswith("/")]
             if not entries:
                 raise ToolError("there is nothing to commit: no file differs from the last one", kind="nothing_changed")
             if conflicts := [each.path for each in entries if each.letters in CONFLICTS]:
                 raise ToolError(f"conflicts are not solved yet in {', '.join(conflicts[:10])}", kind="conflict")
-            tree = await self._tree(folder, parent, entries)
-            commit = await self._committed(folder, tree, parent, message)
+            listed = b"".join(entry.path.encode("utf-8", "surrogateescape") + b"\0" for entry in entries)
+            tree = await self._tree(folder, parent, listed)
+            if tree == its_tree:
+                text = "there is nothing to commit: the files are as in the last commit"
+                raise ToolError(text, kind="nothing_changed")
+            commit = await self._committed(folder, tree, parent, message, listed)
             return NewCommit(commit, folder.branch, before, tuple(entries))
 
     async def _diff_of_files(self, folder: GitFolder, paths: Sequence[str], *, staged: bool) -> str:
@@ -113,33 +124,27 @@ class GitRepository:
 
     async def _is_without_commits(self, folder: GitFolder, error: ToolError) -> bool:
         """Whether git has failed because there is no HEAD: asked afterwards, as each question takes a sandbox."""
-        return error.kind == "git_failed" and not await self._head(folder)
+        return error.kind == "git_failed" and not await self._git(folder, HEAD)
 
-    async def _committed(self, folder: GitFolder, tree: str, parent: str, message: str) -> str:
-        if parent and tree == await self._line(folder, "rev-parse", f"{parent}^{{tree}}"):
-            raise ToolError("there is nothing to commit: the files are as in the last commit", kind="nothing_changed")
-        said = message.strip().encode("utf-8", "replace") + b"\n"
-        arguments = ["commit-tree", tree, *(["-p", parent] if parent else []), "-F", "-"]
+    async def _committed(self, folder: GitFolder, tree: str, parent: str, message: str, listed: bytes) -> str:
+        """The commit; the repository's own index has its files as they are now, too."""
+        said = folder.path / "message"
+        said.write_bytes(message.strip().encode("utf-8", "replace") + b"\n")
+        commit = ["commit-tree", tree, *(["-p", parent] if parent else []), "-F", str(said)]
         name, mail = await self._identity(folder)
         named = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail,
                  "GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": mail}  # fmt: skip
-        return (await self._git(folder, arguments, said, named, writes=True)).decode().strip()
+        return (await self._git(folder, ADD, commit, said=listed, environment=named, writes=True)).decode().strip()
 
-    async def _tree(self, folder: GitFolder, parent: str, entries: Sequence[GitEntry]) -> str:
-        """The last commit's files with those as they are now, made in an index that is thrown away; the repository's
-        own index has them then, too."""
+    async def _tree(self, folder: GitFolder, parent: str, listed: bytes) -> str:
+        """The last commit's files with those as they are now, made in an index that is thrown away."""
         part = f"local2-{uuid.uuid4().hex[:12]}.index"
         own = replace(folder, index=folder.index.with_name(part))
-        listed = b"".join(entry.path.encode("utf-8", "surrogateescape") + b"\0" for entry in entries)
-        add = ["update-index", "--add", "--remove", "-z", "--stdin"]
+        calls = ["read-tree", parent or "--empty"], ADD, ["write-tree"]
         try:
-            await self._git(own, ["read-tree", parent or "--empty"], writes=True)
-            await self._git(own, add, listed, writes=True)
-            tree = await self._line(own, "write-tree", writes=True)
+            return (await self._git(own, *calls, said=listed, writes=True)).decode().strip()
         finally:
             self._drop(part)
-        await self._git(folder, add, listed, writes=True)
-        return tree
 
     def _drop(self, part: str) -> None:
         with suppress(ToolError, FileNotFoundError), self.workspace.folder(self.workspace.path(".git")) as opened:
@@ -167,22 +172,17 @@ class GitRepository:
             raise
 
     async def _status(self, folder: GitFolder, paths: Sequence[str]) -> list[GitEntry]:
-        arguments = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames",
-                     "--ignore-submodules=all", "--", *paths]  # fmt: skip
-        said = (await self._git(folder, arguments)).decode("utf-8", "surrogateescape")
-        return [GitEntry(line[:2], line[3:]) for line in said.split("\0") if line]
+        return _entries(await self._git(folder, [*STATUS, *paths]))
 
-    async def _head(self, folder: GitFolder) -> str:
-        """The last commit; empty where there is none."""
-        try:
-            return await self._line(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        except ToolError as error:
-            if error.kind == "git_failed":
-                return ""
-            raise
+    async def _head_and_status(self, folder: GitFolder, paths: Sequence[str]) -> tuple[str, str, list[GitEntry]]:
+        """The last commit and its tree, both empty where there is none; and the files that are not as in it."""
+        told = await self._git(folder, HEAD, [*STATUS, *paths])
+        if (found := _IDS.match(told)) is None:
+            return "", "", _entries(told)
+        return found[1].decode(), found[2].decode(), _entries(told[found.end() :])
 
     async def _empty_tree(self, folder: GitFolder) -> str:
-        return await self._line(folder, "hash-object", "-t", "tree", "/dev/null")
+        return (await self._git(folder, ["hash-object", "-t", "tree", "/dev/null"])).decode().strip()
 
     async def _identity(self, folder: GitFolder) -> tuple[str, str]:
         """Who commits: as the repository says, whose settings are read and not obeyed, else as its owner says."""
@@ -204,20 +204,21 @@ class GitRepository:
             folder.keep(await self._settings(folder))
             yield folder
 
-    async def _line(self, folder: GitFolder, *arguments: str, writes: bool = False) -> str:
-        return (await self._git(folder, arguments, writes=writes)).decode("utf-8", "replace").strip()
-
     async def _git(
         self,
         folder: GitFolder,
-        arguments: Sequence[str],
+        *calls: Sequence[str],
         said: bytes = b"",
-        environment: dict[str, str] | None = None,
-        *,
+        environment: Mapping[str, str] | None = None,
         writes: bool = False,
     ) -> bytes:
         told = {**folder.environment, **(environment or {})}
-        return await self._program.run(arguments, folder.path, told, said, writes=writes)
+        return await self._program.run(calls, folder.path, told, said, writes=writes)
+
+
+def _entries(told: bytes) -> list[GitEntry]:
+    lines = told.decode("utf-8", "surrogateescape").split("\0")
+    return [GitEntry(line[:2], line[3:]) for line in lines if line]
 
 
 def _sane(revision: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from local.apps import data_dir_watch
 from local.apps.data_dir_lock import DataDirLock
 from local.apps.data_dir_watch import DataDirWatch
-from local.errors import AlreadyRunning, StoreGone
+from local.errors import AlreadyRunning, DeclarationNotWritten, StoreGone
 
 
 class Heard:
@@ -20,7 +20,14 @@ class Heard:
     def __init__(self, lock: DataDirLock) -> None:
         self.problems: asyncio.Queue[str] = asyncio.Queue()
         self.was_renewed, self.is_to_stop = asyncio.Event(), asyncio.Event()
-        self.watch = DataDirWatch(lock, self.problems.put_nowait, self._renewed, self.is_to_stop.set)
+        self.troubles: list[str] = []  # of writing what has to be in the directory, one each time
+        self.furnished = 0
+        self.watch = DataDirWatch(lock, self.problems.put_nowait, self._furnish, self._renewed, self.is_to_stop.set)
+
+    def _furnish(self) -> None:
+        if self.troubles:
+            raise DeclarationNotWritten(self.troubles.pop(0))
+        self.furnished += 1
 
     async def _renewed(self) -> None:
         self.was_renewed.set()
@@ -84,6 +91,18 @@ async def test_a_directory_in_the_place_of_the_one_before_is_used_from_then_on(d
         await heard.was_renewed.wait()
         with pytest.raises(AlreadyRunning), DataDirLock(data_dir):
             pass
+        watching.cancel()
+
+
+async def test_what_has_to_be_in_a_new_directory_is_written_once_there_is_room(data_dir: Path) -> None:
+    with DataDirLock(data_dir) as lock:
+        heard = Heard(lock)
+        heard.troubles = ["the disk is full"] * 3
+        watching = asyncio.create_task(heard.watch.run())
+        replace(data_dir)
+        assert [await heard.problems.get() for _ in range(2)] == ["the disk is full", ""]
+        assert heard.was_renewed.is_set()
+        assert (heard.troubles, heard.furnished) == ([], 1)
         watching.cancel()
 
 

@@ -16,18 +16,21 @@ LOOK_SECONDS = 1.0
 
 
 class DataDirWatch:
-    """`tell(problem)` is for `/health`, empty when all is well again. `renewed()` is called when the directory is
-    another one than before; `stop()` when another system runs on it."""
+    """`tell(problem)` is for `/health`, empty when all is well again. When the directory is another one than before,
+    `furnish()` writes what has to be in it, again with each look while that fails with a `LocalError`, and `renewed()`
+    is called; `stop()` when another system runs on it."""
 
     def __init__(
         self,
         lock: DataDirLock,
         tell: Callable[[str], object],
+        furnish: Callable[[], object],
         renewed: Callable[[], Awaitable[object]],
         stop: Callable[[], object],
     ) -> None:
-        self._lock, self._tell, self._renewed, self._stop = lock, tell, renewed, stop
+        self._lock, self._tell, self._furnish, self._renewed, self._stop = lock, tell, furnish, renewed, stop
         self._problem = ""
+        self._lacks_something = False
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -35,9 +38,11 @@ class DataDirWatch:
             await asyncio.sleep(until_next_tick(asyncio.get_running_loop().time(), LOOK_SECONDS))
             if self._lock.is_lost():
                 await self._take_again()
+            elif self._lacks_something:
+                self._fill()
             elif self._problem:
                 self._report("")
-                log.warning("the data directory is back")
+                log.warning("the data directory is as it has to be again")
 
     async def _take_again(self) -> None:
         try:
@@ -50,7 +55,16 @@ class DataDirWatch:
         else:
             log.warning("the data directory or its lock was replaced while the system runs: it goes on with what is")
             self._report("")
+            self._fill()
             await self._renewed()
+
+    def _fill(self) -> None:
+        try:
+            self._furnish()
+            self._lacks_something = False
+        except LocalError as error:
+            self._lacks_something = True
+            self._report(str(error))
 
     def _report(self, problem: str) -> None:
         if problem != self._problem:

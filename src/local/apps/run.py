@@ -34,7 +34,7 @@ from local.bus.address import BusAddress
 from local.config import SystemConfig, layers_for, load, load_system
 from local.config_models import load_models
 from local.environment import data_dir, environment
-from local.errors import LocalError, StartFailed, StartInterrupted
+from local.errors import StartFailed, StartInterrupted
 from local.models.servers.spec import ServerSpec
 from local.models.stand_in.stand_in import StandInSettings
 from local.runtime.logs import logged_to_file
@@ -147,8 +147,9 @@ async def _supervise(
                 introducing = tasks.create_task(
                     introduce(directory, _facts(plan), partial(_greet, plan)), name="introduction"
                 )
-                renew = partial(_renew, directory, supervisor, declarations)
-                watch = DataDirWatch(lock, announcer.tell_problem, renew, stop.set)
+                furnish = partial(_furnish, directory, declarations)
+                renew = partial(_restart_all, supervisor)
+                watch = DataDirWatch(lock, announcer.tell_problem, furnish, renew, stop.set)
                 watching = tasks.create_task(watch.run(), name="data directory")
                 await stop.wait()
                 watching.cancel()
@@ -167,13 +168,14 @@ async def _announce(announcer: Announcer, supervisor: Supervisor, declarations: 
     await announcer.run(supervisor)
 
 
-async def _renew(directory: RunDirectory, supervisor: Supervisor, declarations: SystemDeclarations) -> None:
-    """Have everybody use what is in the data directory now, and write there what has to be in it."""
-    try:
-        directory.make_owner_token()
-        declarations.write()
-    except LocalError as error:
-        log.error("%s", error)
+def _furnish(directory: RunDirectory, declarations: SystemDeclarations) -> None:
+    """Write into a new data directory what has to be in it. Raises `LocalError`."""
+    directory.make_owner_token()
+    declarations.write()
+
+
+async def _restart_all(supervisor: Supervisor) -> None:
+    """Have everybody use what is in the data directory now."""
     names = [child.name for child in supervisor.children if child.kind == PARTICIPANT]
     await asyncio.gather(*(supervisor.restart(name) for name in names))
 

@@ -280,12 +280,27 @@ def system(folder: Path, text: str = "", **variables: str) -> SystemConfig:
 
 def test_the_shipped_system_file_says_what_the_defaults_are_and_who_takes_part() -> None:
     shipped = config.load("system", SystemConfig, [CHECKOUT / "config"])
-    assert shipped.model_copy(update={"participants": ()}) == SystemConfig()
+    assert shipped.model_copy(update={"participants": (), "together": ()}) == SystemConfig()
     assert {entry.name for entry in shipped.participants} == config.short_names().keys() - {
         "generator_b",
         "hooks",
         "search_memory",
     }  # part of memory_tools
+
+
+def test_who_begins_in_one_process_takes_part_and_is_in_one_group() -> None:
+    shipped = config.load("system", SystemConfig, [CHECKOUT / "config"])
+    together = [name for group in shipped.together for name in group]
+    assert set(together) < {entry.name for entry in shipped.participants}
+    assert not {"generator", "gatekeeper", "memory"} & set(together)
+
+
+def test_a_group_of_participants_names_each_once_and_only_known_ones(tmp_path: Path) -> None:
+    assert system(tmp_path, "together: [[cron, swarm], [web_search, generator_b]]").together[0] == ("cron", "swarm")
+    with pytest.raises(ConfigError, match=r"system\.yaml:1: together: cron is listed twice"):
+        system(tmp_path, "together: [[cron, swarm], [reward, cron]]")
+    with pytest.raises(ConfigError, match=r"together: unknown participant 'corn'; did you mean cron\?"):
+        system(tmp_path, "together: [[corn, swarm]]")
 
 
 @pytest.mark.parametrize("path", sorted((CHECKOUT / "config").glob("*.yaml")), ids=lambda path: path.name)

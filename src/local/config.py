@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -125,6 +125,7 @@ class SystemConfig(Settings):
     workspace: Path | None = None
     participants: tuple[ParticipantEntry, ...] = ()
     more_participants: tuple[ParticipantEntry, ...] = ()
+    together: tuple[tuple[str, ...], ...] = ()
     bus_clients: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
     def log_path(self, data_dir: Path) -> Path | None:
@@ -146,6 +147,15 @@ class SystemConfig(Settings):
             if targets.count(target) > 1:
                 raise ValueError(f"{target} is listed twice; keep one of them")
         return entries
+
+    @field_validator("together")
+    @classmethod
+    def _in_one_process(cls, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+        names = [name for group in groups for name in group]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{name} is listed twice; a participant begins in one process")
+        return groups
 
     @field_validator("bus_clients")
     @classmethod
@@ -190,6 +200,7 @@ def load_system(layers: Sequence[Path], overrides: Mapping[str, Any], variables:
     python_path = tuple((layers[-1] / path.expanduser()).resolve() for path in system.python_path)
     entries = tuple(entry.read_from(python_path) for entry in (*system.participants, *system.more_participants))
     _require_one_of_each_name(entries)
+    _require_known(system.together, {*short_names(), *(entry.name for entry in entries)})
     added = [entry.settings for entry in entries if not entry.is_built_in]
     if None not in added:  # else nobody knows which file that one reads
         ours = {*config_folder.OF_NO_MODULE, *short_names()}.difference(config_folder.OF_ANOTHER)
@@ -209,6 +220,12 @@ def _require_one_of_each_name(entries: Sequence[ParticipantEntry]) -> None:
         other = targets.setdefault(entry.name, entry.target)
         if other != entry.target:
             raise ConfigError(f"system.yaml: {other} and {entry.target} are both called {entry.name}; rename one")
+
+
+def _require_known(groups: Sequence[Sequence[str]], names: Collection[str]) -> None:
+    for name in (name for group in groups for name in group):
+        if name not in names:
+            raise ConfigError(f"system.yaml: together: unknown participant {name!r}; {suggestion(name, names)}")
 
 
 def load(name: str, model: type[M], layers: Sequence[Path], overrides: Mapping[str, Any] | None = None) -> M:

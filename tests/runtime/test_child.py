@@ -11,7 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local.runtime.child import EXIT_FAILED, Lifeline, _exit_status
+from local.runtime.child import _alone
+from local.runtime.lifeline import EXIT_FAILED, Lifeline
 from local.runtime.supervisor import ChildSpec, Supervisor
 
 TARGETS = Path(__file__).parent / "targets"
@@ -116,6 +117,6 @@ def test_what_tasks_have_wrapped_is_told_in_its_own_words(
 ) -> None:
     spec = ChildSpec("critic", "agent", "supervised:fail_in_a_task")
 
-    assert _exit_status(spec, Lifeline(pair[0], hang_seconds=5.0)) == EXIT_FAILED
+    assert _alone(spec, Lifeline(pair[0], hang_seconds=5.0)) == EXIT_FAILED
 
     assert [record.getMessage() for record in caplog.records] == ["the disk has gone", "KeyError: 'x'"]

@@ -1,5 +1,6 @@
 """What a log line looks like."""
 
+import asyncio
 import logging
 import re
 import sys
@@ -18,6 +19,7 @@ from local.runtime.logs import (
     hold_warnings,
     log_to_file,
     logged_to_file,
+    participant_var,
     query_id_var,
     release_warnings,
 )
@@ -161,6 +163,22 @@ def test_an_error_comes_before_the_warnings_that_were_held(
     release_warnings()
     log.warning("fourth")
     assert [line.split()[-1] for line in capsys.readouterr().err.splitlines()] == ["first", "third", "fourth"]
+
+
+async def test_a_line_that_was_held_names_the_participant_and_the_query_of_its_task(
+    root_logger: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging("cron+swarm", "info")
+    hold_warnings()
+
+    async def warn() -> None:
+        participant_var.set("swarm")
+        query_id_var.set("q-17")
+        logging.getLogger("local").warning("waits")
+
+    await asyncio.create_task(warn())
+    release_warnings()
+    assert capsys.readouterr().err.split()[1:] == ["warning", "swarm", "q-17", "waits"]
 
 
 def test_the_file_tells_when_a_program_began_and_of_what_it_ended(

@@ -55,14 +55,10 @@ class ParticipantSpec:
     ollama_debug: bool = False
 
 
-def run(lifeline: Lifeline, part: ParticipantSpec) -> None:
-    """The supervisor's child: serve until SIGTERM."""
+async def run(lifeline: Lifeline, part: ParticipantSpec) -> None:
+    """The supervisor's child: serve until it is to stop."""
     if not part.resources.data_dir.is_dir():
         raise StoreGone(part.resources.data_dir)
-    asyncio.run(_run(lifeline, part))
-
-
-async def _run(lifeline: Lifeline, part: ParticipantSpec) -> None:
     if part.ollama_debug:
         logging.getLogger("local.models").setLevel(logging.DEBUG)
     async with lifeline.serving() as stop:
@@ -72,7 +68,7 @@ async def _run(lifeline: Lifeline, part: ParticipantSpec) -> None:
 async def serve(part: ParticipantSpec, stop: asyncio.Event, on_ready: Callable[[], object]) -> None:
     """Make the participant and serve it until `stop` is set."""
     participant = make(part)
-    if secret_mask.names:
+    if secret_mask.names and not isinstance(sys.stdout, MaskedStream):
         sys.stdout, sys.stderr = cast("TextIO", MaskedStream(sys.stdout)), cast("TextIO", MaskedStream(sys.stderr))
     declaration = declaration_of(type(participant))
     folder, journaled = part.resources.data_dir, participant.journaled

@@ -262,6 +262,7 @@ def _participant(plan: SystemPlan, name: str, target: str) -> ChildSpec:
         (part,),
         required=False,
         outlives=outlives,
+        shared_process=next(("+".join(group) for group in system.together if name in group), ""),
     )
 
 

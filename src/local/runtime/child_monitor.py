@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from local.runtime.child import EXIT_CONFIG, ChildSpec
+from local.runtime.child import ChildSpec
 from local.runtime.child_process import ChildProcess, describe_end
+from local.runtime.lifeline import EXIT_CONFIG
 from local.runtime.restart_policy import RestartPolicy
 from local.runtime.template import Template
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.process import BaseProcess
 
-from local.runtime.child import BEAT, READY, SHOW_WARNINGS, STOP, TERMINATED, TROUBLE
+from local.runtime.forked_process import ForkedProcess
+from local.runtime.lifeline import BEAT, READY, SHOW_WARNINGS, STOP, TERMINATED, TROUBLE
 
-REAP_SECONDS, KILLED_SECONDS = 1.0, 4.0  # to tell an exit status, and once more after a kill
 # What multiprocessing reports for a child whose template died before it could pass the status on.
 STATUS_LOST = 255
+STATUS = re.compile(rb"\d")  # the last sign of one that has shared a process
 SIGNAL_NAMES = {number.value: number.name for number in signal.Signals}
 
 
@@ -28,17 +29,17 @@ class ChildProcess:
 
     def __init__(
         self,
-        process: BaseProcess,
+        process: ForkedProcess,
         sock: socket.socket,
         on_ready: Callable[[], None],
         on_beat: Callable[[], None],
         on_terminated: Callable[[], None],
     ) -> None:
-        assert process.pid is not None, "made from a started process"
-        self.pid: int = process.pid
+        self.pid = process.pid
         self.gone = asyncio.Event()
         self.last_words = ""
         self._half_said = b""
+        self._status: int | None = None  # that it has said itself
         self._process, self._sock = process, sock
         self._on_ready, self._on_beat, self._on_terminated = on_ready, on_beat, on_terminated
         sock.setblocking(False)
@@ -71,15 +72,7 @@ class ChildProcess:
     def reap(self) -> int | None:
         """The exit status of a child that is gone, negative for a signal, `STATUS_LOST` if nobody knows it any more;
         None if the template does not say. Blocks."""
-        self._process.join(REAP_SECONDS)
-        if self._process.exitcode is None:  # alive without a lifeline
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-            self._process.join(KILLED_SECONDS)
-        status = self._process.exitcode
-        if status is not None:
-            self._process.close()
-        return status
+        return self._process.reap(self._status)
 
     def _listen(self) -> None:
         while not self.gone.is_set():
@@ -114,6 +107,8 @@ class ChildProcess:
             self._on_beat()
         if TERMINATED in signs:
             self._on_terminated()
+        if status := STATUS.search(signs):
+            self._status = int(status[0])
 
     def _hang_up(self) -> None:
         if not self.gone.is_set():

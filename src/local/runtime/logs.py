@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from pathlib import Path
 from typing import TextIO
 
@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 
 query_id_var: ContextVar[str] = ContextVar("query_id", default="-")
 """The query that the running task works for; set it where a message is handled and every log line below carries it."""
+
+participant_var: ContextVar[str] = ContextVar("participant", default="")
+"""The participant that the running task belongs to, in a process that several share."""
 
 # Text from the web or a model must neither break the line nor reach the terminal as a control sequence.
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {9: "\t", 10: "\\n", 13: "\\r"}
@@ -56,8 +59,11 @@ class LineFormatter(logging.Formatter):
         """The line without its end."""
         at = f"{self.formatTime(record, self._time)}.{int(record.msecs):03d}"
         message = self._readable(record.getMessage(), one_line)
-        line = f"{at} {record.levelname.lower()} {self._participant} {query_id_var.get()} {message}"
+        line = f"{at} {record.levelname.lower()} {self._who()} {query_id_var.get()} {message}"
         return f"{line}\n{self._readable(self.formatException(record.exc_info))}" if record.exc_info else line
+
+    def _who(self) -> str:
+        return participant_var.get() or self._participant
 
     def _readable(self, text: str, made: Callable[[str], str] = str) -> str:
         """What `made` makes of the text, masked. One that is too long loses its end, and with that any half secret."""
@@ -79,14 +85,14 @@ class TerminalHandler(logging.StreamHandler[TextIO]):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
-        self._held: list[logging.LogRecord] | None = None
+        self._held: list[tuple[Context, logging.LogRecord]] | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record, now or later."""
         if hasattr(record, "is_only_in_file"):
             return
         if self._held is not None and record.levelno < logging.ERROR:
-            self._held.append(record)
+            self._held.append((copy_context(), record))  # the line names whose task it was
         else:
             super().emit(record)
 
@@ -99,8 +105,8 @@ class TerminalHandler(logging.StreamHandler[TextIO]):
         self.acquire()
         try:
             held, self._held = self._held or [], None
-            for record in held:
-                self.emit(record)
+            for context, record in held:
+                context.run(self.emit, record)
         finally:
             self.release()
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from local.errors import ConfigError, StartFailed, StartInterrupted, UnknownParticipant
-from local.runtime.child import ChildSpec, Lifeline
+from local.runtime.child import ChildSpec
 from local.runtime.child_monitor import ChildMonitor, ChildPhase, ChildState, Watchdog
+from local.runtime.lifeline import Lifeline
 from local.runtime.logs import release_warnings
 from local.runtime.template import Template, prepare_template
 from local.tick import until_next_tick
@@ -50,6 +51,9 @@ class Supervisor:
         self._hang_seconds, self._stop_seconds = hang_seconds, stop_seconds
         self._on_change = on_change
         self._template = Template(preload, hang_seconds)
+        for stage in self._stages:
+            for process in {spec.shared_process for spec in stage if spec.shared_process}:
+                self._template.share([spec for spec in stage if spec.shared_process == process])
         self._monitors: dict[str, ChildMonitor] = {}
         self._changed = asyncio.Event()
         self._is_ending = False

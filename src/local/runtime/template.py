@@ -21,14 +21,15 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from multiprocessing import forkserver, resource_tracker, util
 from multiprocessing.context import ForkServerContext, SpawnContext
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from local.runtime.child import ChildSpec, main
 from local.runtime.child_process import STATUS_LOST, ChildProcess
+from local.runtime.forked_process import ForkedProcess
 from local.runtime.held_folder import HeldFolder, clear_unheld
+from local.runtime.shared_start import SharedStart
 
 log = logging.getLogger(__name__)
 
@@ -94,15 +95,18 @@ class Template:
         # multiprocessing keeps books on its children without locks: one thread makes all calls into it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="template")
         self._answered: int | None = None  # the process that has started a child already
+        self._shared: dict[str, SharedStart] = {}
+
+    def share(self, specs: Sequence[ChildSpec]) -> None:
+        """Have the children of `specs` begin in one process, as soon as the first of them is started."""
+        start = SharedStart(specs, self._fork_patiently)
+        self._shared |= dict.fromkeys([spec.name for spec in specs], start)
 
     async def start(self, spec: ChildSpec, *callbacks: Callable[[], None]) -> ChildProcess:
         """Fork the child and call back on this loop for what it says, as `ChildProcess` does. Raises whatever kept it
         from starting; a template that does not answer is killed, and the next one tried."""
-        try:
-            return await self._start(spec, callbacks)
-        except TimeoutError as error:
-            log.error("%s: it is killed and made anew", error)
-            return await self._start(spec, callbacks)
+        start = self._shared.pop(spec.name, None) or SharedStart([spec], self._fork_patiently)
+        return ChildProcess(*await start.take(spec.name), *callbacks)
 
     async def reap(self, child: ChildProcess) -> int | None:
         """The exit status of a child that is gone, negative for a signal; None if nobody knows it any more."""
@@ -114,22 +118,20 @@ class Template:
 
     def close(self) -> None:
         """Give back the thread; the template itself ends with this process."""
+        for start in self._shared.values():
+            start.close()
         self._thread.shutdown(wait=False)
 
-    async def _start(self, spec: ChildSpec, callbacks: Sequence[Callable[[], None]]) -> ChildProcess:
-        ours, theirs = socket.socketpair()
+    async def _fork_patiently(self, specs: Sequence[ChildSpec], theirs: Sequence[socket.socket]) -> ForkedProcess:
         try:
-            process = await self._fork(spec, theirs)
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        return ChildProcess(process, ours, *callbacks)
+            return await self._fork(specs, theirs)
+        except TimeoutError as error:
+            log.error("%s: it is killed and made anew", error)
+            return await self._fork(specs, theirs)
 
-    async def _fork(self, spec: ChildSpec, theirs: socket.socket) -> BaseProcess:
+    async def _fork(self, specs: Sequence[ChildSpec], theirs: Sequence[socket.socket]) -> ForkedProcess:
         """Raises `TimeoutError` when the template had to be killed."""
-        forking = asyncio.get_running_loop().run_in_executor(self._thread, self._start_process, spec, theirs)
+        forking = asyncio.get_running_loop().run_in_executor(self._thread, self._start_process, specs, theirs)
         seconds = START_SECONDS if _template_pid() == self._answered else FIRST_START_SECONDS
         try:
             process = await asyncio.wait_for(asyncio.shield(forking), seconds)
@@ -137,19 +139,20 @@ class Template:
             _kill_template()
             with suppress(OSError, EOFError):  # what the thread was waiting for ends with the template
                 await forking
-            raise TimeoutError(f"the template has not started {spec.name} within {seconds:g} s") from None
+            names = ", ".join(spec.name for spec in specs)
+            raise TimeoutError(f"the template has not started {names} within {seconds:g} s") from None
         self._answered = _template_pid()
         return process
 
-    def _start_process(self, spec: ChildSpec, theirs: socket.socket) -> BaseProcess:
+    def _start_process(self, specs: Sequence[ChildSpec], theirs: Sequence[socket.socket]) -> ForkedProcess:
         context = prepare_template(self._preload)
-        process = context.Process(target=main, args=(spec, theirs, self._hang_seconds), name=spec.name)
+        process = context.Process(target=main, args=(specs, theirs, self._hang_seconds), name=specs[0].name)
         with _main_module_hidden():
             try:
                 process.start()
             except EOFError:
                 raise ChildProcessError("the template has ended; what it has said stands above this") from None
-        return process
+        return ForkedProcess(process, len(specs))
 
 
 def _template_pid() -> int | None:

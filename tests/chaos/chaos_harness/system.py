@@ -110,8 +110,8 @@ class ChaosSystem:
         found = {}
         for process in psutil.Process(self._system.process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-                name = "".join(process.cmdline()).strip().removeprefix(TITLE)
-                if name in self._names:
+                title = "".join(process.cmdline()).strip().removeprefix(TITLE)
+                for name in set(self._names).intersection(title.split("+")):
                     found[name] = process
                     self._seen_since.setdefault(process.pid, time.monotonic())
         return found

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from local.errors import ConfigError, LocalError
-from local.runtime.child import BEATS_PER_HANG, Lifeline
+from local.runtime.lifeline import BEATS_PER_HANG, Lifeline
 
 
 def serve(lifeline: Lifeline) -> None:
@@ -58,6 +58,50 @@ def warn(lifeline: Lifeline) -> None:
     """Serve, after a warning."""
     logging.getLogger().warning("the well is low")
     serve(lifeline)
+
+
+async def share(lifeline: Lifeline) -> None:
+    """Serve beside others in one process."""
+    await _serve(lifeline)
+
+
+async def share_until_told(lifeline: Lifeline, whom: socket.socket) -> None:
+    """Serve, and fail as soon as somebody says something."""
+    async with lifeline.serving() as stop:
+        lifeline.ready()
+        await _told_or(stop, whom)
+        if not stop.is_set():
+            raise LocalError("the well is dry")
+
+
+async def _told_or(stop: asyncio.Event, whom: socket.socket) -> None:
+    whom.setblocking(False)
+    waiting = [asyncio.create_task(stop.wait()), asyncio.create_task(asyncio.get_running_loop().sock_recv(whom, 1))]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+
+
+async def share_and_warn(lifeline: Lifeline) -> None:
+    logging.getLogger().warning("the well is low")
+    await _serve(lifeline)
+
+
+async def share_without_a_word(_: Lifeline) -> None:
+    await asyncio.Event().wait()
+
+
+async def share_and_block(lifeline: Lifeline, whom: socket.socket) -> None:
+    """Serve, and hold up the loop as soon as somebody says something."""
+    async with lifeline.serving() as stop:
+        lifeline.ready()
+        await _told_or(stop, whom)
+        if not stop.is_set():
+            threading.Event().wait()
+
+
+async def share_badly(_: Lifeline) -> None:
+    raise ConfigError("colour: 'bleu' is not a colour; did you mean 'blue'?")
 
 
 def exit_at_once(_: Lifeline) -> None:

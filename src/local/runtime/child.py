@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -23,6 +24,8 @@ from local.runtime.logs import configure_logging, hold_warnings, participant_var
 from local.runtime.shared_lifeline import SharedLifeline
 
 log = logging.getLogger(__name__)
+
+THREADS = min(32, (os.cpu_count() or 1) + 4)  # that a child has at most for what blocks, as asyncio gives one by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,9 @@ async def _together(specs: Sequence[ChildSpec], socks: Sequence[socket.socket], 
         for member in members:
             member.lifeline.pass_on_sigterm()
 
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, pass_on_sigterm)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, pass_on_sigterm)
+    loop.set_default_executor(ThreadPoolExecutor(len(specs) * THREADS))  # so that nobody waits for another's threads
     for task in asyncio.as_completed([member.task for member in members]):
         ended = await task
         members.remove(ended)

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from local.errors import ConfigError, LocalError
+from local.runtime.child import THREADS
 from local.runtime.lifeline import BEATS_PER_HANG, Lifeline
 
 
@@ -98,6 +99,25 @@ async def share_and_block(lifeline: Lifeline, whom: socket.socket) -> None:
         await _told_or(stop, whom)
         if not stop.is_set():
             threading.Event().wait()
+
+
+async def share_and_use_threads(lifeline: Lifeline) -> None:
+    """Serve, with something in every thread that a child has."""
+    let_go = threading.Event()
+    async with lifeline.serving() as stop, asyncio.TaskGroup() as tasks:
+        for _ in range(THREADS):
+            tasks.create_task(asyncio.to_thread(let_go.wait))
+        await asyncio.sleep(0)  # now they are in line
+        lifeline.ready()
+        await stop.wait()
+        let_go.set()
+
+
+async def share_when_a_thread_has_ended(lifeline: Lifeline) -> None:
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # behind those of others
+    await asyncio.to_thread(lambda: None)
+    await _serve(lifeline)
 
 
 async def share_badly(_: Lifeline) -> None:

@@ -1,7 +1,6 @@
 """Tools that come, restart, leave, or fail while a conversation runs."""
 
 import asyncio
-import os
 from typing import Any
 
 import pytest
@@ -164,9 +163,11 @@ async def test_a_tool_that_may_not_say_its_results_is_not_offered(stage: Any, di
     assert stage.model.asked[0].tools == []
 
 
-async def supervisor_says(stage: Any, state: str, *, pid: int | None = None) -> None:
-    """How the process of the dice is; of all that is said in this test, it has this process's number."""
-    child = ChildStatus(name="Dice", kind="participant", state=state, pid=pid, detail="exit status 1: no dice")
+async def supervisor_says(stage: Any, dice: Any, state: str) -> None:
+    """How the child is that the dice are, which call themselves otherwise."""
+    child = ChildStatus(
+        name=type(dice).__name__, kind="participant", state=state, pid=None, detail="exit status 1: no dice"
+    )
     status = {"name": "supervisor", "kind": "supervisor", "pid": 1, "instance": "s", "state": "ready"}
     await stage.door.bus.publish(ParticipantStatus(**status, children=(child,)))
 
@@ -174,15 +175,15 @@ async def supervisor_says(stage: Any, state: str, *, pid: int | None = None) -> 
 async def test_a_call_of_a_tool_that_is_given_up_fails_at_once_and_says_why(stage: Any, dice: Any) -> None:
     await stage.generator()
     await stage.tool(dice)
-    await supervisor_says(stage, "ready", pid=os.getpid())
+    await supervisor_says(stage, dice, "ready")
     assert (await call_dice(stage)).result == "a 5 of 6"
-    await supervisor_says(stage, "failed")
+    await supervisor_says(stage, dice, "failed")
     record = await call_dice(stage)
     assert (record.error.kind, record.error.message) == (
         "unavailable", "dice gave no answer: its process cannot live (exit status 1: no dice)"
     )  # fmt: skip
     assert dice.rolls == [6]
-    await supervisor_says(stage, "restarting")  # it lives in a moment, and a call waits for that
+    await supervisor_says(stage, dice, "restarting")  # it lives in a moment, and a call waits for that
     assert (await call_dice(stage)).result == "a 5 of 6"
 
 
@@ -194,12 +195,12 @@ async def test_a_call_under_way_ends_when_its_tool_is_given_up(
     monkeypatch.setattr(dice, "schema", lambda: schema)
     await stage.generator()
     served = await stage.tool(dice)
-    await supervisor_says(stage, "ready", pid=os.getpid())
+    await supervisor_says(stage, dice, "ready")
     dice.may_fall.clear()
     calling = asyncio.create_task(call_dice(stage))
     await asyncio.wait_for(dice.started.wait(), 10)
     await served.kill()
-    await supervisor_says(stage, "failed")
+    await supervisor_says(stage, dice, "failed")
     record = await asyncio.wait_for(calling, 10)
     assert (record.error.kind, "its process cannot live" in record.error.message) == (kind, True)
 

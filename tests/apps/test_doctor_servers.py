@@ -118,18 +118,20 @@ async def test_a_running_system_names_who_has_failed_and_why() -> None:
 
 def test_a_system_without_an_api_tells_the_same_on_its_bus() -> None:
     def beat(name: str, pid: int, **fields: Any) -> ParticipantStatus:
-        return ParticipantStatus(name=name, kind="x", pid=pid, instance="i", state="ready", **fields)
+        return ParticipantStatus(name=name, kind="x", pid=pid, instance=name, state="ready", **fields)
 
     dice = ChildStatus(name="dice", kind="tool", state="failed", pid=None, restarts=5, detail="the dice are lost")
     critic = ChildStatus(name="critic", kind="agent", state="ready", pid=7, restarts=0, detail="")
-    judge = beat("critic", 7, details={"problem": "no model x"})
+    judge = beat("critic", 7, child="critic", details={"problem": "no model x"})
     health = health_of([beat("supervisor", 1, children=(critic, dice)), judge, beat("doctor", 9)])
     assert health["status"] == "degraded" and participants.problems(health) == ["critic: no model x"]
     [failed] = participants.check_participants(health)
     assert (failed.name, failed.status, failed.text) == ("dice", FAIL, "dice has failed: the dice are lost")
     assert health_of([beat("supervisor", 1, children=(critic,)), beat("critic", 7)])["status"] == "ok"
     assert health_of([judge])["status"] == "degraded"
-    off = beat("critic", 7, details={"off": "there is no bubblewrap"})  # as the tools for commands tell it
+    off = beat(
+        "critic", 7, child="critic", details={"off": "there is no bubblewrap"}
+    )  # as the tools for commands tell it
     assert health_of([beat("supervisor", 1, children=(critic,)), off])["status"] == "ok"
 
 

@@ -53,6 +53,7 @@ class ParticipantSpec:
     python_path: tuple[Path, ...] = ()
     overrides: Mapping[str, Any] = field(default_factory=dict)
     ollama_debug: bool = False
+    child: str = ""  # what the supervisor calls it
 
 
 async def run(lifeline: Lifeline, part: ParticipantSpec) -> None:
@@ -75,7 +76,7 @@ async def serve(part: ParticipantSpec, stop: asyncio.Event, on_ready: Callable[[
     bus = await _open_patiently(
         lambda: open_bus(participant.name, part.bus, folder, journaled=journaled, declaration=declaration)
     )
-    await ParticipantRunner(participant, bus).run(stop, on_ready)
+    await ParticipantRunner(participant, bus, part.child).run(stop, on_ready)
 
 
 async def _open_patiently(attempt: Callable[[], Bus]) -> Bus:

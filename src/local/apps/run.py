@@ -253,7 +253,9 @@ def _participant(plan: SystemPlan, name: str, target: str) -> ChildSpec:
     )
     system, flags = plan.system, plan.flags
     overrides = overrides_for(target, system, flags.generator, flags.respondent_b or {})
-    part = ParticipantSpec(target, plan.bus, resources, plan.layers, system.python_path, overrides, system.ollama_debug)
+    part = ParticipantSpec(
+        target, plan.bus, resources, plan.layers, system.python_path, overrides, system.ollama_debug, name
+    )
     outlives = target == JOURNAL  # what the others still have to say at their end is to be on record
     return ChildSpec(
         name,

@@ -242,6 +242,7 @@ class ParticipantStatus(Message):
     pid: int
     instance: str
     state: Literal["starting", "ready", "stopping"]
+    child: str = ""  # what the supervisor calls it; empty for one that was started by hand
     inflight: int = 0
     counters: dict[str, int] = Field(default_factory=dict)
     details: dict[str, str] = Field(default_factory=dict)  # what it works with, such as the model's name

@@ -47,10 +47,11 @@ class HandlerFailed(Exception):
 
 
 class ParticipantRunner:
-    """Runs a participant on a bus until told to stop. Counts `handled`, `failed`, `answered_again` and `expired`."""
+    """Runs a participant on a bus until told to stop; `child` is what the supervisor calls it. Counts `handled`,
+    `failed`, `answered_again` and `expired`."""
 
-    def __init__(self, participant: Participant, bus: Bus) -> None:
-        self._participant, self._bus = participant, bus
+    def __init__(self, participant: Participant, bus: Bus, child: str = "") -> None:
+        self._participant, self._bus, self._child = participant, bus, child
         participant.bus = bus
         self._counters: Counter[str] = Counter()
         self._replies = RecentReplies()
@@ -255,6 +256,7 @@ class ParticipantRunner:
             pid=os.getpid(),
             instance=self._bus.instance,
             state=self._state,
+            child=self._child,
             inflight=self._inflight,
             counters={**self._bus.counters, **self._counters, "expired": expired, **self._participant.figures()},
             details=self._participant.details(),

@@ -51,7 +51,8 @@ class Served:
         self.bus = Bus(sender, self._wire, blobs=blobs, durability=durability)
         self._stop = asyncio.Event()
         self._ready = asyncio.Event()
-        self._task = asyncio.create_task(ParticipantRunner(participant, self.bus).run(self._stop, self._ready.set))
+        runner = ParticipantRunner(participant, self.bus, child=type(participant).__name__)
+        self._task = asyncio.create_task(runner.run(self._stop, self._ready.set))
 
     async def ready(self) -> None:
         waiting = asyncio.create_task(self._ready.wait())

@@ -13,7 +13,14 @@ from local.runtime.presence import SILENT_SECONDS
 
 
 def beat(name: str, pid: int, state: Any = "ready", **more: Any) -> ParticipantStatus:
-    return ParticipantStatus(name=name, kind="tool", pid=pid, instance=f"i{pid}", state=state, **more)
+    return ParticipantStatus(
+        **{"name": name, "kind": "tool", "pid": pid, "instance": f"i{pid}", "state": state, **more}
+    )
+
+
+def own_beat(name: str, pid: int, **more: Any) -> ParticipantStatus:
+    """Of a child of the supervisor."""
+    return beat(name, pid, child=name, **more)
 
 
 def supervisor(*children: ChildStatus, state: Any = "ready") -> ParticipantStatus:
@@ -35,7 +42,7 @@ def names(table: ParticipantTable, now: float = 0) -> list[str]:
 
 def test_a_child_is_listed_with_what_it_says_of_itself(table: ParticipantTable) -> None:
     table.heard(supervisor(child("proxy", 10), child("generator", 11, restarts=2)), 0)
-    table.heard(beat("generator", 11, inflight=3, counters={"handled": 7}, details={"model": "gemma4:12b"}), 0)
+    table.heard(own_beat("generator", 11, inflight=3, counters={"handled": 7}, details={"model": "gemma4:12b"}), 0)
     proxy, generator = table.listing(0)
     assert (proxy["name"], proxy["state"], proxy["counters"]) == ("proxy", "ready", {})
     assert (generator["pid"], generator["restarts"], generator["inflight"]) == (11, 2, 3)
@@ -45,7 +52,7 @@ def test_a_child_is_listed_with_what_it_says_of_itself(table: ParticipantTable) 
 
 def test_what_a_dead_process_said_is_not_its_successors(table: ParticipantTable) -> None:
     table.heard(supervisor(child("dice", 10)), 0)
-    table.heard(beat("dice", 10, inflight=3), 0)
+    table.heard(own_beat("dice", 10, inflight=3), 0)
     table.heard(supervisor(child("dice", 12, "starting", 1)), 1)
     [row] = table.listing(1)
     assert (row["pid"], row["inflight"]) == (12, 0)
@@ -66,14 +73,24 @@ def test_a_participant_that_says_goodbye_is_gone_at_once(table: ParticipantTable
     assert names(table, 1) == []
 
 
+def test_children_of_one_process_are_each_listed_with_what_they_say(table: ParticipantTable) -> None:
+    table.heard(supervisor(child("cron", 10), child("swarm", 10)), 0)
+    for name, inflight in (("cron", 1), ("swarm", 2)):
+        table.heard(own_beat(name, 10, inflight=inflight, instance=name), 0)
+    assert [(row["name"], row["pid"], row["inflight"]) for row in table.listing(0)] == [
+        ("cron", 10, 1),
+        ("swarm", 10, 2),
+    ]
+
+
 @pytest.mark.parametrize("beat_first", [True, False])
 def test_a_dead_child_is_never_taken_for_somebody_started_by_hand(table: ParticipantTable, beat_first: bool) -> None:
-    said = [beat("dice", 10), supervisor(child("dice", 10))]
+    said = [own_beat("dice", 10), supervisor(child("dice", 10))]
     for status in said if beat_first else reversed(said):
         table.heard(status, 0)
-    table.heard(beat("dice", 10), 1)
+    table.heard(own_beat("dice", 10), 1)
     table.heard(supervisor(child("dice", None, "restarting")), 1)
-    table.heard(beat("dice", 10), 1)  # its last word was still on its way
+    table.heard(own_beat("dice", 10), 1)  # its last word was still on its way
     assert names(table, 1) == ["dice"]
 
 
@@ -127,7 +144,7 @@ def test_the_model_is_remembered_while_the_generator_restarts(table: Participant
 
 def test_a_child_that_calls_itself_otherwise_is_listed_once_by_that_name(table: ParticipantTable) -> None:
     table.heard(supervisor(child("DiceTool", 7)), 0)
-    table.heard(beat("dice", 7), 0)
+    table.heard(beat("dice", 7, child="DiceTool"), 0)
     assert names(table) == ["dice"]
     table.heard(supervisor(child("DiceTool", None, "restarting")), 1)
     assert names(table) == ["dice"]
@@ -154,10 +171,10 @@ def test_nobody_is_missing_while_the_supervisor_cares_for_them(table: Participan
 
 def test_whoever_has_failed_is_missing_unless_somebody_started_it_by_hand(table: ParticipantTable) -> None:
     table.heard(supervisor(child("journal", 10), child("generator", 11)), 0)
-    table.heard(beat("generator", 11), 0)
+    table.heard(own_beat("generator", 11), 0)
     failed = ChildStatus(name="generator", kind="agent", state="failed", pid=None, detail="exit status 1")
     table.heard(supervisor(child("journal", 10), failed), 1)
-    table.heard(beat("generator", 11), 1)  # its last word was still on its way
+    table.heard(own_beat("generator", 11), 1)  # its last word was still on its way
     assert table.absence(1) == Absence("generator", "the generator has failed (exit status 1)")
     table.heard(beat("generator", 99), 2)
     assert table.absence(2) is None

@@ -196,7 +196,7 @@ class Respondent(Participant):
         if status.state == "stopping":
             self._tools.left(sender, instance, now)
             return None
-        self._tools.outages.heard(sender, status.pid)
+        self._tools.outages.heard(sender, status.child)
         known = self._tools.heard(sender, instance, now)
         return None if known else ToolSchemaRequest()
 

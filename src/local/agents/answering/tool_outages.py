@@ -11,24 +11,20 @@ GIVEN_UP = "failed"  # one that is about to be started again is no outage: it st
 
 
 class ToolOutages:
-    """The supervisor names children, and tools name themselves: the number of a process says who is who."""
+    """The supervisor names children, and tools name themselves, and say what the supervisor calls them."""
 
     def __init__(self) -> None:
-        self._pids: dict[str, int] = {}  # by tool's participant, the latest
         self._children: dict[str, ChildStatus] = {}  # by name
-        self._child_of: dict[str, str] = {}  # by tool's participant, for good
+        self._child_of: dict[str, str] = {}  # by tool's participant, the latest
         self._changed = asyncio.Event()
 
-    def heard(self, sender: str, pid: int) -> None:
-        """A tool's participant lives."""
-        if self._pids.get(sender) != pid:
-            self._pids[sender] = pid
-            self._match()
+    def heard(self, sender: str, child: str) -> None:
+        """A tool's participant lives, as a child of the supervisor or, without a name, by hand."""
+        self._child_of[sender] = child
 
     def supervised(self, children: Iterable[ChildStatus]) -> None:
         """The supervisor says how its children are."""
         self._children = {child.name: child for child in children}
-        self._match()
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -44,7 +40,3 @@ class ToolOutages:
         while (why := self.reason(sender)) is None:
             await self._changed.wait()
         return why
-
-    def _match(self) -> None:
-        names = {child.pid: child.name for child in self._children.values() if child.pid is not None}
-        self._child_of |= {sender: names[pid] for sender, pid in self._pids.items() if pid in names}

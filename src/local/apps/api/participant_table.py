@@ -21,7 +21,6 @@ Health = Literal["ok", "starting", "degraded"]
 class _Beat:
     status: ParticipantStatus
     heard_at: float
-    by_hand: bool = True
 
 
 class ParticipantTable:
@@ -31,7 +30,7 @@ class ParticipantTable:
         self._children: tuple[ChildStatus, ...] = ()
         self._supervisor_heard_at: float | None = None
         self._supervised_since: float | None = None
-        self._beats: dict[int, _Beat] = {}  # by process; the supervisor may know it by another name
+        self._beats: dict[tuple[str, int], _Beat] = {}  # by name and process
         self._names: dict[str, str] = {}  # by the supervisor's name, as the child itself has said; and the next
         self._kinds: dict[str, str] = {}
         self._model: str | None = None
@@ -46,16 +45,13 @@ class ParticipantTable:
             self._supervised_since = now if self._supervised_since is None else self._supervised_since
             self._details = status.details
         elif status.state == "stopping":
-            self._beats.pop(status.pid, None)
+            self._beats.pop((status.name, status.pid), None)
         else:
-            known = self._beats.get(status.pid)
-            self._beats[status.pid] = _Beat(status, now, known is None or known.by_hand)
+            self._beats[status.name, status.pid] = _Beat(status, now)
+            if status.child:
+                self._names[status.child], self._kinds[status.child] = status.name, status.kind
             if status.name == MODEL_OWNER:
                 self._model = status.details.get("model")
-        for child in self._children:  # a beat that once was a child's is not somebody new after the child has died
-            if child.pid is not None and (beat := self._beats.get(child.pid)):
-                beat.by_hand = False
-                self._names[child.name], self._kinds[child.name] = beat.status.name, beat.status.kind
 
     @property
     def model(self) -> str | None:
@@ -118,7 +114,7 @@ class ParticipantTable:
 
     def _has_come_by_hand(self, name: str) -> bool:
         beats = self._beats.values()
-        return any(beat.by_hand and beat.status.state == "ready" for beat in beats if beat.status.name == name)
+        return any(not beat.status.child and beat.status.state == "ready" for beat in beats if beat.status.name == name)
 
     def details(self, name: str, now: float) -> Mapping[str, str]:
         """What a participant of that name last said of itself; nothing if it has gone."""
@@ -129,22 +125,23 @@ class ParticipantTable:
     def listing(self, now: float) -> list[dict[str, Any]]:
         """The supervisor's children in start order, then whoever was started by hand."""
         self._forget_silent(now)
+        said = {(beat.status.child, beat.status.pid): beat for beat in self._beats.values()}
         rows = []
         for child in self._children:
-            beat = self._beats.get(child.pid) if child.pid is not None else None
+            beat = said.get((child.name, child.pid or 0))
             name, kind = self._names.get(child.name, child.name), self._kinds.get(child.name, child.kind)
             rows.append({**child.model_dump(), "name": name, "kind": kind, **_said(beat)})
-        for beat in sorted(self._beats.values(), key=lambda beat: (beat.status.name, beat.status.pid)):
-            if beat.by_hand:
-                status = beat.status
+        for _, beat in sorted(self._beats.items()):
+            status = beat.status
+            if not status.child:
                 row = {"name": status.name, "kind": status.kind, "state": status.state, "pid": status.pid}
                 rows.append({**row, "restarts": 0, "detail": "started by hand", **_said(beat)})
         return rows
 
     def _forget_silent(self, now: float) -> None:
-        silent = [pid for pid, beat in self._beats.items() if now - beat.heard_at > SILENT_SECONDS]
-        for pid in silent:
-            del self._beats[pid]
+        silent = [who for who, beat in self._beats.items() if now - beat.heard_at > SILENT_SECONDS]
+        for who in silent:
+            del self._beats[who]
 
 
 def _said(beat: _Beat | None) -> dict[str, Any]:

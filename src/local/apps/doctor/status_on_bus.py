@@ -21,7 +21,7 @@ SUPERVISOR = "supervisor"
 
 async def health_on_bus(data_dir: Path) -> dict[str, Any]:
     """`status`, `problem` and `participants` as GET /health would give them. Raises `LocalError`."""
-    heard: dict[int, ParticipantStatus] = {}
+    heard: dict[tuple[str, int], ParticipantStatus] = {}
 
     def hear(envelope: Envelope) -> None:
         try:
@@ -29,7 +29,7 @@ async def health_on_bus(data_dir: Path) -> dict[str, Any]:
         except MalformedFrame as error:
             bus.reject(str(error), envelope.payload)
             return
-        heard[status.pid] = status
+        heard[status.name, status.pid] = status
 
     def newcomer(state: Literal["starting", "stopping"]) -> ParticipantStatus:
         return ParticipantStatus(name=bus.sender, kind="door", pid=os.getpid(), instance=bus.instance, state=state)
@@ -48,10 +48,10 @@ def health_of(heard: Collection[ParticipantStatus]) -> dict[str, Any]:
     supervisor = next((status for status in heard if status.name == SUPERVISOR), None)
     if supervisor is None:
         return {"status": "degraded", "problem": "its supervisor says nothing", "participants": []}
-    said = {status.pid: status for status in heard}
+    said = {(status.child, status.pid): status for status in heard}
     rows = []
     for child in supervisor.children:
-        own = said.get(child.pid or 0)
+        own = said.get((child.name, child.pid or 0))
         rows.append({**child.model_dump(), "details": own.details if own else {}})
     is_well = all(row["state"] == "ready" and "problem" not in row["details"] for row in rows)
     problem = supervisor.details.get("problem", "")

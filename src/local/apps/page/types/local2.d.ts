@@ -964,6 +964,7 @@ export interface ParticipantStatus {
   pid: number;
   instance: string;
   state: "starting" | "ready" | "stopping";
+  child: string;
   inflight: number;
   counters: Record<string, number>;
   details: Record<string, string>;

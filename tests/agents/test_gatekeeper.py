@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from local.errors import StoreFull
 from local.models.chat import ToolCall
 from local.protocol.messages import (
     AgentTransition,
@@ -25,6 +27,7 @@ from local.protocol.permission_messages import (
     PermissionResult,
 )
 from local.runtime.participant import Settingless
+from local.services.approval_store import ApprovalStore
 from local.tools.tool import Tool
 
 SECONDS = 20.0
@@ -117,6 +120,64 @@ async def test_silence_denies(study: Any) -> None:
     await study.gatekeeper(answer_seconds=0.05)
     await ask(study, "q1")
     assert await end(study, "q1") == ("denied", "pen was not run: nobody answered within 0.05 s")
+    assert (await study.door.hears(ApprovalDecision)).by == "silence"
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The one that the gatekeeper's record is on: full until somebody says otherwise; tells when that was noticed."""
+
+    class Disk:
+        def __init__(self) -> None:
+            self.is_full, self.noticed = True, asyncio.Event()
+
+        def fill(self, method: str) -> None:
+            """Nothing can be written by that method of the store."""
+            write = getattr(ApprovalStore, method)
+
+            async def full(store: ApprovalStore, *row: Any) -> Any:
+                if self.is_full:
+                    self.noticed.set()
+                    raise StoreFull("approvals.db: the disk is full")
+                return await write(store, *row)
+
+            monkeypatch.setattr(ApprovalStore, method, full)
+
+    return Disk()
+
+
+async def test_a_question_that_finds_the_disk_full_is_asked_once_there_is_room(study: Any, disk: Any) -> None:
+    disk.fill("ask")
+    await study.gatekeeper()
+    await ask(study, "q1")
+    await asyncio.wait_for(disk.noticed.wait(), SECONDS)
+    assert study.door.of(ApprovalRequest) == []
+    disk.is_full = False
+    await study.door.hears(ApprovalRequest)
+    await decide(study, "q1:0:0", "allow")
+    assert await end(study, "q1") == (None, "Written.")
+
+
+async def test_while_the_disk_stays_full_the_call_is_denied_and_says_why(
+    study: Any, disk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("local.agents.permissions.approvals.PATIENCE_SECONDS", 0.01)
+    disk.fill("ask")
+    await study.gatekeeper()
+    await ask(study, "q1")
+    assert await end(study, "q1") == ("denied", "pen was not run: approvals.db: the disk is full")
+    assert study.pen.written == []
+
+
+async def test_silence_denies_on_a_full_disk_once_there_is_room(
+    study: Any, disk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("local.agents.answering.call_gate.LOOK_SECONDS", 1000.0)  # nobody asks how it stands
+    disk.fill("decide")
+    await study.gatekeeper(answer_seconds=0.05)
+    await ask(study, "q1")
+    await asyncio.wait_for(disk.noticed.wait(), SECONDS)
+    disk.is_full = False
     assert (await study.door.hears(ApprovalDecision)).by == "silence"
 
 

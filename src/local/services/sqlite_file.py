@@ -10,11 +10,12 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from local.backoff import Backoff
 from local.errors import StoreDamaged, StoreFailed, StoreFull, StoreLocked, StoreReadOnly, StoreUnwritable
 
 T = TypeVar("T")
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 UNWRITABLE_SECONDS = 0.5  # between two tries to open a file that cannot be written
 SAY_SECONDS = 5.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two looks whether there is room for one more row
 PASSING = (StoreUnwritable, StoreLocked)  # what an opening waits for
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # SQLITE_IOERR_SHMSIZE: the file beside the WAL could not grow, a way of being full that has another name.
@@ -118,6 +120,21 @@ async def open_patiently(attempt: Callable[[], T]) -> T:
         except PASSING as error:
             waiting.tell(error)
         await asyncio.sleep(UNWRITABLE_SECONDS)
+
+
+async def within_patience(attempt: Callable[[], Awaitable[T]], seconds: float) -> tuple[T, float]:
+    """What `attempt()` comes to, made again for so long while nothing can be written, and for how many seconds nothing
+    could be. Raises what it raises then."""
+    started, pauses, waited = time.monotonic(), Backoff(FIRST_PAUSE, LONGEST_PAUSE), 0.0
+    while True:
+        try:
+            return await attempt(), waited
+        except StoreUnwritable:
+            left = seconds - (time.monotonic() - started)
+            if left <= 0:
+                raise
+        await asyncio.sleep(min(pauses.next(), left))
+        waited = time.monotonic() - started
 
 
 def connect_read_only(path: Path) -> closing[sqlite3.Connection]:

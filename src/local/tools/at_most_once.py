@@ -11,12 +11,11 @@ from collections.abc import Awaitable, Callable
 from weakref import WeakValueDictionary
 
 from local import failpoints
-from local.backoff import Backoff
-from local.errors import StoreFailed, StoreUnwritable, ToolError
+from local.errors import StoreFailed, ToolError
 from local.protocol.messages import ErrorInfo, ToolRequest, ToolResult
 from local.services.effect_store import FORGOTTEN, EffectCall, EffectStore, StoredEffect
+from local.services.sqlite_file import within_patience
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two looks whether there is room
 NOT_REPEATED = "it may or may not have happened; it is not repeated"
 DELETED = ToolError("this call was made before; how it ended was deleted, and it is not repeated", kind="deleted")
 
@@ -91,7 +90,7 @@ class AtMostOnce:
         async with self._in_flight.setdefault(key, asyncio.Lock()):  # a repeat waits, and finds the result on record
             call = EffectCall(key, asked_of(request), request.query_id, session_id)
             try:
-                known, waited = await self._begin(call, _patience(request, seconds))
+                known, waited = await within_patience(lambda: self.store.begin(call), _patience(request, seconds))
             except StoreFailed as error:
                 raise ToolError(f"{request.tool} was not run: {error}", kind=error.kind) from None
             if known is not None:
@@ -103,19 +102,6 @@ class AtMostOnce:
                 await self._recorded(key, explain(error).encode())
                 raise
             return await self._recorded(key, outcome)
-
-    async def _begin(self, call: EffectCall, patience: float) -> tuple[StoredEffect | None, float]:
-        """What is on record of a call, or that it begins; and for how many seconds there was no room for that."""
-        started, pauses, waited = time.monotonic(), Backoff(FIRST_PAUSE, LONGEST_PAUSE), 0.0
-        while True:
-            try:
-                return await self.store.begin(call), waited
-            except StoreUnwritable:
-                left = patience - (time.monotonic() - started)
-                if left <= 0:
-                    raise
-                await asyncio.sleep(min(pauses.next(), left))
-                waited = time.monotonic() - started
 
     async def _recorded(self, key: str, outcome: bytes) -> ToolResult:
         """Record how a call ended; returns the end that is on record, which is the first that was."""

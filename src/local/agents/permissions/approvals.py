@@ -20,6 +20,9 @@ from local.protocol.permission_messages import SILENCE, ApprovalDecision, Approv
 from local.protocol.plan_messages import PlanMode
 from local.runtime.participant import Publications
 from local.services.approval_store import StoredApproval
+from local.services.sqlite_file import within_patience
+
+PATIENCE_SECONDS = 10.0  # of a question for which there is no room on the disk
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +54,9 @@ class Approvals:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def ask(self, request: ApprovalRequest, user_id: str | None) -> StoredApproval:
-        """Ask, unless it is asked already; returns what is on record of it. Raises as the store does."""
-        approval = await self._book.ask(request, user_id)
+        """Ask, unless it is asked already; returns what is on record of it. While nothing can be written it waits for a
+        while, less than whoever wants leave does. Raises as the store does."""
+        approval, _ = await within_patience(lambda: self._book.ask(request, user_id), PATIENCE_SECONDS)
         failpoints.reach("gatekeeper.asked")
         if approval.asked_at == request.asked_at:
             self._put(approval, request)
@@ -82,7 +86,7 @@ class Approvals:
     async def _expire(self, approval: StoredApproval) -> None:
         await asyncio.sleep(max(0.0, approval.expires_at - self._clock()))
         with suppress(NotWaiting):
-            await self.decide(approval.key, "deny", SILENCE)
+            await within_patience(lambda: self.decide(approval.key, "deny", SILENCE), math.inf)
 
     async def _tell(self, decided: StoredApproval) -> None:
         respondent_id, _, call_id = decided.key.partition(" ")

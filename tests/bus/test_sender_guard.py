@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import stat
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -210,3 +212,22 @@ def test_a_declaration_of_an_earlier_version_binds_to_no_respondent(tmp_path: Pa
     del value["speaks_as"]
     path.write_text(json.dumps(value))
     assert Declarations(tmp_path).read("generator") == Declaration(frozenset({"response.generation"}))
+
+
+HEAR = """
+import sys
+from local.bus.sender_guard import Declaration, SenderGuard
+from local.protocol.envelope import Envelope
+
+guard = SenderGuard(lambda name: Declaration(frozenset({"participant.status", "response.generation"}), speaks_as="A"))
+for subject in ("participant.status", "response.generation"):
+    assert guard.fault(Envelope(subject, "1", "generator", "i", 1, "q", b"{}")) is None
+    print("local.protocol.memory_messages" in sys.modules)
+"""
+
+
+def test_who_hears_how_everybody_is_and_nothing_else_imports_no_other_messages() -> None:
+    """As the supervisor does, in the midst of a start."""
+    assert "respondent_id" not in ParticipantStatus.model_fields
+    done = subprocess.run([sys.executable, "-c", HEAR], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]

@@ -14,19 +14,20 @@ import pytest
 
 from local.runtime.template import FOLDERS, clear_folders
 
-PROGRAM = """
+STARTED = """
 from local.runtime.template import prepare_template
 prepare_template([])
 print("ready", flush=True)
 input()
 """
+FORKED = STARTED.replace("template import prepare_template", "template_fork import fork_template as prepare_template")
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+@pytest.fixture(params=[STARTED, FORKED], ids=["started", "forked"])
+def program(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """One that has a template, with its temporary files in a folder of its own."""
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", request.param], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     ) as process:  # fmt: skip
         assert process.stdout is not None
@@ -44,9 +45,16 @@ def test_the_folder_of_a_killed_program_is_cleared_and_no_other(program: subproc
     assert ours.is_dir()
     program.kill()
     program.wait()
-    assert clear_folders(tmp_path) == 1
+    assert clear_folders(tmp_path) == 1, "the template holds it, too"
     assert [path.name for path in tmp_path.iterdir()] == ["pymp-others"]
 
 
 def test_the_template_is_the_only_process_that_comes_with_it(program: subprocess.Popen[str]) -> None:
     assert len(psutil.Process(program.pid).children(recursive=True)) == 1
+
+
+def test_the_template_ends_with_its_program(program: subprocess.Popen[str]) -> None:
+    [template] = psutil.Process(program.pid).children()
+    program.kill()
+    program.wait()
+    template.wait(timeout=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -41,14 +42,17 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _warm_up() -> None:
-    """The template imports what the children share while this process is still reading its flags."""
+    """The template goes on importing what the children share while this process is still reading its flags."""
+    gc.disable()  # a collection of garbage would take a tenth of the time, and leave holes in what is shared
+    import local.apps.common_modules  # noqa: F401 - for the template and for this process
     from local.apps.open_files import raise_open_files
     from local.apps.warm_up import PRELOAD
-    from local.runtime.template import prepare_template
+    from local.runtime.template_fork import fork_template
 
     raise_open_files()  # the template and all children inherit it
     with suppress(OSError):  # the start itself says what is wrong
-        prepare_template(PRELOAD)
+        fork_template(PRELOAD)
+    gc.enable()
 
 
 if __name__ == "__main__":

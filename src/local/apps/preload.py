@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import encodings.utf_8_sig  # noqa: F401 - as all these, imported for the pages it shares
 import importlib
+import sys
 from contextlib import suppress
 
 import anyio._backends._asyncio  # noqa: F401 - httpx does so with the first connection
 import httpx
-import pydantic.v1  # noqa: F401 - FastAPI does so with the first route
 
 import local.apps.api.participant
 import local.apps.participant
@@ -23,7 +23,6 @@ from local.tools.tool import Tool
 
 for target in short_names().values():
     importlib.import_module(target.partition(":")[0])
-importlib.import_module("ollama")  # which three of them would import with their first call
 for path in (shipped_dir() / "config").glob("*.yaml"):
     with suppress(ConfigError):  # whoever needs that one says so
         config_file.read(path)
@@ -32,5 +31,7 @@ for tool in tools:
     tools += tool.__subclasses__()
     if "run" in vars(tool):
         tool.arguments()
+sys.modules["pydantic.v1"] = None  # type: ignore[assignment]  # FastAPI looks for its models, and would import it
 routed()
+del sys.modules["pydantic.v1"]
 httpx.AsyncHTTPTransport(verify=False)  # imports what httpx puts off; OpenSSL sets itself up, which is a megabyte

@@ -11,7 +11,7 @@ import logging
 from local.runtime.error_place import explained
 from local.runtime.logs import configure_logging
 
-for _module in ("local.apps.lean_httpx", "local.apps.lean_fastapi", "local.apps.preload"):
+for _module in ("local.apps.lean_httpx", "local.apps.lean_models", "local.apps.preload"):
     try:
         importlib.import_module(_module)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a module

@@ -20,6 +20,7 @@ from local.protocol.bus_messages import BusProbe
 from local.protocol.delivery_classes import message_classes
 from local.protocol.envelope import Envelope
 from local.protocol.message import MAIN_RESPONDENT
+from local.protocol.messages import ParticipantStatus
 from local.protocol.subjects import covers
 
 MAX_PROCESSES = 4096
@@ -125,7 +126,7 @@ class SenderGuard:
             return f"{envelope.sender[:80]} has not declared that it says {envelope.subject}"
         known = self._processes.get((envelope.sender, envelope.instance))
         own = known and known[0].speaks_as
-        if own and envelope.subject.startswith(_of_respondents()) and (named := _respondent_of(envelope)) != own:
+        if own and _names_respondent(envelope.subject) and (named := _respondent_of(envelope)) != own:
             return f"{envelope.sender[:80]} answers as {own}, and has spoken as {named[:80]}"
         return None
 
@@ -162,6 +163,11 @@ class SenderGuard:
             self._processes.clear()
         known = self._processes[sender, instance] = (declaration, {})
         return known
+
+
+def _names_respondent(subject: str) -> bool:
+    """Whether the messages on a subject do. A status does not: whoever hears nothing else imports no other messages."""
+    return subject != ParticipantStatus.subject and subject.startswith(_of_respondents())
 
 
 @cache

@@ -1,0 +1,17 @@
+"""Imported by the template process before anybody else imports FastAPI and ollama: their models are built when somebody
+needs them.
+
+Those that describe an HTTP API refer to each other in circles: all of them built take a megabyte, and time at every
+start. Of those of ollama a process needs the few that it gets as answers.
+"""
+
+from __future__ import annotations
+
+import pydantic
+
+pydantic.BaseModel.model_config = {"defer_build": True}  # of every model that is defined while it is so
+try:
+    import fastapi.openapi.models  # noqa: F401 - for the sake of that
+    import ollama  # noqa: F401 - likewise
+finally:
+    pydantic.BaseModel.model_config = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,17 @@ async def test_a_reply_that_can_be_read_at_last_counts(remembering: Any, stage: 
     await remembering.serve(classify=True)
     await remembering.answered("q", SAID)
     assert (await remembering.door.hears(MemoryClassified)).facts[0].value == "black"
+
+
+async def test_a_reply_that_claims_nothing_needs_no_tables(
+    remembering: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "local.services.classifying.grounding", None)  # who imports it fails
+    stage.model.will_say(remembering.classification())
+    await remembering.serve(classify=True)
+    await remembering.answered("q", "Hello")
+    classified = await remembering.door.hears(MemoryClassified)
+    assert (classified.status, classified.intent, classified.facts) == ("classified", "statement", ())
 
 
 async def test_a_model_that_fails_is_asked_again_later_and_holds_nobody_up(

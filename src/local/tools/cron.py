@@ -10,7 +10,7 @@ from typing import Any
 from local.errors import LocalError
 from local.protocol.cron_messages import CronRequest, CronResult
 from local.protocol.envelope import Envelope
-from local.protocol.messages import ErrorInfo, Message, ToolRequest
+from local.protocol.messages import ErrorInfo, Message, QueryFailed, ResponseGeneration, ToolRequest
 from local.queries.asker import Asker
 from local.runtime.participant import Resources, on
 from local.services.schedules.job_store import StoredJob
@@ -27,6 +27,7 @@ from local.tools.tool_group import ToolGroup
 
 AT_ONCE = 8
 OF_JOBS = (CronListTool, CronRemoveTool)
+ENDS = (ResponseGeneration, QueryFailed)  # of runs, which nobody follows here
 STATES: Any = {"pause": "paused", "resume": "active"}
 
 
@@ -52,7 +53,7 @@ class Cron(ToolGroup):
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Look at the clock, beside what every group does."""
-        async with super().lifespan(), Asker(self.bus) as asker:
+        async with super().lifespan(), Asker(self.bus, hears=ENDS) as asker:
             await self.bus.ready()
             async with self._scheduler.running(self.bus, asker):
                 yield

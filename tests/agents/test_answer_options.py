@@ -96,6 +96,14 @@ async def test_a_tool_that_is_not_wanted_is_not_offered_and_not_called_if_the_mo
     assert record.error and record.error.kind == "unknown_tool"
 
 
+async def test_a_tool_that_is_named_and_nobody_has_is_told_with_the_answer(stage: Any, dice: Any) -> None:
+    await stage.tool(dice)
+    await stage.generator()
+    stage.model.will_say("Well.")
+    response = await ask(stage, options=AnswerOptions(allow=("dice", "read_result"), deny=("dise", "todo")))
+    assert response.degraded == ("no tool is called 'dise' now",)
+
+
 async def test_an_exchange_is_memorable_if_the_asker_wants_it(stage: Any) -> None:
     await stage.generator()
     stage.model.will_say("Noted.")

@@ -1,10 +1,12 @@
-"""The command that is told to stop while it imports what it needs."""
+"""The command that is told to stop while it imports what it needs, or has not all of its streams."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,27 @@ main()
 AS_A_MODULE = """
 runpy.run_module("local.apps.cli", run_name="__main__")
 """
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_stream_that_was_closed_brings_no_traceback(closed: int, tmp_path: Path) -> None:
+    question = ["ask", "Hi", "--no-start", "--data-dir", str(tmp_path)]
+    command = [sys.executable, "-m", "local.apps.cli", *question]
+    ended = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+        preexec_fn=lambda: os.close(closed),
+    )  # fmt: skip
+    told = "" if closed == 2 else f"local2: no system runs on {tmp_path}; start one with `local2 run`\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (75, "", told)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has it")
+def test_an_output_that_cannot_be_written_is_one_line_and_no_traceback() -> None:
+    command = [sys.executable, "-m", "local.apps.cli", "completion", "bash"]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    told = "local2: the output cannot be written: No space left on device\n"
+    assert (ended.returncode, ended.stderr) == (2, told)
 
 
 @pytest.mark.parametrize("way", [AS_INSTALLED, AS_A_MODULE], ids=["local2", "python -m local.apps.cli"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,6 +44,21 @@ def system(*says: tuple[int, dict[str, str], dict[str, Any]]) -> Iterator[System
         with SystemClient(f"http://127.0.0.1:{server.server_port}") as client:
             yield client
         server.shutdown()
+
+
+def test_who_refuses_a_body_before_its_end_is_heard() -> None:
+    body = b'{"error": {"kind": "too_large", "message": "whoa"}}'
+
+    def refuse() -> None:
+        with listener.accept()[0] as connection:
+            connection.recv(1000)
+            connection.sendall(b"HTTP/1.1 413 \r\ncontent-length: 51\r\n\r\n" + body)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=refuse, daemon=True).start()
+        client = SystemClient(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        with pytest.raises(NoAnswer, match=r"whoa \(HTTP 413, too_large\)"):
+            client.attach("large.txt", b"x" * 50_000_000)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from local.apps import terminal
 from local.apps.cli import main
 from local.apps.console.commands import tools_of
 from local.apps.run_directory import RunDirectory
@@ -32,6 +33,7 @@ ANSWERS: dict[str, tuple[int, Json]] = {
     "GET /memory?limit=100&cursor=c": (200, {"engrams": [{**ENGRAM, "engram_id": "ef" + "0" * 30}], "cursor": None}),
     f"DELETE /memory/{'e' * 32}": (200, {"engram_id": "e" * 32, "repeated_in": ["r1"]}),
     "GET /memory/facts?history=true": (200, {"facts": [FACT], "pinned": ["I am Ann."]}),
+    "GET /changes?call_id=q9": (200, {"changes": []}),
     "GET /sessions": (200, {"sessions": [ROW]}),
     "GET /sessions?limit=20": (200, {"sessions": []}),
     "GET /sessions?query=2%2B2+is&limit=20": (200, {"sessions": [FOUND]}),
@@ -147,6 +149,43 @@ def test_bad_use_is_2_and_says_what_would_be_right(run: Run) -> None:
     )  # fmt: skip
     assert "there is no /sessions/zz" in run("sessions", "pin", "zz")[2]
     assert "--verbose goes with neither --quiet nor --json" in run("ask", "Hi", "--verbose", "--quiet")[2]
+
+
+@pytest.mark.parametrize(
+    ("command", "nothing"),
+    [
+        ("secret list", "no secret is kept"),
+        ("user list", "nobody besides you has a token"),
+        ("trust --list", "no folder is trusted"),
+        ("mcp list", "there are no servers; `local2 mcp add` writes one into mcp.json"),
+        ("logs nobody", "no line of {0}/logs/local2.log fits"),
+    ],
+)
+def test_where_there_is_nothing_to_list_that_is_said(run: Run, tmp_path: Path, command: str, nothing: str) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/local2.log").write_text("2026-11-23 14:19:51.537 info supervisor - stopped\n")
+    folders = ["--data-dir", str(tmp_path)]
+    if command.split()[0] not in ("secret", "user"):
+        folders += ["--config-dir", str(tmp_path)]
+    assert run(*command.split(), *folders, finds=False) == (0, "", f"{nothing.format(tmp_path)}\n")
+
+
+@pytest.mark.parametrize("command", [("cron", "add"), ("approvals", "allow"), ("approvals", "deny")])
+def test_each_example_stands_on_lines_of_its_own(run: Run, command: tuple[str, str]) -> None:
+    paragraphs = run(*command, "--help", finds=False)[1].split("\n\n")
+    assert [each.count("Example:") for each in paragraphs if "Example:" in each] == [1, 1]
+
+
+def test_a_narrow_terminal_folds_a_line_and_the_status_is_whole_on_any(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "terminal_width", lambda: 40)
+    assert run("sessions", "search", "2+2", "is")[1].splitlines()[0].endswith("Sums  (1 open)")
+    assert run("status")[1].splitlines()[-1].endswith("it died")
+
+
+def test_a_call_whose_changes_are_not_kept_is_bad_use(run: Run) -> None:
+    assert run("undo", "show", "q9") == (2, "", "local2: no change of call q9 is kept\n")
 
 
 def test_which_tools_may_be_used_is_said_as_the_route_wants_it() -> None:

@@ -44,6 +44,7 @@ def allow(
     """Have a call made, or answer the model.
 
     Example: local2 approvals allow 4f1c…:0:0 --session
+
     Example: local2 approvals allow 4f1c…:1:0 --answer blue
     """
     told = ({} if answer is None else {"answer": answer}) | ({"mode": "acceptEdits"} if edits else {})
@@ -60,6 +61,7 @@ def deny(
     """Have a call not made.
 
     Example: local2 approvals deny 4f1c…:0:0
+
     Example: local2 approvals deny 4f1c…:0:0 --answer "not in that folder"
     """
     _decide(call, {"decision": "deny", **({} if answer is None else {"answer": answer})}, api, data_dir)

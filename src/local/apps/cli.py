@@ -15,6 +15,7 @@ from local.errors import StartInterrupted
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Exit status 2, with one line, for whatever the user can mend."""
+    _open_missing_streams()
     os.umask(0o077)  # what is written is for this user's eyes; the template and all children inherit it
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["run"]:
@@ -25,6 +26,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(run_command(arguments))
+
+
+def _open_missing_streams() -> None:
+    """Where one of the three was closed, /dev/null takes its number: else the next file that is opened would get it."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123 - to the end of the process
 
 
 def _end_when_told() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -12,10 +14,12 @@ from typing import Annotated, Any
 import typer
 
 from local.apps.log_levels import LEVELS
+from local.apps.terminal import STANDARD_OUTPUT
 from local.errors import LocalError
 from local.errors.base import without_passwords
 
 EXIT_BAD_USE = 2
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what writing to the standard output fails with
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # click's; typer brings a copy of its own
 
@@ -33,8 +37,20 @@ def exit_status(app: typer.Typer, arguments: Sequence[str], program: str) -> int
         sentence = str(error)
     except _UsageError as error:
         sentence = error.format_message()  # names the flag, which str() leaves out
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        sentence = f"the output cannot be written: {error.strerror}"
+        _forget_output()
     print(f"local2: {without_passwords(sentence)}", file=sys.stderr)  # noqa: T201
     return EXIT_BAD_USE
+
+
+def _forget_output() -> None:
+    """What could not be written is tried no more: at the end of the process Python would, and complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, STANDARD_OUTPUT)
+    os.close(nowhere)
 
 
 def _known_level(level: str) -> str:

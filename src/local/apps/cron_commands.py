@@ -48,6 +48,7 @@ def add(
     """Have something asked at set times.
 
     Example: local2 cron add "0 8 * * *" "What is new about local language models?" --name news
+
     Example: local2 cron add "at 2026-12-24T18:00" "Tell me a story" --session evenings
     """
     given = {

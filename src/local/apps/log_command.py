@@ -15,7 +15,7 @@ import typer
 from local.apps.command_line import ConfigDir, DataDir, JsonOption, Moment, moment
 from local.apps.log_levels import LEVELS
 from local.apps.log_reader import LogFollower, LogRecord, LogSelection, read_log
-from local.apps.terminal import write_lines
+from local.apps.terminal import write_lines, write_listed
 from local.config import layers_for, load_system
 from local.environment import data_dir as find_data_dir
 from local.environment import environment
@@ -53,9 +53,12 @@ def logs(
     last = lines if lines is not None else (LINES if since is None else None)
     with LogFollower(path) as follower:  # before what there is is read, so that nothing falls between
         wanted = (record for record in read_log(path, follower.offset) if selection.wants(record))
-        write_lines(_texts(deque(wanted, last), as_json=as_json))
+        found = _texts(deque(wanted, last), as_json=as_json)
         if follow:
+            write_lines(found)
             _follow(follower, selection, as_json=as_json)
+        else:
+            write_listed(found, f"no line of {path} fits")
 
 
 def _follow(follower: LogFollower, selection: LogSelection, *, as_json: bool) -> None:

@@ -37,8 +37,10 @@ def listing(
     from local.tools.mcp_servers.mcp_group import approved_file, participant_name
 
     layers, folder = layers_for(config_dir), find_data_dir(data_dir)
-    states = _states(folder)
-    for name, server in load_mcp_servers(layers[-1]).items():
+    states, servers = _states(folder), load_mcp_servers(layers[-1])
+    if not servers:
+        typer.echo("there are no servers; `local2 mcp add` writes one into mcp.json", err=True)
+    for name, server in servers.items():
         approved = read_approved(approved_file(folder, name))
         count = f"{len(approved)} tool{'' if len(approved) == 1 else 's'}" if approved else "no tool"
         is_approved = f"{count} approved, {server.safety}"

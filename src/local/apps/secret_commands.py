@@ -9,6 +9,7 @@ import typer
 
 from local.apps.command_line import DataDir, Many
 from local.apps.run_directory import RunDirectory
+from local.apps.terminal import echo_listed
 from local.environment import data_dir as find_data_dir
 from local.secrets.secret_store import MOST_CHARACTERS, SecretStore
 
@@ -38,8 +39,8 @@ def keep(
 @secret_app.command("list")
 def listing(data_dir: DataDir = None) -> None:
     """Show which there are, not what they are."""
-    for name, secret in _store(data_dir).all().items():
-        typer.echo(f"{name}  since {secret.set_at}")
+    secrets = _store(data_dir).all().items()
+    echo_listed((f"{name}  since {secret.set_at}" for name, secret in secrets), "no secret is kept")
 
 
 @secret_app.command()

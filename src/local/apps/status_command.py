@@ -10,7 +10,7 @@ import typer
 
 from local.apps.command_line import ApiOption, DataDir, JsonOption
 from local.apps.console.answering_system import AnsweringSystem
-from local.apps.terminal import cut, terminal_width, visible, write_lines
+from local.apps.terminal import visible, write_lines
 from local.environment import data_dir as find_data_dir
 from local.errors import NoApi
 
@@ -30,12 +30,12 @@ def status(as_json: JsonOption = False, api: ApiOption = None, data_dir: DataDir
             health = system.find().health()
         except NoApi:
             health = _on_bus(data_dir)
-    write_lines([json.dumps(health)] if as_json else status_lines(health, terminal_width()))
+    write_lines([json.dumps(health)] if as_json else status_lines(health))
     if health["status"] != "ok":
         raise typer.Exit(NOT_WELL)
 
 
-def status_lines(health: Json, width: int | None) -> Iterator[str]:
+def status_lines(health: Json) -> Iterator[str]:
     """What GET /health says, for people: the system in a line, what is wrong with it, and a line a participant."""
     said = [health["status"], health.get("model"), _on(health.get("backend")), _version(health.get("version"))]
     yield visible("  ".join(str(each) for each in said if each))
@@ -48,7 +48,7 @@ def status_lines(health: Json, width: int | None) -> Iterator[str]:
     yield form.format("participant", "kind", "state", "process", "restarts", "").rstrip()
     for row in health["participants"]:
         figures = [row["name"], row.get("kind") or "", row["state"], row.get("pid") or "-", row.get("restarts") or 0]
-        yield cut(visible(form.format(*figures, _trouble(row))).rstrip(), width)
+        yield visible(form.format(*figures, _trouble(row))).rstrip()
 
 
 def _on(backend: str | None) -> str:

@@ -165,7 +165,8 @@ class SystemClient:
         headers: dict[str, str], also: Sequence[int] = (),
     ) -> http.client.HTTPResponse:  # fmt: skip
         content, kind = (body, {}) if body is None or isinstance(body, bytes) else _as_json(body)
-        connection.request(method, f"{self._path}{path}", content, {**self._headers, **kind, **headers})
+        with suppress(BrokenPipeError, ConnectionResetError):  # who refuses a body reads no more of it, and says why
+            connection.request(method, f"{self._path}{path}", content, {**self._headers, **kind, **headers})
         response = connection.getresponse()
         if response.status >= 400 and response.status not in also:
             raise _refusal(response, f"{self._url}{path}")
@@ -214,7 +215,7 @@ def _refusal(response: http.client.HTTPResponse, url: str) -> NoAnswer:
         error = json.loads(response.read())["error"]
         sentence = f"{error['message']} (HTTP {response.status}, {error['kind']})"
         return NoAnswer(error["kind"], sentence, response.status, seconds)
-    except (ValueError, LookupError, TypeError):
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
         return NoAnswer("refused", f"HTTP {response.status} from {url}, without a reason", response.status, seconds)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from local.errors import LocalError
 
 STANDARD_OUTPUT = 1
+LEAST_WIDTH = 80  # columns of a line that is cut
 
 _ASCII_SPACE = re.compile(r"[^\S\x00-\x7f]")  # white space outside ASCII, such as the no-break space
 
@@ -68,13 +69,27 @@ def terminal_width() -> int | None:
 
 def write_found(found: Any, lines: Iterable[str], *, as_json: bool, nothing: str) -> None:
     """What was found: as JSON, or as lines cut to a terminal's width; that there is `nothing` is said on the error
-    output. Raises `OutputFailed`."""
+    output. A narrow terminal folds a line: cut off would be what it is about. Raises `OutputFailed`."""
     if as_json:
         return write_lines([json.dumps(found)])
-    width, shown = terminal_width(), list(lines)
+    width = terminal_width()
+    return write_listed((cut(line, width and max(width, LEAST_WIDTH)) for line in lines), nothing)
+
+
+def echo_listed(lines: Iterable[str], nothing: str) -> None:
+    """Print a few lines, or say on the error output that there is `nothing`."""
+    for line in (shown := list(lines)):
+        print(line)  # noqa: T201
     if not shown:
         print(nothing, file=sys.stderr)  # noqa: T201
-    return write_lines(cut(line, width) for line in shown)
+
+
+def write_listed(lines: Iterable[str], nothing: str) -> None:
+    """Write lines, or say on the error output that there is `nothing`. Raises `OutputFailed`."""
+    shown = list(lines)
+    if not shown:
+        print(nothing, file=sys.stderr)  # noqa: T201
+    write_lines(shown)
 
 
 def write_lines(lines: Iterable[str], file: Path | int = STANDARD_OUTPUT) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from local.apps.command_line import ConfigDir, DataDir
-from local.apps.terminal import visible
+from local.apps.terminal import echo_listed, visible
 from local.environment import data_dir as find_data_dir
 from local.environment import environment, settings_dir
 from local.errors import BadQuestion, ConfigError
@@ -31,7 +32,7 @@ def trust(
         raise BadQuestion("give one of --list and --remove")
     registry = TrustRegistry(settings_dir(config_dir))
     if listing:
-        _list(registry)
+        echo_listed(_lines(registry), "no folder is trusted")
     elif remove:
         registry.distrust(folder)
         typer.echo(f"{folder.resolve()} is trusted no longer")
@@ -39,11 +40,11 @@ def trust(
         _trust(registry, folder.resolve(), config_dir, find_data_dir(data_dir), yes=yes)
 
 
-def _list(registry: TrustRegistry) -> None:
+def _lines(registry: TrustRegistry) -> Iterator[str]:
     for path, entry in registry.all().items():
         folder = Path(path)
         state = registry.instructions(folder).refused or registry.profiles(folder).refused
-        typer.echo(f"{visible(path)}  since {entry.trusted_at}" + (f"  ({visible(state)})" if state else ""))
+        yield f"{visible(path)}  since {entry.trusted_at}" + (f"  ({visible(state)})" if state else "")
 
 
 def _trust(registry: TrustRegistry, folder: Path, config_dir: Path | None, data_dir: Path, *, yes: bool) -> None:

@@ -13,6 +13,7 @@ import typer
 from local.apps.command_line import ApiOption, DataDir, JsonOption
 from local.apps.console.answering_system import running_system
 from local.apps.terminal import date_and_time, visible, write_found, write_lines
+from local.errors import BadQuestion
 
 Json = dict[str, Any]
 Call = Annotated[str, typer.Argument(metavar="CALL_ID", help="As `local2 undo list` shows it.")]
@@ -42,7 +43,9 @@ def show(call_id: Call, as_json: JsonOption = False, api: ApiOption = None, data
     Example: local2 undo show q1:0:0
     """
     found = running_system(api, data_dir).request("GET", f"/changes?call_id={quote(call_id, safe='')}")
-    write_found(found, _whole(found["changes"]), as_json=as_json, nothing=f"no change of call {call_id} is kept")
+    if not found["changes"]:
+        raise BadQuestion(f"no change of call {call_id} is kept")
+    write_found(found, _whole(found["changes"]), as_json=as_json, nothing="")
 
 
 @undo_app.command("call")

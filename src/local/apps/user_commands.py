@@ -8,6 +8,7 @@ import typer
 
 from local.apps.command_line import DataDir
 from local.apps.run_directory import RunDirectory
+from local.apps.terminal import echo_listed
 from local.apps.users import Users
 from local.environment import data_dir as find_data_dir
 
@@ -27,8 +28,8 @@ def add(name: Name, data_dir: DataDir = None) -> None:
 @user_app.command("list")
 def listing(data_dir: DataDir = None) -> None:
     """Show who has one."""
-    for name, user in _users(data_dir).all().items():
-        typer.echo(f"{name}  since {user.added_at}")
+    users = _users(data_dir).all().items()
+    echo_listed((f"{name}  since {user.added_at}" for name, user in users), "nobody besides you has a token")
 
 
 @user_app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from local.protocol.message import Data
@@ -69,6 +70,10 @@ class AnswerOptions(Data):
         if self.profile is not None and self.profile.tools is not None and tool not in {*self.profile.tools, *OWN}:
             return False
         return self.allow is None or tool in self.allow
+
+    def unknown(self, tools: Set[str]) -> list[str]:
+        """The names in `allow` and `deny` that none of these tools has: perhaps they are misspelt."""
+        return sorted({*(self.allow or ()), *self.deny} - tools)
 
     @property
     def sampling(self) -> Json:

@@ -11,6 +11,7 @@ import pytest
 from local.bus.blobs import BlobStore
 
 System = Any  # of conftest.py
+NO_FIELD = "there is no such field; GET /openapi.json describes those there are"
 
 
 async def test_a_whole_answer_has_everything_that_led_to_it(client: httpx.AsyncClient) -> None:
@@ -213,6 +214,18 @@ async def test_a_wrong_field_is_422_and_named(client: httpx.AsyncClient, body: A
     assert refused.status_code == 422
     error = refused.json()["error"]
     assert error["kind"] == "invalid" and error["message"].startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize(
+    ("body", "right"),
+    [
+        ({"query": " "}, "query: is blank; expected a question"),
+        ({"query": "x", "query_id": "a/b"}, "query_id: expected 1 to 128 letters, digits and ._:~-"),
+        ({"query": "x", "sesion_id": "s"}, f"sesion_id: {NO_FIELD}"),
+    ],
+)
+async def test_a_wrong_field_is_told_what_would_be_right(client: httpx.AsyncClient, body: Any, right: str) -> None:
+    assert (await client.post("/query", json=body)).json()["error"]["message"] == right
 
 
 async def test_sessions_are_listed_shown_and_deleted(client: httpx.AsyncClient) -> None:

@@ -62,6 +62,7 @@ class TurnRunner:
         self._timer = CallTimer()
         self._offered: dict[str, ToolSchema] = {}
         self._shown: list[str] = []  # of these, to the model
+        self._unknown: list[str] = []  # tools that the asker names and nobody has
         self._work: asyncio.Task[None] | None = None
         self._cancelled = False
         turn.on_change = output.changed
@@ -161,6 +162,7 @@ class TurnRunner:
         turn, gate = self._turn, self._context.gate
         tools, options = self._context.tools.offered(self._context.clock()), turn.question.options
         if options is not None:
+            self._unknown = options.unknown({*tools, *SCHEMAS})
             tools = {name: schema for name, schema in tools.items() if options.offers(name)}
         turn.acts = does_more_than_read(tools.values())
         asks_user = asks_user or (gate is not None and gate.may_ask(turn.question))
@@ -223,7 +225,9 @@ class TurnRunner:
         turn = self._turn
         planned, parts = await self._context.prompts.fit(turn.parts(functions), self._session_id, self._output.released)
         turn.begin_with(parts)
-        turn.begin_message(*([TOO_LONG] if planned.left_out else []), gauge=gauge_of(planned))
+        notes = [TOO_LONG] if planned.left_out else []
+        notes += [f"no tool is called {name!a} now" for name in self._unknown]
+        turn.begin_message(*notes, gauge=gauge_of(planned))
         if planned.is_compacted:
             self._output.compacted(planned, parts)
         self._last_prompt = planned, parts

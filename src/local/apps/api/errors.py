@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from local.apps.api.field_fault import field_fault
 from local.apps.api.json_body import JsonResponse
 from local.errors import LocalError
 from local.queries.errors import QueryRefused
@@ -110,7 +111,9 @@ def handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        faults = [f"{'.'.join(str(part) for part in fault['loc'][1:])}: {fault['msg']}" for fault in error.errors()]
+        faults = [
+            f"{'.'.join(str(part) for part in fault['loc'][1:])}: {field_fault(fault)}" for fault in error.errors()
+        ]
         return error_response(request.url.path, RequestRefused("invalid", "; ".join(faults)))
 
     @app.exception_handler(Exception)

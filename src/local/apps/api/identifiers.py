@@ -8,6 +8,7 @@ from fastapi import Path
 from pydantic import StringConstraints
 
 ID_PATTERN = r"^[A-Za-z0-9._:~-]{1,128}$"
+ID_WORDS = "1 to 128 letters, digits and ._:~-"
 
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 """In a body: 1 to 128 letters, digits and `._:~-`."""

@@ -10,6 +10,7 @@ from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
+from local.apps.api.field_fault import field_fault
 from local.errors import LocalError
 from local.protocol.message import parse_object
 
@@ -44,7 +45,7 @@ async def read_body(request: Request, model: type[M]) -> M:
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
         places = [".".join(_visible(str(part)) for part in fault["loc"]) for fault in faults[:MAX_FAULTS]]
-        texts = [f"{place}: {fault['msg']}" for place, fault in zip(places, faults, strict=False)]
+        texts = [f"{place}: {field_fault(fault)}" for place, fault in zip(places, faults, strict=False)]
         raise InvalidBody("; ".join(texts), places[0] or None) from None
 
 

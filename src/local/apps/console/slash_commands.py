@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LISTED = 20
 PREVIEW = 60
+SHOWN_ID = 12  # characters, as `local2 sessions list` shows
 
 
 class Leave(Exception):
@@ -48,15 +49,22 @@ def _new(chat: Chat, argument: str) -> None:
 def _sessions(chat: Chat, argument: str) -> None:
     """list the latest conversations"""
     rows = [each for each in chat.system.find().sessions() if not each["incognito"]][:LISTED]
-    lines = [f"{each['session_id'][:8]}  {date_and_time(each['updated_at'])}  {_short(each['title'])}" for each in rows]
+    lines = [
+        f"{each['session_id'][:SHOWN_ID]}  {date_and_time(each['updated_at'])}  {_short(each['title'])}"
+        for each in rows
+    ]
     chat.say("\n".join(lines) or "there is none yet")
 
 
 def _resume(chat: Chat, argument: str) -> None:
     """ID: go on with a conversation; the beginning of its id is enough"""
     found = [each["session_id"] for each in chat.system.find().sessions() if each["session_id"].startswith(argument)]
-    if not argument or len(found) != 1:
-        raise BadCommand(f"{len(found)} conversations begin with “{argument}”; /sessions lists them")
+    if not argument:
+        raise BadCommand("/resume ID; /sessions lists the latest")
+    if not found:
+        raise BadCommand(f"no conversation begins with “{argument}”; /sessions lists the latest")
+    if len(found) > 1:
+        raise BadCommand(f"{len(found)} conversations begin with “{argument}”: {', '.join(found[:LISTED])}")
     chat.resume(found[0])
 
 
@@ -111,7 +119,7 @@ def _rate(chat: Chat, argument: str) -> None:
 
 
 def _tools(chat: Chat, argument: str) -> None:
-    """list the tools that there are"""
+    """list the processes that serve tools"""
     tools = [each for each in _participants(chat) if each["kind"] == "tool"]
     chat.say("\n".join(f"{each['name']}  {each['state']}" for each in tools) or "there is none")
 

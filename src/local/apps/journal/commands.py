@@ -18,7 +18,7 @@ from local.apps.journal.play_filter import PlayFilter
 from local.apps.journal.redelivery import redeliver
 from local.apps.journal.show import list_dead_letters, list_sessions, show_conversation, show_messages
 from local.apps.tap.selection import Selection
-from local.apps.terminal import STANDARD_OUTPUT, terminal_width, write_lines
+from local.apps.terminal import STANDARD_OUTPUT, terminal_width, write_lines, write_listed
 from local.environment import data_dir as find_data_dir
 
 journal_app = typer.Typer(help="What is on record: list, show, dead, redeliver, export, play.")
@@ -47,7 +47,7 @@ def show_command(
 def dead_command(data_dir: DataDir = None) -> None:
     """Show the messages that a participant could not handle and is given no more, and why."""
     with open_source(data_dir) as source:
-        write_lines(list_dead_letters(source, terminal_width()))
+        write_listed(list_dead_letters(source), "there are no dead letters")
 
 
 @journal_app.command("redeliver")

@@ -22,13 +22,15 @@ from local.queries.query_view import QueryView
 REMOVED = "(removed)"  # stands for what was redacted
 MAX_OUTCOME = 1000  # characters of a tool's result
 SHOWN = (QueryReceived, QueryFailed, ResponseGeneration, ToolRequest, ToolResult)
+LEAST_LISTED = 120  # columns, of which the first query has 34
 
 Turn = tuple[float, dict[str, QueryView]]  # when it was asked, in seconds since 1970, and each respondent's view
 
 
 def list_sessions(source: JournalSource, width: int | None) -> Iterator[str]:
-    """A line for each session, cut to `width`, and one for all."""
+    """A line for each session, cut to `width` unless nothing were left of its query, and one for all."""
     form = "{:<32}  {:>8}  {:<19}  {:<19}  {}"
+    width = width and max(width, LEAST_LISTED)
     yield cut(form.format("session", "messages", "first", "last", "first query"), width)
     for span in source.journal.sessions():
         first, last = date_and_time(span.first_at), date_and_time(span.last_at)
@@ -39,14 +41,14 @@ def list_sessions(source: JournalSource, width: int | None) -> Iterator[str]:
     yield f"{entries} messages in all, {numbers}{size} bytes"
 
 
-def list_dead_letters(source: JournalSource, width: int | None) -> Iterator[str]:
-    """A line for each message that a consumer was given up with, cut to `width`."""
+def list_dead_letters(source: JournalSource) -> Iterator[str]:
+    """A whole line for each message that a consumer was given up with, below a heading; none where there is none."""
     form = "{:>8}  {:<19}  {:<16}  {:<24}  {:<32}  {}"
-    yield cut(form.format("number", "time", "consumer", "subject", "query", "why"), width)
-    for dead in source.journal.dead_letters():
+    for index, dead in enumerate(source.journal.dead_letters()):
+        if not index:
+            yield form.format("number", "time", "consumer", "subject", "query", "why")
         time = date_and_time(dead.committed_at)
-        line = form.format(dead.number, time, dead.consumer, dead.subject, dead.query_id, dead.reason)
-        yield cut(visible(line), width)
+        yield visible(form.format(dead.number, time, dead.consumer, dead.subject, dead.query_id, dead.reason))
 
 
 def show_messages(records: Iterable[JournalRecord]) -> Iterator[str]:

@@ -14,7 +14,9 @@ import httpx
 import pytest
 
 from local.apps.open_files import ENOUGH
+from local.apps.run_directory import RunDirectory
 from local.apps.temporary_system import SystemDidNotStart, TemporarySystem
+from tests.system.pseudo_terminal import PseudoTerminal
 
 FEW_FILES = 300
 SLOW_MODEL = {"kind": "first_token_delay", "seconds": 300}
@@ -137,6 +139,18 @@ def _few_open_files() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_system_that_was_started_for_a_chat_ends_when_that_is_killed(processes, survivors, tmp_path: Path) -> None:
+    with PseudoTerminal("chat", "--data-dir", tmp_path) as chat:
+        chat.wait_for("›")
+        everybody = processes(RunDirectory(tmp_path).facts().pid)
+        assert len(everybody) > 6
+        chat.process.kill()
+        assert survivors(everybody) == []
+    log_file = (tmp_path / "logs" / "local2.log").read_text()
+    assert log_file.splitlines()[-1].endswith("info supervisor - stopped")
+    assert "Traceback" not in log_file
 
 
 def test_a_system_that_does_not_start_is_reported_with_what_it_said(tmp_path: Path) -> None:

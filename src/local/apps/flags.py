@@ -20,6 +20,7 @@ class Flags:
     system: Mapping[str, Any] = field(default_factory=dict)  # overrides of system.yaml
     generator: Mapping[str, Any] = field(default_factory=dict)  # overrides of generator.yaml
     respondent_b: Mapping[str, Any] | None = None  # further ones for the second respondent; None: not asked for
+    starter: int | None = None  # a pipe that has its end when whoever has started this system has ended
 
     @property
     def models(self) -> Mapping[str, Any]:

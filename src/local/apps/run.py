@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import socket
 import sys
 from collections.abc import Collection
@@ -27,6 +26,7 @@ from local.apps.overrides import GENERATOR, overrides_for, with_mcp_servers, wit
 from local.apps.owner_token import owner_token
 from local.apps.participant import ParticipantSpec, bus_of
 from local.apps.run_directory import Facts, RunDirectory
+from local.apps.stop_signals import stop_when_asked
 from local.apps.system_declarations import SUPERVISOR, SystemDeclarations
 from local.apps.warm_up import PRELOAD
 from local.apps.workspace_folder import prepared_workspace
@@ -137,7 +137,7 @@ async def _supervise(
         supervisor = Supervisor(
             stages(plan), hang_seconds=plan.system.hang_seconds, preload=PRELOAD, on_change=announcer.changed
         )
-        _when_asked_to_stop(stop, supervisor)
+        stop_when_asked(stop, supervisor, plan.flags.starter)
         telling = tasks.create_task(_announce(announcer, supervisor, declarations))
         try:
             async with supervisor:
@@ -184,23 +184,6 @@ def _is_misconfigured(child: ChildState, plan: SystemPlan) -> bool:
     """Whether one of our own cannot be made; what users have added stops nobody else, and `/health` shows it."""
     added = {entry.name for entry in plan.system.participants if not entry.is_built_in}
     return child.detail.startswith(MISCONFIGURED) and child.name not in added
-
-
-def _when_asked_to_stop(stop: asyncio.Event, supervisor: Supervisor) -> None:
-    """By Ctrl-C, by SIGTERM, or because the terminal closes, unless nohup has started us.
-
-    A signal may go to the children as well, as systemd sends it: they leave it to the supervisor from then on.
-    """
-
-    def end() -> None:
-        supervisor.wind_down()
-        stop.set()
-
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    for number in numbers:
-        asyncio.get_running_loop().add_signal_handler(number, end)
 
 
 def stages(plan: SystemPlan) -> list[ChildSpec | list[ChildSpec]]:

@@ -27,6 +27,7 @@ def run(
     data_dir: DataDir = None,
     log_level: LogLevel = "info",
     log_file: LogFileOption = None,
+    starter: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Start everything and serve until Ctrl-C."""
     from local.apps.flags import Flags
@@ -36,7 +37,6 @@ def run(
     configure_logging("supervisor", log_level)
     hold_warnings()
     to_file = False if log_file == OFF else log_file
-    of_b = _given(model=model_b, temperature=temperature_b)
     flags = Flags(
         api=api,
         headless=headless,
@@ -45,9 +45,15 @@ def run(
         log_level=log_level,
         system=_given(api_host=api_host, api_port=api_port, backend=backend, log_file=to_file, workspace=workspace),
         generator=_given(model=model, prompt=prompt),
-        respondent_b=of_b if respondent_b or of_b else None,
+        respondent_b=_of_b(respondent_b, model=model_b, temperature=temperature_b),
+        starter=starter,
     )
     raise typer.Exit(run_system(flags))
+
+
+def _of_b(is_wanted: bool, **values: Any) -> dict[str, Any] | None:
+    given = _given(**values)
+    return given if is_wanted or given else None
 
 
 def _given(**values: Any) -> dict[str, Any]:

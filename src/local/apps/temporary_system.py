@@ -30,7 +30,8 @@ class SystemDidNotStart(LocalError):
 
 
 class TemporarySystem:
-    """`local2 run --headless --api` on a free port. Entered, it is ready; left, every process of it has ended.
+    """`local2 run --headless --api` on a free port. Entered, it is ready; left, every process of it has ended. It ends
+    by itself when this process does, however that ends.
 
     `log` is what it has written so far, line by line. Its processes are the ones of session `process.pid`.
     """
@@ -47,10 +48,12 @@ class TemporarySystem:
         """Raises `SystemDidNotStart`."""
         command = [sys.executable, "-m", "local.apps.cli", "run", "--headless", "--api", "--api-port", "0"]
         command += ["--data-dir", str(self.data_dir), *self._flags]
+        seen, self._held = os.pipe()
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            errors="replace", start_new_session=True,
+            [*command, "--starter", str(seen)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True, pass_fds=(seen,),
         )  # fmt: skip
+        os.close(seen)
         self._reader = threading.Thread(target=self._read, name="log of the system", daemon=True)
         self._reader.start()
         try:
@@ -98,6 +101,7 @@ class TemporarySystem:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)  # whatever did not end by itself
         self.process.wait()
+        os.close(self._held)
         self._reader.join(STOP_SECONDS)
         clear_unheld(RunDirectory(self.data_dir).path, FILES)  # another system may run there by now
 

@@ -85,7 +85,8 @@ def approve(
     ):
         raise typer.Exit(1)
     write_approved(path, tools)
-    typer.echo(f"approved; a running system has them after `local2 restart {participant_name(server)}`")
+    restart = f"`local2 restart {participant_name(server)}`"
+    typer.echo(f"approved; a system that runs with this server has them after {restart}, any other from its next start")
 
 
 def _indented(text: str) -> str:

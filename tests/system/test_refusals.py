@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from local.apps import run as run_module
 from local.apps.command_table import run_command
 from local.apps.flags import Flags
 from local.apps.owner_token import owner_token
-from local.apps.run import run
+from local.apps.run import SystemPlan, run
 from local.apps.temporary_system import write_settings
 from local.errors import LocalError
 
@@ -39,6 +40,21 @@ def refused_here(folder: Path, complaint: str, *, api: bool = False, **system: o
     flags = Flags(api=api, headless=True, config_dir=folder, data_dir=folder / "data", system=system)
     with pytest.raises(LocalError, match=re.escape(complaint)):
         run(flags)
+
+
+def test_the_port_is_free_again_as_soon_as_the_folder_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[SystemPlan] = []
+
+    async def supervise(plan: SystemPlan, *_: object) -> int:
+        plans.append(plan)
+        if plan.backend.listener is not None:
+            plan.backend.listener.close()
+        return 0
+
+    monkeypatch.setattr(run_module, "_supervise", supervise)
+    system = {"api_port": 0, "backend": "stand_in"}
+    assert run(Flags(api=True, headless=True, config_dir=tmp_path, data_dir=tmp_path / "data", system=system)) == 0
+    assert plans[0].listener is not None and plans[0].listener.fileno() == -1
 
 
 def test_a_second_system_on_the_same_data(live, refused) -> None:

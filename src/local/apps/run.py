@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 from collections.abc import Collection
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -110,7 +111,8 @@ def run(flags: Flags) -> int:
             workspace=workspace,
         )
         notice = _rebuild_missing(directory.data_dir, {entry.name for entry in system.participants})
-        return asyncio.run(_supervise(plan, directory, lock, declarations, notice))
+        with listener or nullcontext():  # who has the lock next has the port, too
+            return asyncio.run(_supervise(plan, directory, lock, declarations, notice))
 
 
 def _rebuild_missing(data_dir: Path, owners: Collection[str]) -> str:

@@ -37,6 +37,7 @@ from local.tick import until_next_tick
 log = logging.getLogger(__name__)
 
 STOP_SECONDS = 10.0
+TELL_AGAIN_SECONDS = 60.0  # why messages are put off, while that stays the same
 YIELD_EVERY = 128  # messages handled without a pause before the socket's reader gets its turn
 # What a durable handler may raise when its work cannot be done now: it is given the message again.
 NOT_NOW = (BlobNotStored, StoreFailed, NotConfirmed, PublishTimeout, BusClosed, HandedBack)
@@ -58,6 +59,7 @@ class ParticipantRunner:
         self._subscriptions: list[Subscription] = []
         self._durable: list[DurableSubscriptions] = []
         self._inflight = 0
+        self._told_put_off = "", 0.0  # the latest reason, and when that was
         self._state: Literal["starting", "ready", "stopping"] = "starting"
         self._reconnected = asyncio.Event()
         self._status_beat = StatusBeat()
@@ -143,13 +145,22 @@ class ParticipantRunner:
             self._replaced(str(error))
         except NOT_NOW as error:
             self._counters["put_off"] += 1
-            log.log(logging.DEBUG if isinstance(error, HandedBack) else logging.WARNING, "put off: %s", error)
+            self._tell_put_off(error)
             subscription.not_done(envelope)
         except Exception as error:  # noqa: BLE001 - nobody can be told any more, and the participant must not die of it
             self._fail(f"the reply to {envelope.subject} could not be published", error)
             subscription.not_done(envelope)
         finally:
             self._inflight -= 1
+
+    def _tell_put_off(self, error: LocalError) -> None:
+        """What keeps all of them, as a full disk does, is told at first and then once a minute."""
+        now, sentence = asyncio.get_running_loop().time(), str(error)
+        told, told_at = self._told_put_off
+        is_told = not isinstance(error, HandedBack) and (sentence != told or now - told_at >= TELL_AGAIN_SECONDS)
+        if is_told:
+            self._told_put_off = sentence, now
+        log.log(logging.WARNING if is_told else logging.DEBUG, "put off: %s", error)
 
     async def _process(self, subscription: Subscription, envelope: Envelope) -> None:
         handles = subscription.handles

@@ -50,6 +50,21 @@ async def test_a_reply_that_the_bus_did_not_take_is_there_for_whoever_asks_again
     assert life.worker.done == ["c1"]
 
 
+async def test_a_reason_that_puts_off_one_after_the_other_is_told_once_a_minute(
+    hub: MemoryHub, life: Any, witness: Any, until: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    await witness.call("c1")
+    await witness.call("c2")
+    await life.is_at_work()
+    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", 0.001)
+    hub.down()
+    life.worker.gate.set()
+    await until(lambda: life.host._counters["put_off"] >= 2)
+    monkeypatch.setattr(bus_module, "PUBLISH_SECONDS", life.seconds)
+    hub.up()
+    assert [each.levelname for each in caplog.records if each.getMessage().startswith("put off: ")] == ["WARNING"]
+
+
 def test_recent_replies_forget_the_oldest() -> None:
     replies = RecentReplies()
     answer = QueryCancel(query_id="q")

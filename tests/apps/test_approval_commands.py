@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from local.apps import approval_commands
 from local.errors import NoAnswer
+from tests.apps.answering_door import AnsweringDoor, Json
 
-Json = dict[str, Any]
 WAITING: Json = {
     "call_id": "q:0:0", "tool": "write_file", "args": {"path": "a\x1b.txt"}, "level": "L1", "why": "It is new.",
     "expires_at": 0.0,
@@ -24,27 +23,20 @@ LEAVE: Json = {"leave_id": 3, "session_id": "s" * 32, "tool": "write_file", "arg
 Run = Callable[..., tuple[int, str, str]]
 
 
-class Door:
-    """Answers, and keeps what it was sent."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[Any, ...]] = []
-
-    def request(self, method: str, path: str, *body: Json) -> Json:
-        self.asked.append((method, path, *body))
-        if path in ("/approvals/gone", "/approvals/remembered/9"):
-            raise NoAnswer("not_found", f"nothing waits under {path}")
-        return {"approvals": [WAITING, QUESTION], "remembered": [LEAVE]} if method == "GET" else {}
+def answer(method: str, path: str) -> Json:
+    if path in ("/approvals/gone", "/approvals/remembered/9"):
+        raise NoAnswer("not_found", f"nothing waits under {path}")
+    return {"approvals": [WAITING, QUESTION], "remembered": [LEAVE]} if method == "GET" else {}
 
 
 @pytest.fixture
-def door(found_by: Callable[..., None]) -> Door:
-    door = Door()
+def door(found_by: Callable[..., None]) -> AnsweringDoor:
+    door = AnsweringDoor(answer)
     found_by(door, approval_commands)
     return door
 
 
-def test_what_waits_and_what_is_remembered_is_listed(door: Door, run: Run) -> None:
+def test_what_waits_and_what_is_remembered_is_listed(door: AnsweringDoor, run: Run) -> None:
     status, out, _ = run("approvals", "list")
     waiting, question, remembered = out.splitlines()
     assert question.startswith("q:1:0  asks you: Which? | red | blue\\x1b  until ")
@@ -64,19 +56,19 @@ def test_what_waits_and_what_is_remembered_is_listed(door: Door, run: Run) -> No
         (("deny", "q:0:0", "--answer", "smaller"), {"decision": "deny", "answer": "smaller", "by": "terminal"}),
     ],
 )
-def test_a_call_is_decided(door: Door, run: Run, arguments: tuple[str, ...], body: Json) -> None:
+def test_a_call_is_decided(door: AnsweringDoor, run: Run, arguments: tuple[str, ...], body: Json) -> None:
     status, out, _ = run("approvals", *arguments)
     assert (status, out) == (0, f"q:0:0: {body['decision']}\n")
     assert door.asked == [("POST", "/approvals/q%3A0%3A0", body)]
 
 
-def test_what_is_remembered_is_taken_back(door: Door, run: Run) -> None:
+def test_what_is_remembered_is_taken_back(door: AnsweringDoor, run: Run) -> None:
     assert run("approvals", "forget", "3") == (0, "3 is forgotten: such a call asks again\n", "")
     assert door.asked == [("DELETE", "/approvals/remembered/3")]
 
 
 @pytest.mark.parametrize("arguments", [("allow", "gone"), ("deny", "gone"), ("forget", "9")])
-def test_an_unknown_one_is_one_line(door: Door, run: Run, arguments: tuple[str, ...]) -> None:
+def test_an_unknown_one_is_one_line(door: AnsweringDoor, run: Run, arguments: tuple[str, ...]) -> None:
     status, out, err = run("approvals", *arguments)
     assert status == 2 and out == "" and "nothing waits under" in err and err.count("\n") == 1
 

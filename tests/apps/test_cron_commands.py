@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from local.apps import cron_commands, usage_command
+from tests.apps.answering_door import AnsweringDoor, Json
 
-Json = dict[str, Any]
 JOB: Json = {
     "job_id": "3f2a", "name": "news\x1b", "schedule": "0 8 * * *", "time_zone": "UTC", "enabled": True, "tainted": True,
     "next_at": None,
@@ -21,33 +20,26 @@ SPENT: Json = {
 Run = Callable[..., tuple[int, str, str]]
 
 
-class Door:
-    """Answers, and keeps what it was sent."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[Any, ...]] = []
-
-    def request(self, method: str, path: str, *body: Json) -> Json:
-        self.asked.append((method, path, *body))
-        if path.startswith("/usage"):
-            budget = {"of": "user", "unit": "tokens", "spent": 42, "limit": 5000, "anew_at": 86400.0}
-            rows = [{"agent": "generator", **SPENT}]
-            return {"by": ["agent"], "rows": rows, "total": SPENT, "budgets": [budget]}
-        if path.endswith("/runs?limit=20"):
-            return {"runs": [RUN]}
-        if path.endswith("/run"):
-            return RUN
-        return {"jobs": [JOB]} if (method, path) == ("GET", "/cron") else JOB
+def answer(method: str, path: str) -> Json:
+    if path.startswith("/usage"):
+        budget = {"of": "user", "unit": "tokens", "spent": 42, "limit": 5000, "anew_at": 86400.0}
+        rows = [{"agent": "generator", **SPENT}]
+        return {"by": ["agent"], "rows": rows, "total": SPENT, "budgets": [budget]}
+    if path.endswith("/runs?limit=20"):
+        return {"runs": [RUN]}
+    if path.endswith("/run"):
+        return RUN
+    return {"jobs": [JOB]} if (method, path) == ("GET", "/cron") else JOB
 
 
 @pytest.fixture
-def door(found_by: Callable[..., None]) -> Door:
-    door = Door()
+def door(found_by: Callable[..., None]) -> AnsweringDoor:
+    door = AnsweringDoor(answer)
     found_by(door, cron_commands, usage_command)
     return door
 
 
-def test_jobs_are_shown_and_made(run: Run, door: Door) -> None:
+def test_jobs_are_shown_and_made(run: Run, door: AnsweringDoor) -> None:
     status, out, _ = run("cron", "list")
     assert (status, "\x1b" in out, "words of strangers" in out, "over" in out) == (0, False, True, True)
     status, _, _ = run("cron", "add", "in 5m", "What is new?", "--max-runs", "3", "--session", "s")
@@ -61,7 +53,7 @@ def test_jobs_are_shown_and_made(run: Run, door: Door) -> None:
     )  # fmt: skip
 
 
-def test_jobs_are_paused_gone_on_with_run_removed_and_looked_back_at(run: Run, door: Door) -> None:
+def test_jobs_are_paused_gone_on_with_run_removed_and_looked_back_at(run: Run, door: AnsweringDoor) -> None:
     for command, sent in (
         ("pause", ("PATCH", "/cron/3f2a", {"enabled": False})),
         ("resume", ("PATCH", "/cron/3f2a", {"enabled": True})),
@@ -73,7 +65,7 @@ def test_jobs_are_paused_gone_on_with_run_removed_and_looked_back_at(run: Run, d
     assert "answered   42 tokens  q1  2 times were missed" in run("cron", "history", "3f2a")[1]
 
 
-def test_usage_is_shown_by_what_is_asked_for(run: Run, door: Door) -> None:
+def test_usage_is_shown_by_what_is_asked_for(run: Run, door: AnsweringDoor) -> None:
     status, out, _ = run("usage", "--by", "agent")
     assert (status, door.asked[-1]) == (0, ("GET", "/usage?by=agent"))
     assert "generator" in out and "40 + 2" in out and "0.2500" in out

@@ -90,6 +90,16 @@ def test_tabs_share_one_stream_and_all_of_them_advance_also_when_the_one_that_re
     assert set(texts) == {as_text(tabs[1], paged, session)}
 
 
+def test_what_comes_is_shown_also_where_a_browser_that_says_it_is_seen_paints_nothing(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    """As it is with tabs in the background of this one, and on Wayland with windows of another workspace."""
+    page = visit().open()
+    page.evaluate("() => { globalThis.requestAnimationFrame = () => 0; }")
+    begin(page, "What is 13+31?")
+    expect(page.locator("[data-answer]")).to_have_text("13+31 = 44")
+
+
 def test_an_api_that_is_killed_costs_the_reader_nothing(visit: Visit, paged: PagedSystem) -> None:
     paged.script({"user": "^tell me", "replies": [{"thinking": "A story. " * 9, "content": STORY}]}, **SLOW)
     visitor = visit()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -18,14 +19,22 @@ def load(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
     return ThreadLoad()
 
 
-def test_a_thread_that_computes_is_busy_and_one_that_sleeps_is_not(load: ThreadLoad) -> None:
+def compute() -> None:
     started = time.thread_time()
     while time.thread_time() - started < 0.06:
         pass
-    busy = load.percent()
-    time.sleep(0.2)
-    assert busy > load.percent() <= 30
-    assert busy % 10 == 0
+
+
+def looks(load: ThreadLoad, doing: Callable[[], None]) -> Iterator[int]:
+    """Several: of one at which others had the processors most of the time nothing follows."""
+    for _ in range(20):
+        doing()
+        yield load.percent()
+
+
+def test_a_thread_that_computes_is_busy_and_one_that_sleeps_is_not(load: ThreadLoad) -> None:
+    assert any(percent >= 10 and percent % 10 == 0 for percent in looks(load, compute))
+    assert any(percent == 0 for percent in looks(load, lambda: time.sleep(0.2)))
 
 
 def test_two_looks_in_a_moment_say_the_same(load: ThreadLoad, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,10 @@ let stream = null;
 /** The digest of the page's files, which stands in their addresses. */
 const PAGE = new URL("../", import.meta.url).pathname.split("/").at(-2);
 const waiting = [];
+const HIDDEN_MS = 50;
+const UNPAINTED_MS = 250; // then no frame comes: some windows that nobody can see are not hidden, but never painted
 let frame = 0;
+let timer = 0;
 
 /** Begin to listen. */
 export function listen() {
@@ -42,16 +45,20 @@ function judged() {
   return ended.keys();
 }
 
-/** Events wait for the next frame, and are shown together. */
+/** Events wait for the next frame, but not for long, and are shown together. */
 export function take(name, data) {
   waiting.push([name, data]);
-  if (!frame) frame = document.hidden ? setTimeout(flush, 50) : requestAnimationFrame(flush);
+  if (timer) return;
+  timer = setTimeout(flush, document.hidden ? HIDDEN_MS : UNPAINTED_MS);
+  frame = requestAnimationFrame(flush);
 }
 
 addEventListener("visibilitychange", () => document.hidden && waiting.length && flush());
 
 function flush() {
-  frame = 0;
+  cancelAnimationFrame(frame);
+  clearTimeout(timer);
+  timer = 0;
   const events = waiting.splice(0);
   batch(() => {
     for (const [name, data] of events) HEARD[name]?.(data);

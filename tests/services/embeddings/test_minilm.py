@@ -1,5 +1,7 @@
 """The bundled embedding model gives what sentence-transformers gives, in any batch, and says what it lacks."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +56,19 @@ async def test_weights_that_are_cut_off_are_told(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"\x10\x00\x00\x00\x00\x00\x00\x00{}")
     with pytest.raises(ModelError, match="cannot be read"):
         await MiniLmEmbedder(tmp_path).embed_queries(["tea"])
+
+
+def test_it_computes_in_one_thread_also_where_it_is_the_first_to_load_numpy() -> None:
+    look = """
+import sys
+from local.services.embeddings.minilm import MiniLmEmbedder
+assert "numpy" not in sys.modules
+MiniLmEmbedder()._embed_batch(["tea"])
+import threadpoolctl
+print([each["num_threads"] for each in threadpoolctl.threadpool_info()])
+"""
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout == "[1]\n"
 
 
 def test_the_activation_is_exact_enough() -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _LARGEST = 32_767  # of 16 bits
 _BLOCK = 64  # outputs
+_FLOATS = 150_000  # of blocks that are multiplied at once by few rows
 _MANY_ROWS, _BLOCKS_AT_ONCE = 40, 3  # so many rows are multiplied by larger blocks
 
 
@@ -38,16 +39,34 @@ class LinearLayer:
 
     def __call__(self, rows: Floats) -> Floats:
         """The products of rows: (rows, inputs) in, (rows, outputs) out."""
+        products = self._few(rows) if len(rows) < _MANY_ROWS else self._many(rows)
+        products *= self._scales
+        products += self._bias
+        return products
+
+    def _few(self, rows: Floats) -> Floats:
+        """As few calls as may be, each for several blocks: a thread that waits for the interpreter does so at each."""
         import numpy as np
 
         count, inputs, width = self._blocks.shape
-        at_once = 1 if len(rows) < _MANY_ROWS else gcd(count, _BLOCKS_AT_ONCE)
+        at_once = gcd(count, max(1, _FLOATS // (inputs * width)))
+        floats = np.empty((at_once, inputs, width), np.float32)
+        products = np.empty((len(rows), count, width), np.float32)
+        for start in range(0, count, at_once):
+            np.copyto(floats, self._blocks[start : start + at_once])
+            np.matmul(rows, floats, out=products[:, start : start + at_once].transpose(1, 0, 2))
+        return products.reshape(len(rows), -1)
+
+    def _many(self, rows: Floats) -> Floats:
+        """Several blocks side by side, as one matrix."""
+        import numpy as np
+
+        count, inputs, width = self._blocks.shape
+        at_once = gcd(count, _BLOCKS_AT_ONCE)
         floats = np.empty((inputs, at_once, width), np.float32)
         products = np.empty((len(rows), count * width), np.float32)
         for start in range(0, count, at_once):
             end = start + at_once
             np.copyto(floats.transpose(1, 0, 2), self._blocks[start:end])
             np.matmul(rows, floats.reshape(inputs, -1), out=products[:, start * width : end * width])
-        products *= self._scales
-        products += self._bias
         return products

@@ -105,6 +105,7 @@ def _packaged() -> Path:
 
 
 def _load(directory: Path) -> tuple[Tokenizer, Bert]:
+    import numpy  # noqa: F401 - its BLAS has to be there to be limited
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types
     from tokenizers import Tokenizer
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from local.services.conversation import ConversationService
+from local.services.conversation import Asked, ConversationService, TurnStatus
 from local.services.engrams.store import FILE_NAME, EngramStore
 from local.services.engrams.store import MIGRATIONS as ENGRAM_MIGRATIONS
 from local.services.sqlite_file import migrate
-from local.services.taint_record import TaintRecord
+from local.services.taint_record import FEW_TURNS, EarlierRecord, TaintRecord
 from local.services.turn_record import END, MIGRATIONS, past_of
 
 ANSWERED = {
@@ -79,3 +79,31 @@ async def test_memories_from_before_have_the_taint_that_the_origins_of_their_ses
     with closing(sqlite3.connect(path)) as db:
         found = [row[0] for row in db.execute("SELECT tainted FROM engrams ORDER BY number")]
     assert found == [tainted, tainted, 0]
+
+
+async def said_in_session(folder: Path, turns: int) -> EarlierRecord:
+    """What is found of so many turns."""
+    async with ConversationService(folder / "conversation.db", "A") as conversation:
+        for number in range(turns):
+            query_id, body = f"q{number}", json.dumps({"attachments": [f"f{number}"]})
+            await conversation.accept(Asked(query_id, "s", None, f"e{number}", f"question {number}", body))
+            await conversation.finish(query_id, TurnStatus.ANSWERED, "Yes.", "response.generation", f'"{number}"')
+        return await TaintRecord(conversation, "A").turns_of("s")
+
+
+@pytest.mark.parametrize("turns", [0, 1, FEW_TURNS, FEW_TURNS + 1])
+async def test_what_the_turns_of_a_session_say_is_found_however_many_there_are(tmp_path: Path, turns: int) -> None:
+    found = await said_in_session(tmp_path, turns)
+    assert found == EarlierRecord(
+        queries=tuple(f"question {number}" for number in range(turns)),
+        outcomes=tuple(f'"{number}"' for number in range(turns)),
+        attachments=tuple(f"f{number}" for number in range(turns)),
+    )
+
+
+async def test_few_turns_are_read_without_waiting_for_what_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ConversationService, "write", None)
+    found = await said_in_session(tmp_path, FEW_TURNS)
+    assert len(found.queries) == FEW_TURNS

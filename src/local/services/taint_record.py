@@ -19,6 +19,7 @@ _NOT_OWN = (
 )
 OWN_ROLES = frozenset({"system", "developer", "user", "assistant"})
 MOST_TURNS = 50  # of a session, the latest, whose results are looked at
+FEW_TURNS = 3  # the one that asks among them
 MOST_WORDS = 1000  # turns of a session, the latest, whose questions are
 
 
@@ -53,6 +54,15 @@ def turns_of_session(db: sqlite3.Connection, session_id: str, respondent_id: str
         _attachments(row["body"] for row in reversed(rows)),
         tuple(row["query"] for row in reversed(queries) if row["others"]),
     )
+
+
+def few_turns_of_session(
+    db: sqlite3.Connection, session_id: str, respondent_id: str, before: int
+) -> EarlierRecord | None:
+    """As `turns_of_session`, where that is soon read; else None."""
+    sql = "SELECT 1 FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? LIMIT ?"
+    turns = db.execute(sql, (session_id, respondent_id, before, FEW_TURNS + 1)).fetchall()
+    return None if len(turns) > FEW_TURNS else turns_of_session(db, session_id, respondent_id, before)
 
 
 def turns_that_wrote(db: sqlite3.Connection, texts: Sequence[str], respondent_id: str) -> EarlierRecord:
@@ -106,8 +116,10 @@ class TaintRecord:
         return await (self.turns_of(session_id, before) if history is None else self.turns_of_history(history))
 
     async def turns_of(self, session_id: str, before: int = END) -> EarlierRecord:
-        """What the turns of a session before that position say of its taint."""
+        """What the turns of a session before that position say of its taint; of few turns without a thread."""
         own = self._respondent_id
+        if (few := self._conversation.glance(lambda db: few_turns_of_session(db, session_id, own, before))) is not None:
+            return few
         return await self._conversation.write(lambda db: turns_of_session(db, session_id, own, before))
 
     async def turns_of_history(self, history: Sequence[Mapping[str, Any]]) -> EarlierRecord:

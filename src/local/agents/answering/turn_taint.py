@@ -59,7 +59,8 @@ class TurnTaint:
         """What is known by now of where things come from."""
         if self._before is None:
             earlier = await self.earlier()
-            texts = await asyncio.to_thread(self._texts, earlier.attachments)
+            named = earlier.attachments
+            texts = await asyncio.to_thread(self._texts, named) if named else []
             self._before = earlier, calls_in(earlier.outcomes), texts
         earlier, calls, texts = self._before
         question = self.turn.question

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from local.errors import LocalError
 
 SERVER_FILE = "bus.keys"
 SUFFIX = ".keys"
+SETTLED_NS = 1_000_000_000  # a folder that changed later than this ago may change again and keep its time
 _KEY = re.compile(r"[0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]{40}")  # Z85, ZeroMQ RFC 32
 
 
@@ -66,7 +68,8 @@ class Keyring:
         """Whose a public key is; None for one that nobody here has."""
         changed_at = self._folder.stat().st_mtime_ns
         if public_key not in self._names or changed_at != self._changed_at:
-            self._names, self._changed_at = dict(self._known()), changed_at
+            is_settled = time.time_ns() - changed_at > SETTLED_NS
+            self._names, self._changed_at = dict(self._known()), changed_at if is_settled else 0
         return self._names.get(public_key)
 
     def _known(self) -> list[tuple[str, str]]:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 
-from setproctitle import setproctitle
-
 from local.runtime.logs import configure_logging
 
-setproctitle("local2 template")
 # What most children want; those find it done, and leave the loggers' pages alone.
 configure_logging("template", "info")
 # The cache of attributes refers to names all over the memory: a child that replaces one would copy its page.

@@ -10,6 +10,9 @@ from __future__ import annotations
 import gc
 import signal
 
+from setproctitle import setproctitle
+
+setproctitle("local2 template")  # it may have been forked from a program with a name of its own
 gc.disable()
 
 _GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)

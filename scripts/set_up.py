@@ -30,10 +30,12 @@ def run_tests() -> None:
     """
     enter(TEST)
     import pytest
+    from memory_disk import keep_test_files_in_memory
 
     os.chdir(ROOT)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    keep_test_files_in_memory()
     workers = str(WORKERS_PER_CORE * (os.cpu_count() or 1))
     sys.exit(pytest.main(["-n", workers, "--dist", "worksteal", *sys.argv[1:]]))
 

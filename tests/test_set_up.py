@@ -53,9 +53,12 @@ def main(argv):
     sys.exit(7)
 """
 FAKE_PYTEST = """
-import os, sys
+import getpass, os, sys, tempfile
 def main(args):
     print("pytest", *args)
+    folder = os.path.join(tempfile.gettempdir(), "pytest-of-" + getpass.getuser())
+    with open("test_files", "w") as said:
+        said.write(f"{folder} {os.path.ismount(folder)}")
     return 4 if sys.dont_write_bytecode or "PYTHONDONTWRITEBYTECODE" in os.environ else 5
 """
 # What pip builds with where uv does not work: an editable wheel made by hand.
@@ -209,6 +212,14 @@ def test_the_tests_add_their_tools_once_and_end_with_the_status_of_pytest(ready:
 
 def test_the_tests_keep_compiled_modules_even_where_nothing_else_does(ready: Checkout) -> None:
     assert ready.run("run_tests.py", PYTHONDONTWRITEBYTECODE="1").returncode == 5
+
+
+@pytest.mark.usefixtures("small_disk")  # without the rights to mount there is nothing to see here
+def test_the_files_of_tests_are_in_memory_and_gone_with_them(ready: Checkout, tmp_path: Path) -> None:
+    path = f"{ready.tools}:{os.environ['PATH']}"
+    assert ready.run("run_tests.py", PATH=path, TMPDIR=str(tmp_path)).returncode == 5
+    folder, is_in_memory = (ready.root / "test_files").read_text().split()
+    assert (is_in_memory, Path(folder).is_mount(), Path(folder).parent) == ("True", False, tmp_path)
 
 
 def test_a_changed_lock_is_installed_into_the_same_environment(ready: Checkout) -> None:

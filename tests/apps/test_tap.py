@@ -20,7 +20,7 @@ import pytest
 from local.apps.cli import main
 from local.apps.run_directory import Facts, NotRunning, RunDirectory
 from local.apps.tap.arrival_rate import ArrivalRate
-from local.apps.tap.connection import find_bus, report_each_second
+from local.apps.tap.connection import client_bus, find_bus, report_each_second
 from local.apps.tap.echo import watch
 from local.apps.tap.printer import Printer
 from local.apps.tap.selection import Selection
@@ -335,3 +335,12 @@ async def test_a_command_whose_reader_has_gone_ends_with_status_0_and_says_nothi
         await sender.publish(cancel(1))
         assert await asyncio.to_thread(process.wait, SECONDS) == 0
         assert process.stderr.read() == b""
+
+
+async def test_what_a_command_has_declared_counts_for_those_who_look_when_it_has_ended(tmp_path: Path) -> None:
+    address = BusAddress(f"ipc://{tmp_path / 'pub'}", f"ipc://{tmp_path / 'sub'}", senders=tmp_path / "senders")
+    for subject in ("query.cancel", "query.received"):
+        async with client_bus(address, "tap_pub", Declaration(frozenset({subject}))):
+            pass
+    declared = Declarations(tmp_path / "senders").read("tap_pub")
+    assert declared is not None and declared.says == {"query.cancel", "query.received"}

@@ -106,9 +106,6 @@ def test_a_declaration_is_a_file_for_each_name(tmp_path: Path) -> None:
     assert declarations.read("web_search") == declarations.read("../escape") == SEARCH
     assert {path.parent for path in tmp_path.rglob("*.json")} == {tmp_path / "senders"}
     assert stat.S_IMODE((tmp_path / "senders").stat().st_mode) == 0o700
-    declarations.remove("web_search")
-    declarations.remove("web_search")
-    assert declarations.read("web_search") is None
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"name":"x"}', '{"name":"dice","says":[],"serves":[]}'])

@@ -79,10 +79,6 @@ class Declarations:
         except OSError as error:
             raise DeclarationNotWritten(f"{path}: what {name} may say cannot be written down: {error}") from None
 
-    def remove(self, name: str) -> None:
-        """From now on nobody of that name may say anything."""
-        self._path(name).unlink(missing_ok=True)
-
     def read(self, name: str) -> Declaration | None:
         """What a name has declared; None where there is nothing that can be read."""
         try:

@@ -44,15 +44,13 @@ def redeliver(
 
 async def _ask(request: JournalRedeliver, data_dir: Path, addresses: str | None) -> Mapping[str, tuple[int, ...]]:
     says = Declaration(frozenset({JournalRedeliver.subject}))
-    with client_bus(find_bus(data_dir, addresses), SENDER, says) as bus:
-        async with bus:
-            await bus.ready(READY_SECONDS)
-            try:
-                answer = await bus.request(request, JournalRedelivered, ANSWER_SECONDS)
-            except RequestTimeout:
-                raise NotRedelivered(
-                    f"the journal has not answered within {ANSWER_SECONDS:.0f} s; is it running?"
-                ) from None
+    async with client_bus(find_bus(data_dir, addresses), SENDER, says) as bus:
+        await bus.ready(READY_SECONDS)
+        try:
+            answer = await bus.request(request, JournalRedelivered, ANSWER_SECONDS)
+        except RequestTimeout:
+            why = f"the journal has not answered within {ANSWER_SECONDS:.0f} s; is it running?"
+            raise NotRedelivered(why) from None
     if answer.error is not None:
         raise NotRedelivered(answer.error.message)
     return answer.numbers

@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -75,8 +76,8 @@ def print_until_stopped(
     async def run() -> None:
         with _ended_by_signals() as stop:
             async with Printer(view, on_end=stop.set, count=count) as printer:
-                with _telling(watch, printer), client_bus(address, sender, declaration) as bus:
-                    await work(bus, printer, stop)
+                with _telling(watch, printer):
+                    await work(client_bus(address, sender, declaration), printer, stop)
 
     asyncio.run(run())
 
@@ -175,19 +176,15 @@ class LossReport:
         return losses
 
 
-@contextmanager
-def client_bus(address: BusAddress, sender: str, declaration: Declaration | None = None) -> Iterator[Bus]:
+def client_bus(address: BusAddress, sender: str, declaration: Declaration | None = None) -> Bus:
     """A bus, not yet open, for a command that is no participant; it checks who says what, and may itself say what is
-    declared, until it is left."""
+    declared. That stays so while the system runs: who is busy looks for it when the command has ended."""
     declarations = None if address.senders is None else Declarations(address.senders)
     if declarations is not None and declaration is not None:
-        declarations.write(sender, declaration)
+        before = declarations.read(sender) or Declaration(frozenset())
+        declarations.write(sender, replace(declaration, says=declaration.says | before.says))
     guard = None if declarations is None else SenderGuard(declarations.read)
-    try:
-        yield Bus(sender, open_transport(with_keys(address, sender)), guard=guard)
-    finally:
-        if declarations is not None and declaration is not None:
-            declarations.remove(sender)
+    return Bus(sender, open_transport(with_keys(address, sender)), guard=guard)
 
 
 @contextmanager

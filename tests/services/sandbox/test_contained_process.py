@@ -89,6 +89,7 @@ async def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None
 async def test_a_command_that_is_cancelled_ends_at_once(tmp_path: Path) -> None:
     process = await begun(tmp_path, "trap '' TERM; echo begun; sleep 778 & wait")
     waiting = asyncio.create_task(process.wait())
+    await asyncio.sleep(0)  # now it waits; a task that is cancelled before never begins to
     await begun_to_sleep("778")
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -14,19 +14,18 @@ from pathlib import Path
 CLONE_NEWNS = 0x00020000  # of Linux's <sched.h>: mounts that are this process's own
 
 
-def keep_test_files_in_memory() -> bool:
-    """Put a disk in memory where pytest makes its folders, if this process may mount, as root may on Linux; returns
-    whether it is there.
+def keep_test_files_in_memory() -> None:
+    """Put a disk in memory where pytest makes its folders, if this process may mount, as root may on Linux.
 
     It is seen by this process and those that it starts, and gone with them. A process that is killed takes no more from
     a file there than from one on a real disk.
     """
     if sys.platform != "linux" or not shutil.which("mount"):
-        return False
+        return
     folder = Path(tempfile.gettempdir(), f"pytest-of-{getpass.getuser()}")
     folder.mkdir(mode=0o700, exist_ok=True)
-    has_own_mounts = ctypes.CDLL(None).unshare(CLONE_NEWNS) == 0 and _mount("--make-rprivate", "/")
-    return has_own_mounts and _mount("-t", "tmpfs", "-o", "mode=0700", "tmpfs", str(folder))
+    if ctypes.CDLL(None).unshare(CLONE_NEWNS) == 0 and _mount("--make-rprivate", "/"):
+        _mount("-t", "tmpfs", "-o", "mode=0700", "tmpfs", str(folder))
 
 
 def _mount(*arguments: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-WORKERS_PER_CORE = 3  # of which many wait for a disk; where there is none to wait for, one less
+WORKERS_PER_CORE = 3
 
 sys.path.insert(0, str(ROOT / "src"))  # before there is an environment into which it is installed
 
@@ -35,8 +35,8 @@ def run_tests() -> None:
     os.chdir(ROOT)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
-    is_in_memory = keep_test_files_in_memory()
-    workers = str((WORKERS_PER_CORE - is_in_memory) * (os.cpu_count() or 1))
+    keep_test_files_in_memory()
+    workers = str(WORKERS_PER_CORE * (os.cpu_count() or 1))
     sys.exit(pytest.main(["-n", workers, "--dist", "worksteal", *sys.argv[1:]]))
 
 

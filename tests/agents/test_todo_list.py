@@ -54,6 +54,7 @@ async def test_each_list_that_the_model_sets_is_told_and_the_model_reads_how_it_
     ]  # fmt: skip
     assert not response.tainted and not any(call.tainted for call in response.tool_calls)
     assert [request.tool for request in study.door.of(ToolRequest)] == [TODO_LIST, TODO_LIST]
+    await study.end_of("q1")  # what was said before its end is on record with it
     assert len(await study.on_record("q1", TodoUpdated)) == 2
 
 

@@ -78,9 +78,11 @@ class WholeSystem:
         return {participant["name"]: participant["pid"] for participant in participants}
 
     async def processes(self) -> dict[int, str]:
-        """Every process of the system, with its name."""
+        """Every process of the system, with its name, or that of the first participant in it."""
         supervisor = psutil.Process(self.system.process.pid)
-        names = {supervisor.pid: "supervisor"} | {pid: name for name, pid in (await self.pids()).items()}
+        names = {supervisor.pid: "supervisor"}
+        for name, pid in (await self.pids()).items():
+            names[pid] = f"{names[pid].partition(' ')[0]} and others" if pid in names else name
         running = [supervisor, *supervisor.children(recursive=True)]
         return {process.pid: names.get(process.pid, process.name()) for process in running}
 

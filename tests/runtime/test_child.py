@@ -5,8 +5,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
@@ -15,19 +13,7 @@ from local.runtime.child import _alone
 from local.runtime.lifeline import EXIT_FAILED, Lifeline
 from local.runtime.supervisor import ChildSpec, Supervisor
 
-TARGETS = Path(__file__).parent / "targets"
-
-
-@pytest.fixture(autouse=True)
-def targets_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(TARGETS)
-
-
-@pytest.fixture
-def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    one, other = socket.socketpair()
-    with one, other:
-        yield one, other
+pytestmark = pytest.mark.usefixtures("targets_on_the_path")
 
 
 def test_a_beat_before_the_child_is_ready_says_nothing(pair: tuple[socket.socket, socket.socket]) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,21 +13,8 @@ import pytest
 
 from local.runtime.supervisor import ChildPhase, ChildSpec, ChildState, Supervisor
 
-TARGETS = Path(__file__).parent / "targets"
+pytestmark = pytest.mark.usefixtures("targets_on_the_path")
 PATIENCE = 30.0
-
-
-@pytest.fixture(autouse=True)
-def targets_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(TARGETS)
-
-
-@pytest.fixture
-def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Two connected sockets for a child to be heard by."""
-    one, other = socket.socketpair()
-    with one, other:
-        yield one, other
 
 
 def spec(name: str, function: str = "share", *args: object) -> ChildSpec:

@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,21 +17,8 @@ from local.errors import ConfigError, StartFailed, StartInterrupted, UnknownPart
 from local.runtime import child_monitor, restart_policy, supervisor, template
 from local.runtime.supervisor import ChildPhase, ChildSpec, ChildState, Supervisor
 
-TARGETS = Path(__file__).parent / "targets"
+pytestmark = pytest.mark.usefixtures("targets_on_the_path")
 PATIENCE = 30.0
-
-
-@pytest.fixture(autouse=True)
-def targets_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(TARGETS)
-
-
-@pytest.fixture
-def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Two connected sockets for a child to be heard by, or for two children to talk over."""
-    one, other = socket.socketpair()
-    with one, other:
-        yield one, other
 
 
 def spec(name: str, function: str = "serve", *args: object, required: bool = True, ready: float = 20.0) -> ChildSpec:

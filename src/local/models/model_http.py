@@ -13,7 +13,6 @@ from pydantic import BaseModel, ValidationError
 
 from local.errors import ModelError
 from local.models.chat import Json
-from local.models.loopback_transport import CLOSED_UNANSWERED, LoopbackTransport
 from local.models.model_errors import ServerErrors, retry_after_seconds
 from local.models.server_address import is_loopback
 
@@ -24,6 +23,7 @@ _DRAIN_SECONDS = 0.1
 
 # httpx knows one read timeout, but a first token takes longer than the next: we limit each wait ourselves.
 _TIMEOUT = httpx.Timeout(None, connect=CONNECT_SECONDS)
+CLOSED_UNANSWERED = "Server disconnected without sending a response."  # as httpcore words it
 _TIMEOUTS = {"timeout": _TIMEOUT.as_dict()}
 _HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 
@@ -50,8 +50,7 @@ class ModelHttp:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
         local = is_loopback(server)
         if local and transport is None:
-            tls = httpx.AsyncHTTPTransport(trust_env=False, limits=limits) if verify else None
-            transport = tls or LoopbackTransport(CONNECT_SECONDS)
+            transport = httpx.AsyncHTTPTransport(verify=verify, trust_env=False, limits=limits)
         self._client = httpx.AsyncClient(
             base_url=server,
             transport=transport,

@@ -29,7 +29,7 @@ from local.runtime.child import ChildSpec, main
 from local.runtime.child_process import STATUS_LOST, ChildProcess
 from local.runtime.forked_process import ForkedProcess
 from local.runtime.held_folder import HeldFolder, clear_unheld
-from local.runtime.shared_start import SharedStart
+from local.runtime.process_start import ProcessStart
 
 log = logging.getLogger(__name__)
 
@@ -95,17 +95,17 @@ class Template:
         # multiprocessing keeps books on its children without locks: one thread makes all calls into it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="template")
         self._answered: int | None = None  # the process that has started a child already
-        self._shared: dict[str, SharedStart] = {}
+        self._shared: dict[str, ProcessStart] = {}
 
     def share(self, specs: Sequence[ChildSpec]) -> None:
         """Have the children of `specs` begin in one process, as soon as the first of them is started."""
-        start = SharedStart(specs, self._fork_patiently)
+        start = ProcessStart(specs, self._fork_patiently)
         self._shared |= dict.fromkeys([spec.name for spec in specs], start)
 
     async def start(self, spec: ChildSpec, *callbacks: Callable[[], None]) -> ChildProcess:
         """Fork the child and call back on this loop for what it says, as `ChildProcess` does. Raises whatever kept it
         from starting; a template that does not answer is killed, and the next one tried."""
-        start = self._shared.pop(spec.name, None) or SharedStart([spec], self._fork_patiently)
+        start = self._shared.pop(spec.name, None) or ProcessStart([spec], self._fork_patiently)
         return ChildProcess(*await start.take(spec.name), *callbacks)
 
     async def reap(self, child: ChildProcess) -> int | None:

@@ -12,7 +12,7 @@ from local.runtime.forked_process import ForkedProcess
 Fork = Callable[[Sequence[ChildSpec], Sequence[socket.socket]], Awaitable[ForkedProcess]]
 
 
-class SharedStart:
+class ProcessStart:
     """The start of a process in which the children of `specs` begin, one or several: `fork` makes it when the first of
     them is taken."""
 

@@ -42,12 +42,12 @@ def answer(query_id: str, text: str, respondent_id: str = "A") -> ResponseGenera
 
 SAID: Sequence[Message] = (
     QueryReceived(query_id="q1", query="q1?"),
+    UserFeedback(query_id="q1", rating=1, rated_at=5.0),  # of what was heard live, on record before it
     answer("q1", "One."),
     QueryReceived(query_id="q2", query="q2?"),
     answer("q1", "Uno.", "B"),
     answer("q2", "Two."),
     CritiqueResult(query_id="q1", score=4, expected=3.9, status="graded"),
-    UserFeedback(query_id="q1", rating=1, rated_at=5.0),
     RewardEvent(query_id="q1", reward=1.0, rated_at=5.0),
     UserFeedback(query_id="q1", respondent_id="B", rating=-1, rated_at=6.0),
     RewardEvent(query_id="q1", respondent_id="B", reward=-1.0, rated_at=6.0),

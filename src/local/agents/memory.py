@@ -19,7 +19,7 @@ from local.agents.remembering.classifier import Classifier
 from local.agents.remembering.deletions import Deletions
 from local.agents.remembering.embedding_choice import EmbeddingChoice
 from local.agents.remembering.memory_request_handler import MemoryRequestHandler
-from local.agents.remembering.records import dreamt_notes, exchange_of, notes_of
+from local.agents.remembering.records import answer_rating, dreamt_notes, exchange_of, notes_of
 from local.config import Settings
 from local.errors import ConfigError, StoreFailed
 from local.models.backends import connect
@@ -37,7 +37,7 @@ from local.protocol.memory_messages import (
 )
 from local.protocol.messages import ErrorInfo, Message, ResponseGeneration, SessionDeleted
 from local.runtime.participant import Kind, Participant, Resources, on
-from local.services.engrams.engram import Ingested, engram_id
+from local.services.engrams.engram import AnswerRating, Ingested, engram_id
 from local.services.engrams.service import EngramService
 from local.services.engrams.status import MemoryStatus
 
@@ -151,16 +151,18 @@ class MemoryAgent(Participant):
         for note in notes_of(response, envelope, time.time()):
             await self._engrams.notes.keep(note)
         exchange = exchange_of(response, envelope, time.time())
-        if exchange is None or await self._engrams.ingest(exchange) not in (Ingested.NEW, Ingested.KNOWN):
+        if exchange is None or not (ingested := await self._engrams.ingest(exchange)).is_stored:
             return
         failpoints.reach("memory.stored")
         self._quiet.disturbed()
         self._classifier.wake()
-        ingested = MemoryIngested(
+        told = MemoryIngested(
             engram_id=exchange.engram_id, query_id=exchange.query_id, respondent_id=exchange.respondent_id
         )
-        await self._publish(ingested, envelope)
+        await self._publish(told, exchange.engram_id, envelope)
         failpoints.reach("memory.told")
+        if ingested is Ingested.RATED:
+            await self._settle_early_rating(exchange.query_id, exchange.respondent_id, envelope)
 
     @on(DreamMade, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def dream(self, made: DreamMade, envelope: Envelope) -> None:
@@ -187,9 +189,9 @@ class MemoryAgent(Participant):
     @on(UserFeedback, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def rate(self, feedback: UserFeedback, envelope: Envelope) -> None:
         """A user's rating; the latest one counts."""
-        query_id, respondent_id, rating = feedback.query_id, feedback.respondent_id, feedback.rating
-        if await self._engrams.rate(query_id, respondent_id, rating, feedback.rated_at):
-            await self._tell_annotation(query_id, respondent_id, "sentiment", rating, envelope)
+        rating = answer_rating(feedback, envelope)
+        if await self._engrams.ratings.rate(rating):
+            await self._tell_rating(rating, envelope)
 
     @on(SessionDeleted, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)
     async def forget(self, deleted: SessionDeleted, envelope: Envelope) -> None:
@@ -253,26 +255,27 @@ class MemoryAgent(Participant):
                     await asyncio.sleep(LOOK_SECONDS)
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _tell_annotation(
-        self,
-        query_id: str,
-        respondent_id: str,
-        what: Annotation,
-        value: float | str | None,
-        envelope: Envelope,
-    ) -> None:
-        message = MemoryAnnotated(
-            engram_id=engram_id(query_id, respondent_id),
-            query_id=query_id,
-            respondent_id=respondent_id,
-            what=what,
-            value=value,
-        )
-        await self._publish(message, envelope)
+    async def _settle_early_rating(self, query_id: str, respondent_id: str, cause: Envelope) -> None:
+        rating = await self._engrams.ratings.early(query_id, respondent_id)
+        if rating is not None:
+            await self._tell_rating(rating, cause)
+            await self._engrams.ratings.settle(query_id, respondent_id)
 
-    async def _publish(self, message: MemoryIngested | MemoryAnnotated, cause: Envelope) -> None:
+    async def _tell_rating(self, rating: AnswerRating, cause: Envelope) -> None:
+        await self._tell_annotation(rating.query_id, rating.respondent_id, "sentiment", rating.sentiment, cause)
+
+    async def _tell_annotation(
+        self, query_id: str, respondent_id: str, what: Annotation, value: float | str | None, cause: Envelope
+    ) -> None:
+        key = engram_id(query_id, respondent_id)
+        message = MemoryAnnotated(
+            engram_id=key, query_id=query_id, respondent_id=respondent_id, what=what, value=value
+        )  # fmt: skip
+        await self._publish(message, f"{key}/{what}", cause)
+
+    async def _publish(self, message: MemoryIngested | MemoryAnnotated, key: str, cause: Envelope) -> None:
         """Publish what follows from a message, under an id that is the same when it is delivered again."""
-        envelope_id = uuid.uuid5(_NAMESPACE, f"{cause.id}/{message.engram_id}").hex
+        envelope_id = uuid.uuid5(_NAMESPACE, f"{cause.id}/{key}").hex
         await self.bus.publish(message, cause.trace(), envelope_id=envelope_id)
 
     async def _tell_pinned(self, user_id: str) -> None:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from local.agents.answering.outcomes import asked_of
 from local.agents.answering.session_changes import labels_in, new_branch
-from local.agents.remembering.records import dreamt_notes, exchange_of, notes_of
+from local.agents.remembering.records import answer_rating, dreamt_notes, exchange_of, notes_of
 from local.agents.reward import rating_of
 from local.errors import LocalError, StoreFailed
 from local.protocol.dream_messages import DreamMade
@@ -161,7 +161,7 @@ async def _remember(engrams: EngramService, each: Recorded) -> int:
             for respondent_id in ("A", "B"):
                 await engrams.compare(result.query_id, respondent_id, winner)
         case UserFeedback() as feedback:
-            await engrams.rate(feedback.query_id, feedback.respondent_id, feedback.rating, feedback.rated_at)
+            await engrams.ratings.rate(answer_rating(feedback, each.envelope))
         case MemoryAnnotated(what="pinned") as pinned:
             with suppress(LocalError):  # of an answer that was deleted, or is too old to be on record
                 pin = engrams.pin if pinned.value else engrams.unpin

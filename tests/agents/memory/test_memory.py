@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from agent_stage.served import Wire
 
+from local import failpoints
 from local.protocol.envelope import Trace
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
 from local.protocol.memory_messages import MemoryAnnotated, MemoryIngested, UserFacts
@@ -97,6 +99,32 @@ async def test_judgements_are_noted_with_their_history(remembering: Any) -> None
     (engram,) = result.engrams
     assert (engram.score, engram.sentiment, engram.winner) == (4.25, 1, "A")
     assert [change.what for change in result.changes] == ["score", "winner", "sentiment"]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_rating_that_is_on_record_before_its_answer_is_noted_when_that_comes(
+    remembering: Any, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    served, passed = await remembering.serve(), list[str]()
+
+    def reach(name: str) -> None:
+        passed.append(name)
+        if killed and name == "memory.told" and passed.count(name) == 1:
+            served.die()
+            raise asyncio.CancelledError  # before the rating is told
+
+    monkeypatch.setattr(failpoints, "reach", reach)
+    await remembering.publish(UserFeedback(query_id="q", rating=-1, rated_at=10.0), IN_S)
+    await remembering.answered("q", "Tea?")
+    if killed:
+        await served.dead()
+        await remembering.serve()
+    await remembering.door.hears(MemoryAnnotated)
+    await remembering.answered("last", "Coffee?")
+    await remembering.door.hears(MemoryIngested, query_id="last")
+    assert [(each.what, each.value) for each in remembering.door.of(MemoryAnnotated)] == [("sentiment", -1.0)]
+    result = await remembering.ask("get", engram_id=engram_id("q", "A"))
+    assert (result.engrams[0].sentiment, [change.what for change in result.changes]) == (-1, ["sentiment"])
 
 
 async def test_a_pin_is_on_record_with_the_answer_that_it_is_of(remembering: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local.services.engrams.critic_agreement import LEAST_RATED, CriticAgreement, of_counts
-from local.services.engrams.engram import EngramDraft
+from local.services.engrams.engram import AnswerRating, EngramDraft
 from local.services.engrams.service import EngramService
 
 
@@ -59,7 +59,7 @@ async def test_a_memory_moves_by_its_score_only_once_the_critic_is_believed(
         await service.ingest(said)
         await service.grade(said.query_id, "A", score)
         if rating is not None:
-            await service.rate(said.query_id, "A", rating, 1.0)
+            await service.ratings.rate(AnswerRating(said.query_id, "A", said.session_id, rating, 1.0))
 
     await judged("zebra crossing", 5, None)
     await service.settled()

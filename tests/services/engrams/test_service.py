@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local.errors import AlreadyRunning, ModelError, NotOnRecord, StoreFenced
-from local.services.engrams.engram import Change, EngramDraft, Ingested, Origin
+from local.services.engrams.engram import AnswerRating, Change, EngramDraft, Ingested, Origin
 from local.services.engrams.service import EngramService
 from local.services.engrams.store import EngramStore
 from local.services.engrams.vector_indexer import NOTHING_YET
@@ -145,6 +145,10 @@ async def test_secrets_are_not_stored(
     assert holders(card) == []
 
 
+def rated(sentiment: int | None, rated_at: float) -> AnswerRating:
+    return AnswerRating("q", "A", "s", sentiment, rated_at)
+
+
 async def test_grades_ratings_and_comparisons_are_noted_with_their_history(
     service: EngramService, exchange: Make
 ) -> None:
@@ -152,11 +156,11 @@ async def test_grades_ratings_and_comparisons_are_noted_with_their_history(
     for each in (ours, theirs):
         await service.ingest(each)
     assert await service.grade("q", "A", 4.0)
-    assert await service.rate("q", "A", 1, rated_at=10.0)
+    assert await service.ratings.rate(rated(1, 10.0))
     assert await service.compare("q", "A", "B")
     assert await service.compare("q", "B", "B")
-    assert await service.rate("q", "A", -1, rated_at=20.0)
-    assert not await service.rate("q", "A", 1, rated_at=15.0)
+    assert await service.ratings.rate(rated(-1, 20.0))
+    assert not await service.ratings.rate(rated(1, 15.0))
     engram = await service.get("ann", ours.engram_id)
     assert (engram.score, engram.sentiment, engram.winner) == (4.0, -1, "B")
     assert (await service.get("ann", theirs.engram_id)).winner == "B"
@@ -170,8 +174,8 @@ async def test_grades_ratings_and_comparisons_are_noted_with_their_history(
 async def test_a_withdrawn_rating_and_a_tie_leave_none(service: EngramService, exchange: Make) -> None:
     said = exchange("Tea?", query_id="q")
     await service.ingest(said)
-    await service.rate("q", "A", 1, rated_at=10.0)
-    await service.rate("q", "A", None, rated_at=20.0)
+    await service.ratings.rate(rated(1, 10.0))
+    await service.ratings.rate(rated(None, 20.0))
     assert await service.compare("q", "A", "tie")
     engram = await service.get("ann", said.engram_id)
     assert (engram.sentiment, engram.winner) == (None, "tie")
@@ -179,7 +183,7 @@ async def test_a_withdrawn_rating_and_a_tie_leave_none(service: EngramService, e
 
 async def test_what_is_said_about_an_unknown_answer_is_told(service: EngramService) -> None:
     assert not await service.grade("q", "A", 4.0)
-    assert not await service.rate("q", "A", 1, rated_at=1.0)
+    assert not await service.ratings.rate(rated(1, 1.0))
     assert not await service.compare("q", "A", "A")
 
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from local.protocol.dream_messages import DREAM, DreamMade
 from local.protocol.envelope import Envelope, session_of
+from local.protocol.judgement_messages import UserFeedback
 from local.protocol.memory_messages import (
     OWNER,
     RECALLED,
@@ -24,7 +25,15 @@ from local.protocol.message import Data
 from local.protocol.messages import ResponseGeneration, ToolCallRecord
 from local.protocol.query_origin import USER
 from local.protocol.recall_score import RecallScore
-from local.services.engrams.engram import USERS_RESPONDENT, Change, Engram, EngramDraft, Origin, StatedFact
+from local.services.engrams.engram import (
+    USERS_RESPONDENT,
+    AnswerRating,
+    Change,
+    Engram,
+    EngramDraft,
+    Origin,
+    StatedFact,
+)
 from local.services.engrams.notes import NoteDraft
 from local.services.engrams.ranking import EngramHit
 from local.services.engrams.record import Deletion
@@ -103,6 +112,12 @@ def dreamt_notes(made: DreamMade, envelope: Envelope) -> list[NoteDraft]:
         )
         for number, note in enumerate(made.notes)
     ]
+
+
+def answer_rating(feedback: UserFeedback, envelope: Envelope) -> AnswerRating:
+    """What a user says of an answer."""
+    session_id = session_of(envelope, feedback.query_id)
+    return AnswerRating(feedback.query_id, feedback.respondent_id, session_id, feedback.rating, feedback.rated_at)
 
 
 def engram_record(engram: Engram, limit: int = WHOLE) -> EngramRecord:

@@ -24,8 +24,14 @@ class Ingested(StrEnum):
 
     NEW = "new"
     KNOWN = "known"  # stored before; that one stays as it is
+    RATED = "rated"  # stored, now or before, and noted with a rating that had come first and was not told yet
     DELETED = "deleted"  # the user has had it deleted; it stays so
     NOT_KEPT = "not_kept"  # of an incognito session
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether there is an engram of it now."""
+        return self in (Ingested.NEW, Ingested.KNOWN, Ingested.RATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,23 @@ class EngramDraft:
     @property
     def engram_id(self) -> str:
         """The id it is remembered by: the same whenever it is stored, even after the store was lost."""
+        return engram_id(self.query_id, self.respondent_id)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRating:
+    """What a user says of an answer that was given in a session: `sentiment` is 1 or -1, None takes it back. `rated_at`
+    is in seconds since 1970."""
+
+    query_id: str
+    respondent_id: str
+    session_id: str
+    sentiment: int | None
+    rated_at: float
+
+    @property
+    def engram_id(self) -> str:
+        """The id of the answer's engram, whether that is stored or not."""
         return engram_id(self.query_id, self.respondent_id)
 
 

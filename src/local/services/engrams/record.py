@@ -8,8 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from local.errors import NotOnRecord
-from local.services.engrams import lexical, succession
-from local.services.engrams.engram import USERS_RESPONDENT, Change, Engram, EngramDraft, Ingested, Origin
+from local.services.engrams import early_ratings, lexical, succession
+from local.services.engrams.engram import (
+    USERS_RESPONDENT,
+    AnswerRating,
+    Change,
+    Engram,
+    EngramDraft,
+    Ingested,
+    Origin,
+)
 from local.services.engrams.masking import masked
 from local.services.engrams.store import stored_engram
 from local.services.engrams.succession import CLASSIFIED, PENDING
@@ -17,7 +25,7 @@ from local.services.engrams.words import language_of
 
 
 def ingest(db: sqlite3.Connection, exchange: EngramDraft) -> Ingested:
-    """Store an exchange once, without the secrets in it, and index its words."""
+    """Store an exchange once, without the secrets in it, index its words, and note a rating that came before it."""
     if is_gone(db, (exchange.query_id,), exchange.session_id):
         return Ingested.DELETED
     query, answer = masked(exchange.query), masked(exchange.answer)
@@ -30,11 +38,13 @@ def ingest(db: sqlite3.Connection, exchange: EngramDraft) -> Ingested:
          exchange.respondent_id == USERS_RESPONDENT, json.dumps(exchange.recalled), exchange.tainted,
          PENDING if exchange.by_user else CLASSIFIED),
     ).fetchall()  # fmt: skip
-    if not row:
-        return Ingested.KNOWN
-    if row[0]["searchable"]:
+    early = early_ratings.find(db, exchange.query_id, exchange.respondent_id)
+    if row and row[0]["searchable"]:
         lexical.add_to_index(db, row[0])
-    return Ingested.NEW
+    if early is not None:
+        rate(db, early, early.rated_at)
+        return Ingested.RATED
+    return Ingested.NEW if row else Ingested.KNOWN
 
 
 def engram(db: sqlite3.Connection, user_id: str, engram_id: str) -> Engram:
@@ -77,13 +87,15 @@ def grade(db: sqlite3.Connection, engram_id: str, score: float | None, now: floa
     return row is not None and _change(db, row, "score", score, now)
 
 
-def rate(db: sqlite3.Connection, engram_id: str, sentiment: int | None, rated_at: float) -> bool:
-    """Note the user's rating, None for one withdrawn; False if there is no such engram or a later rating is known."""
-    row = _find(db, engram_id)
-    if row is None or (row["rated_at"] or rated_at) > rated_at:
+def rate(db: sqlite3.Connection, rating: AnswerRating, now: float) -> bool:
+    """Note the user's rating, or keep it until its engram comes; False if it is not noted: a later one may be known."""
+    row = _find(db, rating.engram_id)
+    if row is None and not is_gone(db, (rating.query_id,), rating.session_id):
+        early_ratings.keep(db, rating, now)
+    if row is None or (row["rated_at"] or rating.rated_at) > rating.rated_at:
         return False
-    db.execute("UPDATE engrams SET rated_at = ? WHERE number = ?", (rated_at, row["number"]))
-    return _change(db, row, "sentiment", sentiment, rated_at)
+    db.execute("UPDATE engrams SET rated_at = ? WHERE number = ?", (rating.rated_at, row["number"]))
+    return _change(db, row, "sentiment", rating.sentiment, rating.rated_at)
 
 
 def compare(db: sqlite3.Connection, engram_id: str, winner: str, now: float) -> bool:
@@ -180,6 +192,7 @@ def delete(db: sqlite3.Connection, query_id: str, now: float) -> None:
 def delete_session(db: sqlite3.Connection, session_id: str, now: float) -> int:
     """Remove everything of a session, and whatever else comes of it; returns how many engrams there were."""
     db.execute("INSERT OR IGNORE INTO session_tombstones VALUES (?, ?)", (session_id, now))
+    early_ratings.forget_session(db, session_id)
     rows = db.execute("SELECT * FROM engrams WHERE session_id = ?", (session_id,)).fetchall()
     _delete(db, rows, now)
     return len(rows)

@@ -24,6 +24,7 @@ from local.services.engrams.lexical import Coverages, LexicalSearch
 from local.services.engrams.note_book import NoteBook
 from local.services.engrams.pinned import Pinned
 from local.services.engrams.ranking import WEIGHTS, rank
+from local.services.engrams.rating_book import RatingBook
 from local.services.engrams.record import Deletion
 from local.services.engrams.search import CANDIDATES, Found
 from local.services.engrams.status import MemoryStatus, counts
@@ -53,6 +54,7 @@ class EngramService:
         self._directory, self._clock, self._store = directory, clock, EngramStore(directory)
         self._indexer = VectorIndexer(self._store, directory / "vectors")
         self.notes, self.by_hand = NoteBook(self._store, self._indexer), EntryBook(self._store, self._indexer)
+        self.ratings = RatingBook(self._store, clock)
         if embedder is not None:
             self.use(embedder)
         self._lexical, self._weights = LexicalSearch(), WEIGHTS
@@ -91,7 +93,7 @@ class EngramService:
         if exchange.incognito:
             return Ingested.NOT_KEPT
         ingested = await self._store.write(lambda db: record.ingest(db, exchange))
-        if ingested is Ingested.NEW:
+        if ingested in (Ingested.NEW, Ingested.RATED):
             self._indexer.wake()
         return ingested
 
@@ -150,11 +152,6 @@ class EngramService:
         """Note the critic's score, 1 to 5, None if it gave none; False if there is no such engram."""
         graded = engram_id(query_id, respondent_id)
         return await self._store.write_with_others(lambda db: record.grade(db, graded, score, self._clock()))
-
-    async def rate(self, query_id: str, respondent_id: str, sentiment: int | None, rated_at: float) -> bool:
-        """Note the user's rating, 1 or -1, None for one withdrawn; False if a later one or no such engram is known."""
-        rated = engram_id(query_id, respondent_id)
-        return await self._store.write(lambda db: record.rate(db, rated, sentiment, rated_at))
 
     async def compare(self, query_id: str, respondent_id: str, winner: str) -> bool:
         """Note whose answer won when this one was compared, or "tie"; False if there is no such engram."""

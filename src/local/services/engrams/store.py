@@ -128,6 +128,17 @@ MIGRATIONS = (
     CREATE INDEX engrams_noted ON engrams (user_id) WHERE note_of IS NOT NULL;
     CREATE INDEX engrams_by_note ON engrams (note_of) WHERE note_of IS NOT NULL;
     """,
+    """
+    CREATE TABLE early_ratings (
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        sentiment INTEGER,
+        rated_at REAL NOT NULL,
+        kept_at REAL NOT NULL,
+        PRIMARY KEY (query_id, respondent_id)
+    ) WITHOUT ROWID;
+    """,
 )
 
 

@@ -122,10 +122,16 @@ async def test_why_a_pull_failed_is_told(door: Door, hub: FakeHub) -> None:
     assert (failed.error.kind, "HF_TOKEN" in failed.error.message) == ("unauthorised", True)
 
 
-async def test_a_name_that_is_none_is_refused_at_once(door: Door) -> None:
+async def test_a_name_that_is_none_is_refused_at_once_and_is_no_fault(
+    door: Door, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(ParticipantRefused, match="is no name of a model") as caught:
         await door.models.ask("pull", " ")
     assert caught.value.kind == "bad_name"
+    for name in ("other", "hf.co/nobody"):
+        with pytest.raises(ParticipantRefused):
+            await door.models.ask("use" if name == "other" else "pull", name)
+    assert "ERROR" not in {record.levelname for record in caplog.records}
 
 
 async def test_the_choice_is_written_and_seen(door: Door, settings: Path) -> None:

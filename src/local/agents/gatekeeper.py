@@ -13,7 +13,7 @@ from local.agents.permissions.approvals import Approvals
 from local.agents.permissions.gatekeeper_config import GatekeeperConfig
 from local.agents.permissions.permission_policy import DENIES, JudgedCall, Ruling
 from local.agents.permissions.safety_registry import SafetyRegistry
-from local.errors import LocalError
+from local.errors import BadRequest, LocalError
 from local.protocol.envelope import Envelope, session_of
 from local.protocol.grant import Grant, arguments_digest
 from local.protocol.memory_messages import MemoryDeleted
@@ -251,13 +251,13 @@ class GatekeeperService(Participant):
         return _result(request, "granted", grant=signed)
 
 
-class LeaveRefused(LocalError):
+class LeaveRefused(BadRequest):
     """Somebody decides what is not theirs to decide."""
 
     kind = "forbidden"
 
 
-class AnswerMissing(LocalError):
+class AnswerMissing(BadRequest):
     """Somebody answers the model without a word."""
 
     kind = "invalid"

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from local.config_choice import choose_model, chosen_model
 from local.config_models import ModelsConfig
-from local.errors import LocalError, ModelError
+from local.errors import LocalError, NoSuchModel
 from local.models.hub.model_stock import FOLDER, ModelStock, PullStep, StockedModel
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ErrorInfo, Message
@@ -107,7 +107,7 @@ class ModelKeeper(Participant):
     async def _stop(self, name: str) -> ModelResult:
         task = self._tasks.get(name)
         if task is None:
-            raise ModelError(f"{name} is not being pulled", kind="model_missing")
+            raise NoSuchModel(f"{name} is not being pulled", kind="model_missing")
         task.cancel()
         await asyncio.wait({task})
         return ModelResult(verb="stop", pulls=(self._pulls[name],))

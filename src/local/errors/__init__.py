@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from local.errors.base import BadRequest as BadRequest
 from local.errors.base import ConfigError as ConfigError
 from local.errors.base import LocalError as LocalError
 from local.errors.bus import BadBusAddress as BadBusAddress
@@ -23,6 +24,7 @@ from local.errors.bus import UnsupportedVersion as UnsupportedVersion
 from local.errors.models import ContextTooLarge as ContextTooLarge
 from local.errors.models import ModelBusy as ModelBusy
 from local.errors.models import ModelError as ModelError
+from local.errors.models import NoSuchModel as NoSuchModel
 from local.errors.runtime import AlreadyRunning as AlreadyRunning
 from local.errors.runtime import BadQuestion as BadQuestion
 from local.errors.runtime import HandedBack as HandedBack

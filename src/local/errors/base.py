@@ -26,6 +26,13 @@ class LocalError(Exception):
         super().__init__(*(without_passwords(arg) if isinstance(arg, str) else arg for arg in args))
 
 
+class BadRequest(LocalError):
+    """What cannot be done because of what was asked. Nothing is wrong with whoever was asked: who asks is told, and the
+    log has no fault of it."""
+
+    kind = "invalid"
+
+
 class ConfigError(LocalError):
     """A setting that is missing, unknown or of the wrong kind. Says file, line, key and what was expected."""
 

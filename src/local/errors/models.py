@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from local.errors.base import LocalError
+from local.errors.base import BadRequest, LocalError
 
 
 class ModelError(LocalError):
@@ -15,6 +15,10 @@ class ModelError(LocalError):
     def __init__(self, message: str, *, kind: str = "model_error", status: int | None = None) -> None:
         super().__init__(message)
         self.kind, self.status = kind, status
+
+
+class NoSuchModel(ModelError, BadRequest):
+    """A model that is not here, or a name that no model can have."""
 
 
 class ModelBusy(ModelError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from local.errors.base import LocalError
+from local.errors.base import BadRequest, LocalError
 
 
 class HandedBack(LocalError):
@@ -29,7 +29,7 @@ class AlreadyRunning(LocalError):
     kind = "already_running"
 
 
-class UnknownParticipant(LocalError):
+class UnknownParticipant(BadRequest):
     """A name that no participant of this system has."""
 
     kind = "unknown_participant"
@@ -39,7 +39,7 @@ class UnknownParticipant(LocalError):
         self.name = name
 
 
-class UnknownConsumer(LocalError):
+class UnknownConsumer(BadRequest):
     """A durable consumer that the journal does not know."""
 
     kind = "unknown_consumer"
@@ -92,7 +92,7 @@ class NoApi(LocalError):
     kind = "no_api"
 
 
-class BadQuestion(LocalError):
+class BadQuestion(BadRequest):
     """Something is wrong with what was to be asked."""
 
     kind = "bad_question"

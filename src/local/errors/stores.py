@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from local.errors.base import LocalError
+from local.errors.base import BadRequest, LocalError
 
 
 class StoreFailed(LocalError):
@@ -74,7 +74,7 @@ class BackupRefused(LocalError):
     kind = "backup_refused"
 
 
-class UntrustedFact(LocalError):
+class UntrustedFact(BadRequest):
     """A fact about the user that is not the user's own word."""
 
     kind = "untrusted_fact"
@@ -90,19 +90,19 @@ class IndexBroken(LocalError):
     kind = "index_broken"
 
 
-class NotOnRecord(LocalError):
+class NotOnRecord(BadRequest):
     """No such session or query in the store."""
 
     kind = "not_found"
 
 
-class PinRefused(LocalError):
+class PinRefused(BadRequest):
     """A pin that would not show in the prompt; the text says why."""
 
     kind = "conflict"
 
 
-class SessionInUse(LocalError):
+class SessionInUse(BadRequest):
     """A session that cannot be deleted yet."""
 
     kind = "conflict"
@@ -111,7 +111,7 @@ class SessionInUse(LocalError):
         super().__init__(f"a query of session {session_id} is open; wait for its end or cancel it, then delete")
 
 
-class BadCursor(LocalError):
+class BadCursor(BadRequest):
     """A text that is no place in a list."""
 
     kind = "invalid"
@@ -120,7 +120,7 @@ class BadCursor(LocalError):
         super().__init__(f"{cursor[:80]!r} is no cursor; take that of the page before")
 
 
-class SessionExists(LocalError):
+class SessionExists(BadRequest):
     """A branch that was to have the id of another session."""
 
     kind = "conflict"
@@ -129,7 +129,7 @@ class SessionExists(LocalError):
         super().__init__(f"there is a session {session_id} already; take a new session_id")
 
 
-class TurnStillOpen(LocalError):
+class TurnStillOpen(BadRequest):
     """A branch that would begin with a turn that has not ended."""
 
     kind = "conflict"
@@ -151,7 +151,7 @@ class RecordNotRedacted(StoreFailed):
     kind = "unavailable"
 
 
-class AttachmentRefused(LocalError):
+class AttachmentRefused(BadRequest):
     """A file that is not taken in. `kind` is too_large, unsupported_media_type, or invalid if nothing can be read."""
 
     def __init__(self, name: str, reason: str, *, kind: str) -> None:
@@ -159,7 +159,7 @@ class AttachmentRefused(LocalError):
         self.name, self.kind = name, kind
 
 
-class AttachmentMissing(LocalError):
+class AttachmentMissing(BadRequest):
     """An attachment that is not (or no longer) there."""
 
     kind = "not_found"

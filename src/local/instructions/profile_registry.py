@@ -9,7 +9,7 @@ from pathlib import Path
 from local.config_fault import suggestion
 from local.config_file import fault
 from local.errors import ConfigError
-from local.errors.base import LocalError
+from local.errors.base import BadRequest
 from local.instructions.assistant_profile import AssistantProfile, parse_profile
 from local.instructions.built_in_profiles import ALIASES, BUILT_IN
 from local.instructions.sourced_text import read_text
@@ -18,7 +18,7 @@ from local.trust.workspace_instructions import FOLDER
 from local.trust.workspace_profiles import AGENTS, MOST_PROFILES, SUFFIX
 
 
-class NoSuchProfile(LocalError):
+class NoSuchProfile(BadRequest):
     """Nobody has a profile of that name; the text says which was perhaps meant."""
 
     kind = "invalid"

@@ -174,7 +174,8 @@ class Participant:
         """Asked to stop: let those durable handlers raise `HandedBack` that would take long."""
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:
-        """The reply that tells a requester of an exception in its handler; None publishes `bus.dead` instead."""
+        """The reply that tells a requester of an exception in its handler; None publishes `bus.dead` instead. What is
+        no `BadRequest` is an error in the log, too."""
         return None
 
     def figures(self) -> dict[str, int]:

@@ -13,6 +13,7 @@ from typing import Literal
 from local import failpoints
 from local.bus.bus import Bus
 from local.errors import (
+    BadRequest,
     BlobNotStored,
     BusClosed,
     HandedBack,
@@ -185,7 +186,10 @@ class ParticipantRunner:
             is_put_off = subscription.handles.durable is not None and isinstance(error, NOT_NOW)
             if is_put_off or isinstance(error, StoreFenced):
                 raise
-            self._fail(envelope.subject, error)
+            if message.is_request and isinstance(error, BadRequest):
+                log.info("%s: refused: %s", envelope.subject, error)
+            else:
+                self._fail(envelope.subject, error)
             reply = self._participant.error_reply(message, error)
             if subscription.handles.durable is not None and reply is None:
                 raise HandlerFailed(located(error)) from error  # its text is in the log

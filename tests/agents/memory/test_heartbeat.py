@@ -292,14 +292,17 @@ async def test_what_rests_on_a_deleted_exchange_is_kept_no_more(night: Night, un
         ({"text": "Swim", "schedule": "at 2001-01-01T00:00"}, "that time has passed"),
     ],
 )
-async def test_a_goal_that_cannot_be_kept_is_refused_in_one_line(night: Night, order: dict[str, str], why: str) -> None:
+async def test_a_goal_that_cannot_be_kept_is_refused_in_one_line_and_no_fault(
+    night: Night, order: dict[str, str], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
     await night.begins()
     with pytest.raises(AssertionError, match=why):
         await night.goals("set", **order)
     assert await night.goals() == ()
+    assert "ERROR" not in {record.levelname for record in caplog.records}
 
 
-async def test_there_is_room_for_so_many_goals_and_no_more(night: Night) -> None:
+async def test_there_is_room_for_so_many_goals_and_no_more(night: Night, caplog: pytest.LogCaptureFixture) -> None:
     await night.begins(heartbeat_most_goals=1)
     [goal] = await night.goals("set", text="Swim")
     with pytest.raises(AssertionError, match="no room for more"):
@@ -310,3 +313,4 @@ async def test_there_is_room_for_so_many_goals_and_no_more(night: Night) -> None
         await night.goals("reopen", goal_id=goal.goal_id)
     with pytest.raises(AssertionError, match="there is no goal"):
         await night.goals("done", goal_id="none")
+    assert "ERROR" not in {record.levelname for record in caplog.records}

@@ -11,7 +11,7 @@ import pytest
 
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
-from local.errors import StoreFailed
+from local.errors import NotOnRecord, StoreFailed
 from local.protocol.envelope import Envelope
 from local.protocol.messages import (
     AnswerDialog,
@@ -87,6 +87,8 @@ class Worker(Participant):
         self.done.append(request.call_id)
         if request.tool == "broken":
             raise ZeroDivisionError("oops")
+        if request.tool == "unknown":
+            raise NotOnRecord("there is no page 7")
         return ToolResult(query_id=request.query_id, call_id=request.call_id, tool=request.tool, result="done")
 
     def error_reply(self, message: Message, error: Exception) -> Message | None:

@@ -50,6 +50,20 @@ async def test_a_failed_request_is_answered_with_the_participants_own_words(life
     assert result.error == ErrorInfo(kind="internal", message="oops")
 
 
+@pytest.mark.parametrize(("tool", "level", "failed"), [("unknown", "INFO", None), ("broken", "ERROR", 1)])
+async def test_what_is_wrong_with_a_request_is_no_fault_of_who_refuses_it(
+    life: Any, witness: Any, caplog: pytest.LogCaptureFixture, tool: str, level: str, failed: int | None
+) -> None:
+    caplog.set_level("INFO")
+    life.worker.gate.set()
+    result = await witness.bus.request(ToolRequest(query_id="q", call_id="c1", tool=tool, args={}), ToolResult, 20)
+    assert result.error is not None
+    told = [each for each in caplog.records if result.error.message in each.getMessage()]
+    assert [each.levelname for each in told] == [level]
+    await life.end()
+    assert (await witness.goodbye()).counters.get("failed") == failed
+
+
 async def test_what_cannot_be_read_is_counted_and_reaches_no_handler(life: Any, witness: Any) -> None:
     class NoDialog(Message):
         """Lacks everything."""

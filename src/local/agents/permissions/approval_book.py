@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from local.agents.permissions.permission_policy import JudgedCall
-from local.errors import LocalError
+from local.errors import BadRequest
 from local.protocol.grant import arguments_digest
 from local.protocol.permission_messages import ApprovalRequest, Decision, RememberedLeave
 from local.protocol.plan_messages import PlanMode
@@ -20,7 +20,7 @@ from local.services.approval_store import ApprovalStore, StoredApproval, StoredL
 OF_FILES: frozenset[Category] = frozenset({"read", "write"})
 
 
-class NotWaiting(LocalError):
+class NotWaiting(BadRequest):
     """What was to be decided is not open: somebody else was first, or nobody asks for it."""
 
     kind = "conflict"

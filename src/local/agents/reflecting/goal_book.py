@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from local.errors import LocalError
+from local.errors import BadRequest
 from local.protocol.goal_messages import GoalRecord
 from local.services.reflecting.goal import Goal, GoalState
 from local.services.reflecting.goal_file import GoalFile
@@ -19,13 +19,13 @@ MOST_CHARS = 1000  # of a goal
 KEPT_ENDED = 20  # goals that are done or dropped, the latest
 
 
-class BadGoal(LocalError):
+class BadGoal(BadRequest):
     """A goal that cannot be kept."""
 
     kind = "invalid"
 
 
-class NoSuchGoal(LocalError):
+class NoSuchGoal(BadRequest):
     """There is no such goal."""
 
     kind = "not_found"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
-from local.errors import ModelError
+from local.errors import NoSuchModel
 
 HOSTS = ("hf.co", "huggingface.co", "www.huggingface.co")
 SUFFIX = ".gguf"
@@ -30,7 +30,7 @@ class HubReference:
     def parse(cls, text: str) -> Self | None:
         """`hf.co/owner/repo[:quant]`, `owner/repo/file.gguf`, the address of either, or that of a GGUF file elsewhere.
 
-        None for what is none of these, such as a name of Ollama's. Raises `ModelError` for an address without a GGUF.
+        None for what is none of these, such as a name of Ollama's. Raises `NoSuchModel` for an address without a GGUF.
         """
         text = text.strip()
         scheme, separator, rest = text.partition("://")
@@ -51,14 +51,14 @@ class HubReference:
         if found := _REPO.fullmatch(path.removesuffix("/tree/main")):
             return cls(repo=found[1], quant=found[2] or "")
         wanted = "hf.co/OWNER/NAME, hf.co/OWNER/NAME:Q4_K_M or hf.co/OWNER/NAME/FILE.gguf"
-        raise ModelError(f"{text!r} names no repository: expected {wanted}", kind="bad_name")
+        raise NoSuchModel(f"{text!r} names no repository: expected {wanted}", kind="bad_name")
 
     @classmethod
     def _elsewhere(cls, text: str, scheme: str, path: str) -> Self:
         url = urlsplit(text)
         if scheme not in ("http", "https") or not url.hostname or not path.lower().endswith(SUFFIX):
             wanted = f"https://HOST/PATH{SUFFIX}"
-            raise ModelError(
+            raise NoSuchModel(
                 f"{url.hostname or 'that'} is no address of a GGUF file: expected {wanted}", kind="bad_name"
             )
         return cls(url=text)

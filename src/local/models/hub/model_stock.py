@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from local.errors import ModelError
+from local.errors import ModelError, NoSuchModel
 from local.models.hub.gguf_download import GgufDownload
 from local.models.hub.hub import Hub
 from local.models.hub.hub_reference import HubReference
@@ -64,24 +64,25 @@ class ModelStock:
         return [*found, *(StockedModel(name, "ollama", size) for name, size in pulled.items())], ""
 
     async def find(self, name: str) -> StockedModel:
-        """A model that is here, by its name or the path of its file. Raises `ModelError` (model_missing)."""
+        """A model that is here, by its name or the path of its file. Raises `NoSuchModel` (model_missing)."""
         file = self.folder.find(name)
         if file is not None:
             return StockedModel(file.name, "llama_server", file.size, file.path)
         if name.lower().endswith(".gguf") or name.startswith((".", "/", "~")):
-            raise ModelError(f"there is no file {name}, here or in {self.folder.path}", kind="model_missing")
+            raise NoSuchModel(f"there is no file {name}, here or in {self.folder.path}", kind="model_missing")
         models, note = await self.models()
         for model in models:
             if name == model.name or f"{name}:latest" == model.name:
                 return model
         there = ", ".join(model.name for model in models[:10]) or "none"
         unknown = f"model {name} is not here; there are: {there}. `local2 model pull {name}` gets it"
-        raise ModelError(f"{unknown} ({note})" if note else unknown, kind="model_missing")
+        raise NoSuchModel(f"{unknown} ({note})" if note else unknown, kind="model_missing")
 
     def require_name(self, name: str) -> None:
-        """Raises `ModelError` (bad_name) for what nothing could be pulled by."""
+        """Raises `NoSuchModel` (bad_name) for what nothing could be pulled by."""
         if not name.strip() or any(character.isspace() for character in name.strip()):
-            raise ModelError(f"{name!r} is no name of a model, such as gemma4:12b or hf.co/OWNER/NAME", kind="bad_name")
+            text = f"{name!r} is no name of a model, such as gemma4:12b or hf.co/OWNER/NAME"
+            raise NoSuchModel(text, kind="bad_name")
         HubReference.parse(name)
 
     async def pull(self, name: str) -> AsyncGenerator[PullStep, None]:

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from local.errors import LocalError
+from local.errors import BadRequest
 
 MOST_CHARACTERS = 200
 LEAST_SECONDS = 60
@@ -33,7 +33,7 @@ _LOOK_BACK = (3600, 86400, 32 * 86400, 367 * 86400)  # seconds before now, in wh
 _EXPECTED = "expected a cron expression such as '0 9 * * 1-5', 'at 2026-12-24T18:00', 'in 10m' or 'every 30m'"
 
 
-class BadSchedule(LocalError):
+class BadSchedule(BadRequest):
     """A text that says no time at which a job could run."""
 
     kind = "invalid"

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
-from local.errors import LocalError
+from local.errors import BadRequest
 from local.private_file import write_private
 from local.protocol.cron_messages import CronJobChanged, CronJobRecord, CronOrder
 from local.protocol.envelope import Trace
@@ -32,7 +32,7 @@ PROJECTION = "cron.json"
 _NAMESPACE = uuid.UUID("7a3f2f5e-58a1-4a0e-9a63-5d8f6c1f0b19")
 
 
-class NoSuchJob(LocalError):
+class NoSuchJob(BadRequest):
     """There is no such job, or it is another user's."""
 
     kind = "not_found"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from local.errors import LocalError
+from local.errors import BadRequest
 from local.protocol.cron_messages import CronOrder
 from local.services.schedules.job import Job
 from local.services.schedules.schedule import require_future
@@ -18,7 +18,7 @@ MOST_RUNS = 1440
 _SESSION = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
 
 
-class BadJob(LocalError):
+class BadJob(BadRequest):
     """A job that nobody could do."""
 
     kind = "invalid"

@@ -7,8 +7,11 @@ import importlib.metadata
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
 import tomllib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +22,17 @@ from pydantic import SecretStr
 from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.doctor import machine, participants
 from local.apps.doctor.checkup import check_up, run
-from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus, as_json, as_text
+from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus, as_json, as_line
 from local.apps.doctor.installation import examine
 from local.apps.run_directory import Facts, RunDirectory
 from local.environment import Environment
 
 OK, WARN, FAIL = FindingStatus
 ROOT = Path(__file__).parents[2]
+
+
+def to_nobody(findings: Sequence[DoctorFinding]) -> None:
+    """The tests look at what is returned."""
 
 
 def statuses(findings: list[DoctorFinding]) -> dict[str, FindingStatus]:
@@ -168,7 +175,8 @@ def test_all_checks_are_reported_one_on_a_line_and_the_status_is_0_if_nothing_fa
         "secrets",
         "memory",
     ]
-    assert [line.split()[1] for line in lines] == [*names, "search"]
+    found = [line.split()[1] for line in lines]
+    assert (found[0], sorted(found)) == ("settings", sorted([*names, "search"]))
     assert re.fullmatch(r"\d+ ok, \d warn, 0 fail", total)
 
 
@@ -190,10 +198,47 @@ async def test_a_check_that_breaks_is_a_finding_and_the_others_go_on(
         raise ZeroDivisionError("unexpected")
 
     monkeypatch.setattr(machine, "check_disk", broken)
-    findings = await check_up(config_dir, tmp_path)
+    findings = await check_up(config_dir, tmp_path, to_nobody)
     [disk] = [finding for finding in findings if finding.name == "disk"]
     assert (disk.status, disk.text) == (FAIL, "the check broke: ZeroDivisionError: unexpected")
     assert len(findings) == 13
+
+
+def test_what_is_known_is_printed_while_another_check_still_waits(
+    config_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def waits_for_others(*_: object) -> DoctorFinding:
+        seen = ""
+        async with asyncio.timeout(20):
+            while "secrets" not in seen:
+                seen += capsys.readouterr().out
+                await asyncio.sleep(0.01)
+        return DoctorFinding("running system", OK, f"after {seen.split()[1]}")
+
+    monkeypatch.setattr(participants, "check_health", waits_for_others)
+    run(config_dir=config_dir, data_dir=tmp_path / "data")
+    assert "ok    running system  after settings" in capsys.readouterr().out.splitlines()
+
+
+_STUCK = """
+import sys, time
+from pathlib import Path
+from local.apps.doctor import checkup, machine
+machine.check_packages = lambda: time.sleep(600)
+checkup.run(config_dir=Path(sys.argv[1]), data_dir=Path(sys.argv[2]))
+"""
+
+
+def test_ctrl_c_ends_it_at_once_with_what_is_known(config_dir: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _STUCK, str(config_dir), str(tmp_path / "data")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as doctor:
+        assert doctor.stdout is not None and doctor.stderr is not None
+        try:
+            assert any("secrets" in line for line in doctor.stdout)
+            doctor.send_signal(signal.SIGINT)
+            assert (doctor.wait(20), doctor.stderr.read()) == (130, "")
+        finally:
+            doctor.kill()
 
 
 async def test_checks_that_wait_wait_side_by_side(
@@ -211,13 +256,12 @@ async def test_checks_that_wait_wait_side_by_side(
 
     monkeypatch.setattr(participants, "check_health", meets(DoctorFinding("running system", OK, "")))
     monkeypatch.setattr(participants, "check_search", meets(DoctorFinding("search", OK, "")))
-    assert FAIL not in statuses(await check_up(config_dir, tmp_path)).values()
+    assert FAIL not in statuses(await check_up(config_dir, tmp_path, to_nobody)).values()
 
 
 def test_a_finding_is_one_line_even_if_what_it_quotes_is_not() -> None:
     findings = [DoctorFinding("x", FAIL, "two\nlines\x1b", "do this"), DoctorFinding("y", OK, "fine")]
-    first, *_ = as_text(findings).splitlines()
-    assert first == "fail  x               two lines\\x1b; to fix it: do this"
+    assert as_line(findings[0]) == "fail  x               two lines\\x1b; to fix it: do this"
     assert json.loads(as_json(findings))["status"] == "fail"
 
 

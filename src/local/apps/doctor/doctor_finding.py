@@ -1,4 +1,4 @@
-"""What a check has found, and all findings as text or JSON."""
+"""What a check has found, as text or, with all others, as JSON."""
 
 from __future__ import annotations
 
@@ -55,20 +55,19 @@ def worst(findings: Sequence[DoctorFinding]) -> FindingStatus:
     return max((finding.status for finding in findings), key=list(FindingStatus).index, default=FindingStatus.OK)
 
 
-def as_text(findings: Sequence[DoctorFinding]) -> str:
-    """One line for each finding, and one for all of them."""
-    lines = [_line(finding) for finding in findings]
+def as_line(finding: DoctorFinding) -> str:
+    """A finding as text."""
+    text = visible(" ".join(finding.text.split()))
+    fix = f"; to fix it: {finding.fix}" if finding.fix else ""
+    return f"{finding.status:<5} {finding.name:<15} {text}{fix}"
+
+
+def as_total(findings: Sequence[DoctorFinding]) -> str:
+    """The number of findings of each status, as text."""
     counted = Counter(finding.status for finding in findings)
-    lines.append(", ".join(f"{counted[status]} {status}" for status in FindingStatus))
-    return "\n".join(lines)
+    return ", ".join(f"{counted[status]} {status}" for status in FindingStatus)
 
 
 def as_json(findings: Sequence[DoctorFinding]) -> str:
     """{"status", "findings": [{"name", "status", "text", "fix"}]}, on one line."""
     return json.dumps({"status": worst(findings), "findings": [asdict(finding) for finding in findings]})
-
-
-def _line(finding: DoctorFinding) -> str:
-    text = visible(" ".join(finding.text.split()))
-    fix = f"; to fix it: {finding.fix}" if finding.fix else ""
-    return f"{finding.status:<5} {finding.name:<15} {text}{fix}"

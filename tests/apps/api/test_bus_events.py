@@ -88,6 +88,23 @@ async def test_a_client_that_leaves_leaves_no_subscription(client: httpx.AsyncCl
             await client.get("/participants")
 
 
+async def test_by_head_a_stream_ends_with_its_head_and_the_connection_goes_on(
+    client: httpx.AsyncClient, system: System
+) -> None:
+    frame = envelope()._replace(subject="only.here").encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", system.port)
+    lines = b" HTTP/1.1\r\nhost: 127.0.0.1:%d\r\n" % system.port
+    async with asyncio.timeout(20):
+        writer.write(b"HEAD /events?subject=only.here" + lines + b"\r\n")
+        told = await reader.readuntil(b"\r\n\r\n")
+        assert told.startswith(b"HTTP/1.1 200") and b"content-type: text/event-stream" in told
+        while any(transport.wants(frame) for transport in system.hub.transports):
+            await client.get("/participants")
+        writer.write(b"GET /sessions" + lines + b"connection: close\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 200")
+    writer.transport.abort()
+
+
 async def test_a_stopping_door_ends_the_stream(system: System) -> None:
     async with system.client() as client:
         async with system.door():

@@ -291,6 +291,15 @@ async def test_a_stranger_gets_the_status_and_no_more(system: System) -> None:
                 assert "local2 user add" in response.json()["error"]["message"]
 
 
+async def test_head_tells_another_user_and_a_stranger_as_much_as_get_does(door: Door) -> None:
+    for name, headers in (("bob", door.headers("bob")), ("nobody", {"x-forwarded-for": "10.0.0.1"})):
+        for route, row in ROUTES.items():
+            if route.startswith("GET ") and not isinstance(row.told, dict):
+                get, head = [await door.ask(f"{method} {row.path}", row, headers) for method in ("GET", "HEAD")]
+                assert (head.status_code, head.content) == (get.status_code, b""), (name, route)
+                assert head.status_code == 200 or row.access is not Access.ANYBODY or row.told != 200, (name, route)
+
+
 async def test_a_token_is_in_no_answer_and_no_log(door: Door, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     for route, row in ROUTES.items():

@@ -89,7 +89,7 @@ class ClientLeft(Exception):
 class GuardMiddleware:
     """ASGI: hands `app` the requests that `policy` lets in of those whom `principals` know, with their bodies read, and
     lets no exception out. Who asks is `principal` in the scope: None, of whom nothing is known, where `is_open(path)`.
-    """
+    HEAD is answered as GET, without the body."""
 
     def __init__(
         self, app: ASGIApp, policy: GuardPolicy, principals: Principals, is_open: Callable[[str], bool]
@@ -128,7 +128,10 @@ class GuardMiddleware:
             given = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await self._app(scope, replay, send)
+        if scope["method"] == "HEAD":
+            await self._app({**scope, "method": "GET"}, replay, _head_only(send))
+        else:
+            await self._app(scope, replay, send)
 
     async def _who_asks(self, scope: Scope, headers: Mapping[str, str]) -> Principal | None:
         try:
@@ -137,6 +140,18 @@ class GuardMiddleware:
             if not self._is_open(scope["path"]):
                 raise
             return None
+
+
+def _head_only(send: Send) -> Send:
+    """Sends the head of an answer and drops the rest. With its head the answer has ended: whoever still streams hears
+    from the server that the client has left."""
+
+    async def send_head(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await send(message)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return send_head
 
 
 async def _read(receive: Receive, headers: Mapping[str, str], max_bytes: int) -> bytes:

@@ -13,7 +13,8 @@ from typing import Any, TextIO
 
 import httpx
 
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
+from tests.warm.warm_system import WarmSystem
 
 Json = dict[str, Any]
 
@@ -68,7 +69,7 @@ SCRIPTS = (
 class Stage:
     """`responses` are the ends of the queries that were cancelled, in order."""
 
-    def __init__(self, system: TemporarySystem, http: httpx.Client, news: TextIO) -> None:
+    def __init__(self, system: WarmSystem, http: httpx.Client, news: TextIO) -> None:
         self.system, self.responses = system, list[Json]()
         self._http, self._news = http, news
         self._stand_in = f"{system.facts.model_url}/stand_in"
@@ -107,7 +108,7 @@ def running(folder: Path) -> Iterator[Stage]:
     os.mkfifo(tools / PIPE)
     with (
         open(os.open(tools / PIPE, os.O_RDWR), encoding="utf-8") as news,  # noqa: PTH123 - no end while nobody writes
-        TemporarySystem(folder / "data", config_dir=config, flags=["--backend", "stand_in"]) as system,
+        WarmSystem(folder / "data", config_dir=config, flags=["--backend", "stand_in"]) as system,
         httpx.Client(timeout=SECONDS, trust_env=False) as http,
     ):
         yield Stage(system, http, news)

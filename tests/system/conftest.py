@@ -19,8 +19,9 @@ import pytest
 
 from local.apps.local_web import LocalWeb, load_pages
 from local.apps.stories import STORIES
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
 from local.journal.store.view import JournalView
+from tests.warm.warm_system import WarmSystem
 
 Json = dict[str, Any]
 Event = tuple[str, Json]
@@ -62,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class Live:
     """A running system, as its users and its watchers see it."""
 
-    def __init__(self, system: TemporarySystem, config_dir: Path) -> None:
+    def __init__(self, system: WarmSystem, config_dir: Path) -> None:
         self.system, self.config_dir = system, config_dir
         self.http = httpx.Client(base_url=system.api_url, timeout=SECONDS, trust_env=False)
 
@@ -136,14 +137,14 @@ def config_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def start(config_dir: Path) -> Callable[[Path], TemporarySystem]:
+def start(config_dir: Path) -> Callable[[Path], WarmSystem]:
     """Makes a system on a data directory; enter it to start it."""
-    return lambda data_dir: TemporarySystem(data_dir, config_dir=config_dir, flags=["--backend", "stand_in"])
+    return lambda data_dir: WarmSystem(data_dir, config_dir=config_dir, flags=["--backend", "stand_in"])
 
 
 @pytest.fixture(scope="session")
 def live(
-    start: Callable[[Path], TemporarySystem], config_dir: Path, tmp_path_factory: pytest.TempPathFactory
+    start: Callable[[Path], WarmSystem], config_dir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Live]:
     """One running system for all tests that leave it running."""
     with start(tmp_path_factory.mktemp("data")) as system:

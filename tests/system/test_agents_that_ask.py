@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
 from tests.system.pseudo_terminal import PseudoTerminal
+from tests.warm.warm_system import WarmSystem
 
 PARTICIPANTS = ["gatekeeper", "generator", "files", "swarm"]
 KEYS = "[y] once · [a] in this conversation · [n] no ›"
@@ -32,7 +33,7 @@ def painted(what: str) -> list[dict[str, Any]]:
 def live(tmp_path: Path, watching: type[Live]) -> Iterator[Live]:
     config_dir = write_settings(tmp_path / "settings", {"system": {"participants": PARTICIPANTS}})
     script = yaml.safe_dump({"story": "agents that ask", "turns": [*painted("fence"), *painted("gate")]})
-    with TemporarySystem(tmp_path / "data", config_dir=config_dir, flags=["--backend", "stand_in"]) as system:
+    with WarmSystem(tmp_path / "data", config_dir=config_dir, flags=["--backend", "stand_in"]) as system:
         live = watching(system, config_dir)
         live.stand_in("POST", "script", content=script)
         with live.http:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local.apps.cli import main
-from local.apps.temporary_system import TemporarySystem
+from tests.warm.warm_system import WarmSystem
 
 
 def _local2(*arguments: object) -> int:
@@ -20,7 +20,7 @@ def _local2(*arguments: object) -> int:
 
 
 def test_what_was_copied_while_it_ran_answers_as_before_when_it_is_put_back(
-    start: Callable[[Path], TemporarySystem], watching: Any, config_dir: Path, tmp_path: Path,
+    start: Callable[[Path], WarmSystem], watching: Any, config_dir: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     data, copy = tmp_path / "data", tmp_path / "copy"

@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
+from tests.warm.warm_system import WarmSystem
 
 Json = dict[str, Any]
 
@@ -61,7 +62,7 @@ RESEARCH = {
 class Talk:
     """One conversation, and everything that the model server was sent."""
 
-    def __init__(self, http: httpx.Client, system: TemporarySystem) -> None:
+    def __init__(self, http: httpx.Client, system: WarmSystem) -> None:
         self.requests: dict[int, Json] = {}
         self._http, self._api, self._stand_in = http, system.api_url, f"{system.facts.model_url}/stand_in"
 
@@ -97,7 +98,7 @@ def talk(tmp_path: Path) -> Any:
     (config / "my_tools").mkdir()
     (config / "my_tools" / "archive.py").write_text(ARCHIVE)
     with (
-        TemporarySystem(tmp_path / "data", config_dir=config, flags=["--backend", "stand_in"]) as system,
+        WarmSystem(tmp_path / "data", config_dir=config, flags=["--backend", "stand_in"]) as system,
         httpx.Client(timeout=SECONDS, trust_env=False) as http,
     ):
         yield Talk(http, system)

@@ -9,11 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.temporary_system import SystemDidNotStart, TemporarySystem
+from local.apps.temporary_system import SystemDidNotStart
+from tests.warm.warm_system import WarmSystem
 
 
 @pytest.fixture
-def live(start: Callable[[Path], TemporarySystem], watching: Any, config_dir: Path, tmp_path: Path) -> Iterator[Any]:
+def live(start: Callable[[Path], WarmSystem], watching: Any, config_dir: Path, tmp_path: Path) -> Iterator[Any]:
     with start(tmp_path / "data") as system:
         live = watching(system, config_dir)
         with live.http:
@@ -26,7 +27,7 @@ def _refused(live: Any, number: int) -> httpx.Response:
 
 
 def test_a_directory_that_was_moved_away_refuses_queries_until_it_is_back_and_keeps_its_lock(
-    live: Any, start: Callable[[Path], TemporarySystem], tmp_path: Path
+    live: Any, start: Callable[[Path], WarmSystem], tmp_path: Path
 ) -> None:
     live.ask("What is 2+2?", session_id="kept")
     data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
@@ -57,7 +58,7 @@ def test_a_directory_in_the_place_of_the_one_before_is_what_counts(live: Any, tm
 
 
 def _no_second_system_gets_in_when_the_lock_was_removed(
-    live: Any, start: Callable[[Path], TemporarySystem], data: Path
+    live: Any, start: Callable[[Path], WarmSystem], data: Path
 ) -> None:
     (data / "lock").unlink()
     live.wait_until((data / "lock").exists)

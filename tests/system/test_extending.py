@@ -17,8 +17,9 @@ from local.apps.cli import main
 from local.apps.doctor.doctor_finding import FindingStatus
 from local.apps.doctor.participants import check_participants
 from local.apps.doctor.status_on_bus import health_on_bus
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
 from local.secrets.secret_store import SecretStore
+from tests.warm.warm_system import WarmSystem
 
 ROOT = Path(__file__).parents[2]
 PAGES = [(ROOT / page).read_text("utf-8") for page in ("README.md", "docs/extending.md")]
@@ -132,7 +133,7 @@ def extended(watching: Callable[..., Any], tmp_path_factory: pytest.TempPathFact
         "news": {"question": "What is the capital of France?"},
     }
     config_dir = write_settings(folder / "config", settings)
-    with TemporarySystem(folder / "data", config_dir=config_dir, flags=["--backend", "stand_in"]) as system:
+    with WarmSystem(folder / "data", config_dir=config_dir, flags=["--backend", "stand_in"]) as system:
         live = watching(system, config_dir)
         with live.http:
             yield live

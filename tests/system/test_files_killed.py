@@ -13,7 +13,7 @@ import httpx
 import pytest
 import yaml
 
-from local.apps.temporary_system import TemporarySystem
+from tests.warm.warm_system import WarmSystem
 
 HAPPENS = {"files.changed", "tool.after_run", "tool.recorded"}
 # In two systems: a process that dies five times in a row is given up for a while.
@@ -21,7 +21,7 @@ EARLY, LATE = ("tool.before_run", "files.kept", "files.begun", "files.written"),
 FLAGS = ("--backend", "stand_in")
 
 
-def undo(system: TemporarySystem, *words: str) -> str:
+def undo(system: WarmSystem, *words: str) -> str:
     """What `local2 undo` says."""
     command = [sys.executable, "-m", "local.apps.cli", "undo", *words, "--data-dir", str(system.data_dir)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
@@ -42,7 +42,7 @@ def test_a_killed_call_has_its_effect_once_at_most(
     armed = [f"{point}=kill@{tmp_path / point}" for point in points]
     monkeypatch.setenv("LOCAL2_FAILPOINTS", ",".join(armed))
     calls = [edited(point) for point in points]
-    with TemporarySystem(tmp_path / "data", flags=FLAGS) as system:
+    with WarmSystem(tmp_path / "data", flags=FLAGS) as system:
         script = yaml.safe_dump({"story": "kills", "turns": calls})
         httpx.post(f"{system.facts.model_url}/stand_in/script", content=script.encode()).raise_for_status()
         file = tmp_path / "data" / "workspace" / "a.txt"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from local.apps.cli import main
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
+from tests.warm.warm_system import WarmSystem
 
 Live = Any  # of conftest.py
 Run = Callable[[], Any]
@@ -30,7 +31,7 @@ def run(tmp_path: Path, watching: Callable[..., Live]) -> Run:
     @contextmanager
     def run() -> Iterator[Live]:
         flags = ["--backend", "stand_in", "--respondent-b"]
-        with TemporarySystem(tmp_path / "data", config_dir=config_dir, flags=flags) as system:
+        with WarmSystem(tmp_path / "data", config_dir=config_dir, flags=flags) as system:
             live = watching(system, config_dir)
             with live.http:
                 yield live

@@ -16,7 +16,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from local.apps.owner_token import owner_token
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
+from tests.warm.warm_system import WarmSystem
 
 SECONDS = 30.0
 PARTS = ["arbiter", "generator", "gatekeeper", "files"]
@@ -26,7 +27,7 @@ Connect = Callable[[], Any]
 
 
 @asynccontextmanager
-async def over_pipes(system: TemporarySystem) -> AsyncIterator[Client]:
+async def over_pipes(system: WarmSystem) -> AsyncIterator[Client]:
     arguments = ["-m", "local.apps.cli", "mcp", "--data-dir", str(system.data_dir)]
     async with Client(
         StdioServerParameters(command=sys.executable, args=arguments), read_timeout_seconds=SECONDS
@@ -35,7 +36,7 @@ async def over_pipes(system: TemporarySystem) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def over_http(system: TemporarySystem) -> AsyncIterator[Client]:
+async def over_http(system: WarmSystem) -> AsyncIterator[Client]:
     async with (
         httpx2.AsyncClient(trust_env=False, timeout=SECONDS) as http,
         Client(streamable_http_client(f"{system.api_url}/mcp", http_client=http)) as client,
@@ -43,7 +44,7 @@ async def over_http(system: TemporarySystem) -> AsyncIterator[Client]:
         yield client
 
 
-async def answered(system: TemporarySystem, decision: str) -> dict[str, Any]:
+async def answered(system: WarmSystem, decision: str) -> dict[str, Any]:
     """What was asked, after the owner has said that to it, as the page does."""
     headers = {"authorization": f"Bearer {owner_token(system.data_dir)}"}
     async with httpx.AsyncClient(base_url=system.api_url, trust_env=False, headers=headers, timeout=SECONDS) as http:
@@ -60,7 +61,7 @@ async def answered(system: TemporarySystem, decision: str) -> dict[str, Any]:
         return dict(question)
 
 
-async def converse(system: TemporarySystem, client: Client, workspace: Path, name: str) -> None:
+async def converse(system: WarmSystem, client: Client, workspace: Path, name: str) -> None:
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert tools.keys() >= OFFERED and "delete_file" not in tools and "web_search" not in tools
     hints = {name: tools[name].annotations for name in ("read_file", "write_file")}
@@ -96,12 +97,12 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         "api": {"client_tools": ["write_file"], "clients_may_ask": True},
     }
     config = write_settings(tmp_path / "config", settings)
-    with TemporarySystem(tmp_path / "data", config_dir=config, flags=["--workspace", str(workspace)]) as started:
+    with WarmSystem(tmp_path / "data", config_dir=config, flags=["--workspace", str(workspace)]) as started:
         yield started
 
 
 async def test_a_call_that_waits_for_a_person_outlives_the_door_and_is_made_once(
-    system: TemporarySystem, tmp_path: Path, watching: Any
+    system: WarmSystem, tmp_path: Path, watching: Any
 ) -> None:
     live = watching(system, tmp_path / "config")
     with live.http:
@@ -117,7 +118,7 @@ async def test_a_call_that_waits_for_a_person_outlives_the_door_and_is_made_once
     assert [change["path"] for change in changes] == ["note.txt"]
 
 
-async def test_tools_are_called_by_permission_over_pipes_and_over_http(system: TemporarySystem, tmp_path: Path) -> None:
+async def test_tools_are_called_by_permission_over_pipes_and_over_http(system: WarmSystem, tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     async with over_pipes(system) as client:
         await converse(system, client, workspace, "pipes.txt")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from local.apps.cli import main
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
+from tests.warm.warm_system import WarmSystem
 
 PARTICIPANTS = ["arbiter", "generator", "memory"]
 
@@ -16,7 +17,7 @@ PARTICIPANTS = ["arbiter", "generator", "memory"]
 @pytest.fixture
 def places(tmp_path: Path) -> Iterator[list[str]]:
     config_dir = write_settings(tmp_path / "config", {"system": {"participants": PARTICIPANTS}})
-    with TemporarySystem(tmp_path / "data", config_dir=config_dir, flags=["--backend", "stand_in"]):
+    with WarmSystem(tmp_path / "data", config_dir=config_dir, flags=["--backend", "stand_in"]):
         yield ["--data-dir", str(tmp_path / "data")]
 
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
 from local.models.stand_in import server
 from local.models.stand_in.stand_in import StandInSettings
+from tests.warm.warm_system import WarmSystem
 
 AWAY_SECONDS = 3.0
 QUERIES = 10
@@ -57,7 +58,7 @@ def live(model: ModelServer, watching: Callable[..., Any], tmp_path: Path) -> It
     """A system whose model server is up when it starts, and then away."""
     system = {"backend": "ollama", "ollama_url": model.url, "participants": ["generator"]}
     config_dir = write_settings(tmp_path / "config", {"system": system})
-    with TemporarySystem(tmp_path / "data", config_dir=config_dir) as running:
+    with WarmSystem(tmp_path / "data", config_dir=config_dir) as running:
         live = watching(running, config_dir)
         with live.http:
             yield live

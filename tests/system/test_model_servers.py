@@ -15,10 +15,11 @@ import httpx
 import psutil
 import pytest
 
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
 from local.config import layers_for
 from local.config_choice import choose_model
 from tests.models.llama_cpp.tiny_gguf import SENTENCE, write_tiny_gguf
+from tests.warm.warm_system import WarmSystem
 
 SECONDS = 30.0
 LLAMA_SERVER = f"""#!{sys.executable}
@@ -51,7 +52,7 @@ runpy.run_module("local.models.stand_in", run_name="__main__")
 class Door:
     """A system over HTTP."""
 
-    def __init__(self, system: TemporarySystem) -> None:
+    def __init__(self, system: WarmSystem) -> None:
         self.url = system.api_url
 
     def ask(self, query: str) -> dict[str, Any]:
@@ -89,9 +90,9 @@ def running(
     """A system with these settings; none of its processes is left afterwards."""
 
     @contextmanager
-    def run(**settings: dict[str, Any]) -> Iterator[TemporarySystem]:
+    def run(**settings: dict[str, Any]) -> Iterator[WarmSystem]:
         config_dir = write_settings(tmp_path / "config", settings)
-        with TemporarySystem(tmp_path / "data", config_dir=config_dir) as system:
+        with WarmSystem(tmp_path / "data", config_dir=config_dir) as system:
             yield system
             theirs = processes(system.process.pid)
         assert survivors(theirs) == []

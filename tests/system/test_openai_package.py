@@ -11,7 +11,8 @@ import httpx
 import openai
 import pytest
 
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
+from tests.warm.warm_system import WarmSystem
 
 SECONDS = 30.0
 
@@ -28,7 +29,7 @@ def remembering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[openai.Ope
     folder = tmp_path_factory.mktemp("remembering")
     config = write_settings(folder, {"system": {"participants": ["arbiter", "generator", "memory", "search_memory"]}})
     with (
-        TemporarySystem(folder / "data", config_dir=config, flags=["--backend", "stand_in"]) as system,
+        WarmSystem(folder / "data", config_dir=config, flags=["--backend", "stand_in"]) as system,
         client_of(system.api_url) as ai,
     ):
         yield ai

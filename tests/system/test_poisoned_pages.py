@@ -17,10 +17,11 @@ import pytest
 import yaml
 
 from local.apps.local_web import LocalPage, LocalWeb
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
 from local.journal.store.view import JournalView
 from local.protocol.memory_messages import MemoryClassified
 from local.services.judging.neutral import MARGIN, quoted
+from tests.warm.warm_system import WarmSystem
 
 Json = dict[str, Any]
 
@@ -125,7 +126,7 @@ def poisoned(
         parts = ["arbiter", "generator", "web_fetch", "memory", "search_memory"]
         settings = {**web.settings(), "system": {"backend": "stand_in", "participants": parts}}
         config = write_settings(folder / "config", settings)
-        with TemporarySystem(folder / "data", config_dir=config) as system:
+        with WarmSystem(folder / "data", config_dir=config) as system:
             live = watching(system, config)
             with live.http:
                 poisoned = Poisoned(live, web, pages)

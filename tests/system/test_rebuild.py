@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from local.apps.cli import main
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
+from tests.warm.warm_system import WarmSystem
 
 
 @pytest.fixture
-def start(config_dir: Path, tmp_path: Path) -> Callable[[Path], TemporarySystem]:
+def start(config_dir: Path, tmp_path: Path) -> Callable[[Path], WarmSystem]:
     settings = write_settings(tmp_path / "settings", {"system": {"participants": ["generator", "memory"]}})
-    return lambda data_dir: TemporarySystem(data_dir, config_dir=settings, flags=["--backend", "stand_in"])
+    return lambda data_dir: WarmSystem(data_dir, config_dir=settings, flags=["--backend", "stand_in"])
 
 
 def _remove(path: Path) -> None:
@@ -28,7 +29,7 @@ def _memories(http: Any) -> list[str]:
 
 
 def test_what_is_missing_is_made_anew_without_what_was_deleted_and_a_store_by_hand_while_no_system_runs(
-    start: Callable[[Path], TemporarySystem], watching: Any, config_dir: Path, tmp_path: Path,
+    start: Callable[[Path], WarmSystem], watching: Any, config_dir: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     def rebuild(what: str) -> int:

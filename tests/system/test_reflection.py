@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
 from tests.system.pseudo_terminal import PseudoTerminal
+from tests.warm.warm_system import WarmSystem
 
 PARTICIPANTS = ["arbiter", "generator", "memory", "reflection"]
 WORDS = "You wanted to swim"
@@ -20,7 +21,7 @@ Live = Any  # of conftest.py
 def live(tmp_path: Path, watching: type[Live]) -> Iterator[Live]:
     settings = {"system": {"participants": PARTICIPANTS}, "memory": {"classify": False}}
     config_dir = write_settings(tmp_path / "settings", settings)
-    with TemporarySystem(tmp_path / "data", config_dir=config_dir, flags=["--backend", "stand_in"]) as system:
+    with WarmSystem(tmp_path / "data", config_dir=config_dir, flags=["--backend", "stand_in"]) as system:
         live = watching(system, config_dir)
         with live.http:
             yield live

@@ -9,10 +9,11 @@ import pytest
 
 from local.apps.local_web import LocalWeb, load_pages
 from local.apps.stories import STORIES
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
 from local.journal.store.view import JournalView
 from local.protocol.envelope import decode
 from local.protocol.messages import ResponseGeneration
+from tests.warm.warm_system import WarmSystem
 
 FLAGS = ["--backend", "stand_in", "--respondent-b", "--model-b", "gemma4:e2b", "--temperature-b", "0.9"]
 
@@ -23,7 +24,7 @@ def both(watching: type[Any], tmp_path_factory: pytest.TempPathFactory) -> Itera
     with LocalWeb(load_pages(STORIES / "web")) as web:
         system = {"participants": ["arbiter", "generator", "web_search"]}
         config_dir = write_settings(folder / "config", {**web.settings(), "system": system})
-        with TemporarySystem(folder / "data", config_dir=config_dir, flags=FLAGS) as running:
+        with WarmSystem(folder / "data", config_dir=config_dir, flags=FLAGS) as running:
             live = watching(running, config_dir)
             with live.http:
                 yield live

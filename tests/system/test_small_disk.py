@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
+from tests.warm.warm_system import WarmSystem
 
 KILLED = ("generator", "journal", "memory", "web_search")
 SECONDS = 90.0
@@ -19,7 +20,7 @@ SECONDS = 90.0
 pytestmark = pytest.mark.timeout(240)
 
 
-def _said(system: TemporarySystem, *words: str) -> bool:
+def _said(system: WarmSystem, *words: str) -> bool:
     return any(all(word in line for word in words) for line in list(system.log))
 
 
@@ -46,7 +47,7 @@ def live(watching: Any, tmp_path: Path, small_disk: Any) -> Iterator[Any]:
     small_disk.fill(room=256 * 1024)  # what everybody may say has been written down by an earlier start, too
     participants = {"participants": ["generator", "memory", "web_search", "web_fetch"]}
     config_dir = write_settings(tmp_path / "config", {"system": participants})
-    system = TemporarySystem(data, config_dir=config_dir, flags=["--backend", "stand_in"])
+    system = WarmSystem(data, config_dir=config_dir, flags=["--backend", "stand_in"])
     making_room = _when(lambda: _said(system, "the disk is full"), small_disk.free)
     with system:
         making_room.join()

@@ -11,16 +11,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from local.apps.open_files import ENOUGH
 from local.apps.run_directory import RunDirectory
 from local.apps.temporary_system import SystemDidNotStart, TemporarySystem
 from tests.system.pseudo_terminal import PseudoTerminal
+from tests.warm.warm_system import WarmSystem
 
 FEW_FILES = 300
 SLOW_MODEL = {"kind": "first_token_delay", "seconds": 300}
 RUN = ("local.apps.cli", "run", "--headless", "--api", "--api-port", "0")
+
+
+@pytest.fixture
+def start_anew(config_dir: Path) -> Callable[[Path], TemporarySystem]:
+    """As `start`, with an interpreter that has nothing imported yet, as all users start it."""
+    return lambda data_dir: TemporarySystem(data_dir, config_dir=config_dir, flags=["--backend", "stand_in"])
 
 
 def _ask(system, query: str) -> str:
@@ -32,9 +40,9 @@ def _ask(system, query: str) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
 def test_told_to_stop_it_ends_with_status_0_and_leaves_no_process(
-    start, processes, survivors, tmp_path: Path, number
+    start_anew, processes, survivors, tmp_path: Path, number
 ) -> None:
-    with start(tmp_path) as system:
+    with start_anew(tmp_path) as system:
         everybody = processes(system.process.pid)
         assert len(everybody) > 6
         if number is signal.SIGINT:
@@ -109,7 +117,7 @@ def _status_of(pid: int) -> dict[str, str]:
 
 
 def test_when_the_supervisor_is_killed_nobody_outlives_it_and_the_next_start_answers_what_was_accepted(
-    start, processes, survivors, tmp_path: Path
+    start, start_anew, processes, survivors, tmp_path: Path
 ) -> None:
     body = {"query": "What is the capital of Italy?", "query_id": "accepted", "wait": False}
     with start(tmp_path) as system:
@@ -119,7 +127,7 @@ def test_when_the_supervisor_is_killed_nobody_outlives_it_and_the_next_start_ans
         everybody = processes(system.process.pid)
         assert system.end(signal.SIGKILL) == -signal.SIGKILL
         assert survivors(everybody) == []
-    with _few_open_files(), start(tmp_path) as again:  # and the data can be used again
+    with _few_open_files(), start_anew(tmp_path) as again:  # and the data can be used again
         limits = {each.rlimit(resource.RLIMIT_NOFILE) for each in processes(again.process.pid)}
         with httpx.stream("GET", f"{again.api_url}/query/accepted/events", timeout=30) as response:
             assert response.read().decode().count("event: response") == 1
@@ -159,3 +167,20 @@ def test_a_system_that_does_not_start_is_reported_with_what_it_said(tmp_path: Pa
         TemporarySystem(tmp_path, flags=["--bogus"]),
     ):
         pytest.fail("it started")
+
+
+def test_a_warm_system_is_in_our_folder_and_environment_and_in_a_session_of_its_own(
+    processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with WarmSystem(tmp_path / "data", flags=["--backend", "stand_in"]) as system:
+        supervisor = psutil.Process(system.process.pid)
+        assert supervisor.cwd() == str(tmp_path)
+        assert supervisor.cmdline()[1:4] == ["-m", "local.apps.cli", "run"]
+        assert supervisor in processes(system.process.pid)
+        assert psutil.Process() not in processes(system.process.pid)
+        system.process.kill()
+        assert (system.process.wait(20), system.process.poll()) == (-signal.SIGKILL, -signal.SIGKILL)
+    monkeypatch.setenv("LOCAL2_FAILPOINTS", "nowhere=kill@/")
+    with pytest.raises(SystemDidNotStart, match="nowhere"), WarmSystem(tmp_path / "data"):
+        pass

@@ -8,24 +8,25 @@ from pathlib import Path
 import httpx
 import pytest
 
+from local.apps import stories
 from local.apps.stories import STORIES, run_stories
-from local.apps.temporary_system import TemporarySystem
 from local.errors import ConfigError
+from tests.warm.warm_system import WarmSystem
 
 
 def test_every_story_passes_and_nobody_refuses_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the whole default system: everybody says what they have declared, and nothing else."""
     refused: list[object] = []
-    end = TemporarySystem.__exit__
 
-    def look_and_end(system: TemporarySystem, *error: object) -> None:
-        health = httpx.get(f"{system.api_url}/health", trust_env=False).json()
-        refused.extend(part["counters"].get("refused", 0) for part in health["participants"])
-        rejected = system.data_dir / "rejected.jsonl"
-        refused.append(rejected.read_text() if rejected.exists() else 0)
-        end(system, *error)
+    class LookedAt(WarmSystem):
+        def __exit__(self, *error: object) -> None:
+            health = httpx.get(f"{self.api_url}/health", trust_env=False).json()
+            refused.extend(part["counters"].get("refused", 0) for part in health["participants"])
+            rejected = self.data_dir / "rejected.jsonl"
+            refused.append(rejected.read_text() if rejected.exists() else 0)
+            super().__exit__(*error)
 
-    monkeypatch.setattr(TemporarySystem, "__exit__", look_and_end)
+    monkeypatch.setattr(stories, "TemporarySystem", LookedAt)
     lines: list[str] = []
     status = run_stories([], show=lines.append)
     assert status == 0, "\n".join(lines)

@@ -46,13 +46,9 @@ class TemporarySystem:
 
     def __enter__(self) -> Self:
         """Raises `SystemDidNotStart`."""
-        command = [sys.executable, "-m", "local.apps.cli", "run", "--headless", "--api", "--api-port", "0"]
-        command += ["--data-dir", str(self.data_dir), *self._flags]
+        arguments = ["run", "--headless", "--api", "--api-port", "0", "--data-dir", str(self.data_dir), *self._flags]
         seen, self._held = os.pipe()
-        self.process = subprocess.Popen(
-            [*command, "--starter", str(seen)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True, pass_fds=(seen,),
-        )  # fmt: skip
+        self.process = self.begin([*arguments, "--starter", str(seen)], seen)
         os.close(seen)
         self._reader = threading.Thread(target=self._read, name="log of the system", daemon=True)
         self._reader.start()
@@ -65,6 +61,14 @@ class TemporarySystem:
 
     def __exit__(self, *error: object) -> None:
         self._end()
+
+    def begin(self, arguments: Sequence[str], starter: int) -> subprocess.Popen[str]:
+        """The process of `local2` with these arguments: in a session of its own, what it says to be read, and the pipe
+        `starter` open in it under the same number."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "local.apps.cli", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True, pass_fds=(starter,),
+        )  # fmt: skip
 
     @property
     def api_url(self) -> str:

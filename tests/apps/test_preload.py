@@ -10,8 +10,6 @@ from local.apps.warm_up import PRELOAD
 from local.config import short_names
 from local.shipped import shipped_dir
 
-FEW = 20  # small ones
-COMMON = "local.apps.common_modules"
 LOOK = """
 import asyncio, gc, importlib, json, logging, sys, threading
 for name in sys.argv[1:-1]:
@@ -22,7 +20,7 @@ setattr(Probed, probe, 1)
 getattr(Probed(), probe)
 kept = sys.getrefcount(probe)
 importlib.import_module(sys.argv[-1])
-import fastapi.openapi.models, ollama, pydantic, local.config_file, local.tools.tool, zmq
+import fastapi.openapi.models, httpx, ollama, pydantic, local.config_file, local.tools.tool, zmq
 tools = local.tools.tool.Tool.__subclasses__()
 for each in tools:
     tools += each.__subclasses__()
@@ -34,6 +32,7 @@ print(json.dumps({
     "frozen": gc.get_freeze_count(), "collects": gc.isenabled(),
     "let_go": kept - sys.getrefcount(probe),
     "parsed": local.config_file._parsed.cache_info().currsize,
+    "spare_client": ollama.chat.__self__._client is not None, "https": httpx.Client.__module__,
     "calls_ollama": ollama.ShowResponse.__pydantic_complete__,
     "describes_http": fastapi.openapi.models.OpenAPI.__pydantic_complete__,
     "defers": dict(pydantic.BaseModel.model_config),
@@ -56,7 +55,7 @@ import local.apps.template_modules, local.runtime.preloaded
 @pytest.fixture(scope="module")
 def found() -> dict[str, object]:
     """What is found in a process that has imported what the template does, in the same order."""
-    names = [COMMON, "local.runtime.preloading", *PRELOAD, "local.runtime.child", "local.runtime.preloaded"]
+    names = ["local.runtime.preloading", *PRELOAD, "local.runtime.child", "local.runtime.preloaded"]
     done = subprocess.run([sys.executable, "-c", LOOK, *names], capture_output=True, text=True, check=True)
     seen: dict[str, object] = json.loads(done.stdout)
     return seen
@@ -67,7 +66,7 @@ def test_the_template_has_what_every_child_would_import_or_make_for_itself(found
     assert isinstance(modules, list)
     takes_part = {target.partition(":")[0] for target in short_names().values()}
     late = {"httpcore", "anyio._backends._asyncio", "encodings.utf_8_sig", "ollama"}
-    late |= {"local.journal.server.journal"}
+    late |= {"local.journal.server.journal", "local.apps.run", "local.apps.command_table"}
     assert (takes_part | late) - set(modules) == set()
     assert found["parsed"] == len(list((shipped_dir() / "config").glob("*.yaml")))
     assert found["worked_out"] == len(found["tools"]) > 4  # type: ignore[arg-type]  # a list
@@ -77,6 +76,7 @@ def test_the_template_has_nothing_that_is_heavy_and_rarely_needed(found: dict[st
     modules = found["modules"]
     assert isinstance(modules, list)
     assert (found["describes_http"], found["calls_ollama"], found["defers"]) == (False, False, {})
+    assert (found["spare_client"], found["https"]) == (False, "httpx")
     heavy = {
         "pydantic.v1",
         "numpy",
@@ -104,17 +104,3 @@ def test_a_shared_module_that_is_no_python_is_named_and_does_not_end_the_templat
     done = subprocess.run([sys.executable, "-c", BREAK], capture_output=True, text=True, check=True)
     assert "what all processes share cannot be imported: SyntaxError at " in done.stderr
     assert "local/tools/tool.py:12: invalid syntax" in done.stderr
-
-
-def test_what_the_supervisor_imports_before_the_fork_is_what_both_need(found: dict[str, object]) -> None:
-    look = "import sys, {}; print(*sys.modules)"
-    before, supervisor = (
-        set(subprocess.run([sys.executable, "-c", look.format(name)], capture_output=True, text=True, check=True)
-            .stdout.split())
-        for name in (COMMON, "local.apps.run")
-    )  # fmt: skip
-    modules = found["modules"]
-    assert isinstance(modules, list)
-    assert before - {COMMON} <= supervisor & set(modules)
-    twice = supervisor & set(modules) - before
-    assert len(twice) < FEW, sorted(twice)

@@ -1,4 +1,5 @@
-"""What the template process imports and makes once for all children. No context and no event loop may come of it."""
+"""What is imported and made once for the supervisor, the template and all children. No context and no event loop may
+come of it."""
 
 from __future__ import annotations
 
@@ -11,8 +12,10 @@ import anyio._backends._asyncio  # noqa: F401 - httpx does so with the first con
 import httpx
 
 import local.apps.api.participant
+import local.apps.command_table
 import local.apps.participant
 import local.apps.processes
+import local.apps.run
 import local.journal.server.journal  # noqa: F401 - as all these
 from local import config_file
 from local.apps.api.app import routed

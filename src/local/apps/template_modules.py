@@ -1,4 +1,5 @@
-"""Imports what the template shares. What cannot be imported is told, and left to the children, who fail one by one.
+"""Imports what the supervisor, the template and all children share. What cannot be imported is told, and left to the
+children, who fail one by one.
 
 A template that ends by such an error could start nobody, and nobody would learn which module it was.
 """
@@ -11,7 +12,7 @@ import logging
 from local.runtime.error_place import explained
 from local.runtime.logs import configure_logging
 
-for _module in ("local.apps.lean_httpx", "local.apps.lean_models", "local.apps.preload"):
+for _module in ("local.apps.lean_dataclasses", "local.apps.lean_httpx", "local.apps.lean_models", "local.apps.preload"):
     try:
         importlib.import_module(_module)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a module

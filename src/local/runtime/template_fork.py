@@ -6,7 +6,6 @@ template that takes the place of one which has ended is started anew by multipro
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import traceback
@@ -14,13 +13,14 @@ from collections.abc import Sequence
 from multiprocessing import forkserver, resource_tracker, util
 from typing import Any
 
+from local.runtime.forked_memory import settle
 from local.runtime.template import prepare_template
 
 
 def fork_template(preload: Sequence[str]) -> None:
     """`prepare_template`, forked from here where there is fork. For a program that has no second thread yet and holds
     nothing open that the template is not to have. Raises `OSError`."""
-    gc.freeze()  # a collection in either would write to every object's header, and so copy the pages they share
+    settle()
     starts_anew = util.spawnv_passfds
     util.spawnv_passfds = _fork  # type: ignore[assignment]  # its arguments have other names
     try:

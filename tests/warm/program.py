@@ -37,8 +37,6 @@ class Order:
 def import_all() -> None:
     """In the order in which a system does, and without what the template of a system does for itself."""
     gc.disable()
-    import local.apps.common_modules
-    import local.apps.run
     import local.apps.run_command
     import local.apps.template_modules
     import local.runtime.child

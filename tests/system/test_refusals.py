@@ -100,9 +100,9 @@ def test_a_bad_flag(capsys: pytest.CaptureFixture[str], tmp_path: Path, flags: l
     assert said.count("\n") == 1
 
 
-def test_a_backend_that_does_not_exist(refused, tmp_path: Path) -> None:
+def test_a_backend_that_does_not_exist(tmp_path: Path) -> None:
     complaint = "backend: expected 'auto', 'ollama', 'openai', 'google_genai', 'llama_server' or 'stand_in', found"
-    assert complaint in refused(*RUN, "--data-dir", tmp_path, "--backend", "nope")
+    refused_here(tmp_path, complaint, backend="nope")
 
 
 @pytest.mark.parametrize(

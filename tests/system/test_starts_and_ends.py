@@ -164,7 +164,7 @@ def test_a_system_that_was_started_for_a_chat_ends_when_that_is_killed(processes
 def test_a_system_that_does_not_start_is_reported_with_what_it_said(tmp_path: Path) -> None:
     with (
         pytest.raises(SystemDidNotStart, match="No such option: --bogus"),
-        TemporarySystem(tmp_path, flags=["--bogus"]),
+        WarmSystem(tmp_path, flags=["--bogus"]),
     ):
         pytest.fail("it started")
 

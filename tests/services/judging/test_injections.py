@@ -107,36 +107,33 @@ def test_there_are_at_least_fifty_injections() -> None:
     assert len(set(INJECTIONS)) >= 50
 
 
-@pytest.mark.parametrize("injection", INJECTIONS)
-def test_an_injection_leaves_the_shape_of_every_prompt_as_it_is(
-    injection: str, profile: Profile, rubric: Rubric
-) -> None:
-    evidence, injected = (Evidence("web", "Paris"),), (Evidence("web", injection),)
-
-    assert shape(profile.absolute(Case(injection, injection, injected), rubric)) == shape(
-        profile.absolute(Case("Capital?", "Paris", evidence), rubric)
-    )
-    assert shape(profile.relative(Pair(injection, injection, injection), rubric)) == shape(
-        profile.relative(Pair("Capital?", "Paris", "Rome"), rubric)
-    )
+def shapes(profile: Profile, rubric: Rubric, text: str, others: tuple[str, str]) -> tuple[str, str]:
+    """The shapes of the prompts to grade and to compare the text, in whatever place."""
+    case, pair = Case(others[0], text, (Evidence("web", text),)), Pair(others[0], text, others[1])
+    return shape(profile.absolute(case, rubric)), shape(profile.relative(pair, rubric))
 
 
-@pytest.mark.parametrize("injection", INJECTIONS)
-def test_an_injection_keeps_no_mark_that_means_something(injection: str) -> None:
-    assert MARKS.search(quoted(injection)) is None
+def test_no_injection_changes_the_shape_of_a_prompt(profile: Profile, rubric: Rubric) -> None:
+    expected = shapes(profile, rubric, "Paris", ("Capital?", "Rome"))
+
+    found = {text: shapes(profile, rubric, text, (text, text)) for text in INJECTIONS}
+    assert {text: each for text, each in found.items() if each != expected} == {}
+
+
+def test_no_injection_keeps_a_mark_that_means_something() -> None:
+    assert [text for text in INJECTIONS if MARKS.search(quoted(text))] == []
 
 
 @pytest.mark.parametrize("name", PROFILES)
-@pytest.mark.parametrize("injection", INJECTIONS)
-def test_a_judge_that_echoes_an_injection_has_given_no_score_by_that(injection: str, name: str) -> None:
-    read, echo = PROFILES[name].read_score, re.sub("(?m)^> ?", "", quoted(injection))  # type: ignore[index]
+def test_a_judge_that_echoes_an_injection_has_given_no_score_by_that(name: str) -> None:
+    read = PROFILES[name].read_score  # type: ignore[index]
+    echoes = [re.sub("(?m)^> ?", "", quoted(injection)) for injection in INJECTIONS]
 
-    assert read(echo) is None
-    assert read(f"The answer says: {echo}") is None
-    if name != "generic-json" or "{" not in echo:  # braces that are no JSON leave open what the verdict is
-        reading = read(f"{echo}\n{VERDICTS[name]}")
-        assert reading is not None
-        assert reading.value == 2
+    assert [echo for echo in echoes if read(echo) or read(f"The answer says: {echo}")] == []
+    if name == "generic-json":  # braces that are no JSON leave open what the verdict is
+        echoes = [echo for echo in echoes if "{" not in echo]
+    readings = {echo: read(f"{echo}\n{VERDICTS[name]}") for echo in echoes}
+    assert {echo: reading for echo, reading in readings.items() if reading is None or reading.value != 2} == {}
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join))

@@ -11,6 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from local.apps.command_table import run_command
 from local.environment import environment
 
 ROOT = Path(__file__).parent.parent
@@ -23,13 +26,14 @@ def options(words: list[str]) -> set[str]:
     return {word for word in words if word.startswith("--")}
 
 
-def known_options(command: str) -> set[str]:
-    words = [sys.executable, "-m", "local.apps.cli", command, "--help"]
-    said = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
-    return set(re.findall(r"--[a-z-]+", said))
+@pytest.fixture
+def known_options(capsys: pytest.CaptureFixture[str]) -> set[str]:
+    """Of `run`, as its help has them."""
+    assert run_command(["run", "--help"]) == 0
+    return set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
 
 
-def test_the_unit_and_the_container_start_the_system_with_options_that_it_has() -> None:
+def test_the_unit_and_the_container_start_the_system_with_options_that_it_has(known_options: set[str]) -> None:
     unit = configparser.ConfigParser(strict=False, interpolation=None)
     unit.optionxform = str  # type: ignore[method-assign,assignment]
     unit.read_string(UNIT)
@@ -39,7 +43,7 @@ def test_the_unit_and_the_container_start_the_system_with_options_that_it_has() 
     for program, command, *arguments in (of_unit, of_container):
         assert (Path(program).name, command) == ("local2", "run")
         assert "--api" in arguments
-        assert options(arguments) <= known_options("run")
+        assert options(arguments) <= known_options
 
 
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:

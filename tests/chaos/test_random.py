@@ -15,6 +15,7 @@ MODEL_SECONDS = 0.2
 pytestmark = [pytest.mark.system, pytest.mark.timeout(150)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", [SECONDS, pytest.param(MORE_SECONDS, marks=pytest.mark.thorough)])
 async def test_nothing_is_lost_or_done_twice_whoever_dies(tmp_path, chaos_seed, seconds: float) -> None:
     with ChaosSystem(tmp_path, model_seconds=MODEL_SECONDS) as system:

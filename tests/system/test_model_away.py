@@ -64,6 +64,7 @@ def live(model: ModelServer, watching: Callable[..., Any], tmp_path: Path) -> It
             yield live
 
 
+@pytest.mark.long
 def test_queries_wait_for_a_model_server_that_is_away_for_seconds_and_are_all_answered(
     model: ModelServer, live: Any
 ) -> None:

@@ -67,6 +67,7 @@ def _post(live: Any, query_id: str) -> httpx.Response:
     return httpx.post(f"{live.system.api_url}/query", json=body, timeout=SECONDS, trust_env=False)
 
 
+@pytest.mark.long
 def test_whatever_happens_on_a_small_disk_everybody_comes_back_and_what_was_accepted_is_answered(
     live: Any, small_disk: Any
 ) -> None:

@@ -14,6 +14,7 @@ from local.errors import ConfigError
 from tests.warm.warm_system import WarmSystem
 
 
+@pytest.mark.long
 def test_every_story_passes_and_nobody_refuses_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the whole default system: everybody says what they have declared, and nothing else."""
     refused: list[object] = []

@@ -171,6 +171,7 @@ def test_the_first_start_installs_the_lock_of_the_wheel_and_a_second_one_nothing
     assert (second.returncode, second.stderr, new.installed()) == (0, "", [])
 
 
+@pytest.mark.long
 def test_a_system_runs_outside_a_checkout_plays_a_story_and_a_newer_wheel_goes_on_with_its_data(
     ready: Installation,
 ) -> None:

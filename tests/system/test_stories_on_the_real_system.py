@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import httpx
 import pytest
 
 from local.apps import stories
+from local.apps.command_table import run_command
 from local.apps.stories import STORIES, run_stories
+from local.apps.story_commands import StoryCommands
 from local.errors import ConfigError
 from tests.warm.warm_system import WarmSystem
 
 
+@pytest.fixture
+def _commands_here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """No interpreter for each command: that one is started is what `tests/apps/test_stories.py` looks at."""
+
+    def run(_: StoryCommands, words: Sequence[str], variables: Mapping[str, str]) -> tuple[int, str]:
+        capfd.readouterr()
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            return run_command(words), "".join(capfd.readouterr())
+
+    monkeypatch.setattr(StoryCommands, "run", run)
+
+
 @pytest.mark.long
+@pytest.mark.usefixtures("_commands_here")
 def test_every_story_passes_and_nobody_refuses_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the whole default system: everybody says what they have declared, and nothing else."""
     refused: list[object] = []

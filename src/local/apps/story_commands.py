@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,17 @@ class StoryCommands:
         return self._client.follow(subjects, self._seconds) if subjects else nullcontext(iter(()))
 
     def _run(self, command: Command) -> tuple[int, str]:
-        """The exit status, and all that was printed."""
         settings = Path(self._client.request("GET", "/settings/system")["file"]).parent
         places = {"LOCAL2_CONFIG_DIR": str(settings), "LOCAL2_DATA_DIR": str(self._data_dir)}
+        return self.run(shlex.split(command.run), places)
+
+    def run(self, words: Sequence[str], variables: Mapping[str, str]) -> tuple[int, str]:
+        """The exit status of `local2` with these words, in this environment and these variables; and all that it
+        printed."""
         done = subprocess.run(
-            [sys.executable, "-m", "local.apps.cli", *shlex.split(command.run)], env=environment_with(places),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-            timeout=MOST_SECONDS, check=False,
+            [sys.executable, "-m", "local.apps.cli", *words], env=environment_with(variables), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=MOST_SECONDS,
+            check=False,
         )  # fmt: skip
         return done.returncode, done.stdout
 

@@ -10,7 +10,7 @@ import typer
 
 from local.apps.backend import ollama_url
 from local.apps.command_line import exit_status, new_app
-from local.apps.doctor.doctor_finding import as_text, fail
+from local.apps.doctor.doctor_finding import as_line, fail
 from local.apps.system_client import NoAnswer, SystemClient
 from local.config import SystemConfig, load
 from local.config_models import ModelsConfig, Provider
@@ -61,7 +61,7 @@ def test_no_log_line_has_it_neither_in_its_message_nor_in_its_traceback() -> Non
 
 
 def test_no_finding_of_the_doctor_has_it() -> None:
-    told = as_text([fail("search", f"nothing at http://user:{SECRET}@host", f"start http://user:{SECRET}@host")])
+    told = as_line(fail("search", f"nothing at http://user:{SECRET}@host", f"start http://user:{SECRET}@host"))
     assert SECRET not in told and "http://…@host" in told
 
 

@@ -12,7 +12,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +158,14 @@ def test_the_first_start_makes_the_environment_and_runs_the_command_in_it(checko
     assert done.returncode == 7
     assert checkout.calls() == ["requirements.lock", "."]
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["LoCAL2"] * 4
+
+
+@pytest.mark.parametrize("language", ["C", "C.UTF-8"])
+def test_a_checkout_may_have_any_name_in_any_locale(checkout: Checkout, language: str) -> None:
+    elsewhere = replace(checkout, root=checkout.root.rename(checkout.root.with_name("prüfstand")))
+    for _ in range(2):
+        done = elsewhere.run(LC_ALL=language)
+        assert (done.returncode, "cli run --flag in" in done.stdout) == (7, True), done.stderr
 
 
 def test_nothing_is_installed_that_no_lock_names(checkout: Checkout) -> None:

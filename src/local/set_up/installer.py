@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from local.environment import environment_with
 from local.errors import SetUpFailed
@@ -99,12 +100,25 @@ class Installer:
             self._run("installing LoCAL2 itself", [*alone, "--no-build-isolation", "-e", "."])
         else:
             self._add_surroundings()
+        self._name_paths_in_ascii()
 
     def _add_surroundings(self) -> None:
         """Have what is installed beside the wheel found after the lock's packages: LoCAL2 itself, and what users have
         added for tools of their own."""
-        (site_packages,) = self._environment.folder.glob("lib/python*/site-packages")
-        (site_packages / "local2.pth").write_text(f"{self._environment.folder.parent}\n", encoding="utf-8")
+        (self._site_packages() / "local2.pth").write_text(f"{self._environment.folder.parent}\n", encoding="utf-8")
+
+    def _name_paths_in_ascii(self) -> None:
+        """Name a folder that is to be found, too, by the way to it, where its path is not ASCII: Python reads that in
+        the locale's encoding, and does not start where it cannot, as with LC_ALL=C."""
+        folder = self._site_packages().resolve()
+        for file in folder.glob("*.pth"):
+            text = file.read_text(encoding="utf-8", errors="surrogateescape")
+            if not text.isascii() and text.startswith("/"):
+                file.write_text(os.path.relpath(text.strip(), folder), encoding="utf-8", errors="surrogateescape")
+
+    def _site_packages(self) -> Path:
+        (folder,) = self._environment.folder.glob("lib/python*/site-packages")
+        return folder
 
     def _uv(self) -> str:
         own = self._environment.python.with_name("uv")

@@ -107,7 +107,8 @@ class Quality:
             by_meaning, _, degraded = await self._service._by_meaning(each.user_id, each.text)
             if degraded:
                 raise BenchmarkFailed(f"vectors were not searched: {degraded[0]}")
-            best = sorted(by_words, key=lambda number: (-_weighed(by_words[number]), -number))
+            found = {*by_words.own, *by_words.before}
+            best = sorted(found, key=lambda number: (-_weighed(by_words.of(number)), -number))
             lists["BM25"].append([ids[number] for number in by_bm25])
             lists["words"].append([ids[number] for number in best[: CUTOFFS[-1]]])
             lists["meaning"].append([ids[keys[key]] for key in by_meaning])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from local.services.engrams.engram import EngramDraft
-from local.services.engrams.lexical import affordable
+from local.services.engrams.lexical import Coverages, affordable
 from local.services.engrams.service import EngramService
 
 
@@ -68,7 +68,7 @@ async def test_the_more_texts_have_a_word_the_less_it_weighs_and_all_words_make_
     for said in ("My rune", "My own number of a rune"):
         await service.ingest(exchange(said))
     found = await service._by_words("ann", "Which number has the rune?")
-    owns = sorted((own for own, _ in found.values()), reverse=True)
+    owns = sorted(found.own.values(), reverse=True)
     assert owns[0] == pytest.approx(1.0)
     assert 1.0 > owns[1] > 0.9 > 0.1 > owns[2] > 0.0
 
@@ -78,5 +78,20 @@ async def test_others_words_are_not_counted_and_what_many_have_is_looked_for_amo
 ) -> None:
     for user_id in ("ann", "bob"):
         await service.ingest(exchange("My rune is huginnq", user_id=user_id))
-    assert len(await service._by_words("ann", "huginnq")) == 1
-    assert await service._by_words("eve", "huginnq") == {}
+    assert len((await service._by_words("ann", "huginnq")).own) == 1
+    assert await service._by_words("eve", "huginnq") == Coverages()
+
+
+def test_the_best_have_most_of_the_words_themselves_then_before_and_of_equals_the_latest_come_first() -> None:
+    found = Coverages({1: 0.5, 2: 0.9, 3: 0.5, 4: 0.5, 5: 0.1}, {1: 0.2, 6: 0.9, 2: 0.1})
+    assert found.best(3) == [2, 1, 4]
+    assert found.best(4) == [2, 1, 4, 3]
+    assert found.best(9) == [2, 1, 4, 3, 5, 6]
+    assert Coverages().best(3) == []
+
+
+def test_the_best_among_some_are_of_them_alone_also_those_that_have_no_word() -> None:
+    found = Coverages({1: 0.5, 2: 0.9}, {3: 0.4}).among([1, 3, 7, 8])
+    assert found.best(2) == [1, 3]
+    assert found.best(9) == [1, 3, 8, 7]
+    assert (found.of(1), found.of(2), found.of(3)) == ((0.5, 0.0), (0.0, 0.0), (0.0, 0.4))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import Self
 
 from local.services.engrams.words import Language, indexable, terms_of
 
@@ -79,7 +81,35 @@ def _gist(engram: sqlite3.Row) -> str:
 
 _MAX_POSTINGS = 4_000  # texts that one search may have to count
 _GROWTH = 1.05  # document frequencies are counted again when there are that many more engrams
-Coverages = dict[int, tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverages:
+    """How much of a question's words a user's engrams have, by their numbers: `own` is the share of the words' weight
+    that each has itself, 1 if it has them all, `before` the share of those that only the exchanges before it have."""
+
+    own: dict[int, float] = field(default_factory=dict)
+    before: dict[int, float] = field(default_factory=dict)
+
+    def of(self, number: int) -> tuple[float, float]:
+        """The two shares of an engram; those of one that was not found are 0."""
+        return self.own.get(number, 0.0), self.before.get(number, 0.0)
+
+    def among(self, numbers: Iterable[int]) -> Self:
+        """The shares of these engrams alone, whether they were found or not."""
+        chosen = set(numbers)
+        own, before = ({number: shares.get(number, 0.0) for number in chosen} for shares in (self.own, self.before))
+        return type(self)(own, before)
+
+    def best(self, count: int) -> list[int]:
+        """The numbers of the engrams that have most of the words; of equals, the latest."""
+        some = self._with_most(count) if len(self.own) > count else {*self.own, *self.before}
+        return [number for *_, number in nlargest(count, ((*self.of(number), number) for number in some))]
+
+    def _with_most(self, count: int) -> list[int]:
+        """All that may be among the best: most have less than any of those, and need no closer look."""
+        least = nlargest(count, self.own.values())[-1]
+        return [number for number, share in self.own.items() if share >= least]
 
 
 class LexicalSearch:
@@ -96,28 +126,25 @@ class LexicalSearch:
         self._frequencies: dict[tuple[Language, str], int] = {}
 
     def search(self, db: sqlite3.Connection, user_id: str, question: str) -> Coverages:
-        """A user's engrams that have a word of the question, by number: the share of the words' weight that each has
-        itself, 1 if it has them all, and the share of those that only the exchanges before it have."""
+        """A user's engrams that have a word of the question."""
         self._renew(db)
-        terms = terms_of(question)
-        found = Coverages()
-        for table in Language:
-            found |= self._search(db, table, user_id, terms)
+        terms, found = terms_of(question), Coverages()
+        for table in Language if terms else ():
+            self._search(db, table, user_id, terms, found)
         return found
 
-    def _search(self, db: sqlite3.Connection, table: Language, user_id: str, terms: Sequence[str]) -> Coverages:
+    def _search(
+        self, db: sqlite3.Connection, table: Language, user_id: str, terms: Sequence[str], found: Coverages
+    ) -> None:
+        """Adds to `found`."""
         frequencies = {term: self._frequency(db, table, term) for term in terms}
         weights = {term: _weight(max(1, frequency), self._documents[table]) for term, frequency in frequencies.items()}
-        own, before = defaultdict[int, float](float), defaultdict[int, float](float)
-        find = _own_of if _is_shared(db, user_id) else _all_of
-        for term in affordable(frequencies, _MAX_POSTINGS) if terms else ():
-            having = find(db, table, user_id, f"exchange : {_quoted(term)}")
-            for number in having:
-                own[number] += weights[term]
-            for number in find(db, table, user_id, f"context : {_quoted(term)}") - having:
-                before[number] += weights[term]
         best = sum(weights.values())
-        return {number: (own.get(number, 0.0) / best, before.get(number, 0.0) / best) for number in {*own, *before}}
+        find = _own_of if _is_shared(db, user_id) else _all_of
+        for term in affordable(frequencies, _MAX_POSTINGS):
+            having = find(db, table, user_id, f"exchange : {_quoted(term)}")
+            _add(found.own, having, weights[term] / best)
+            _add(found.before, find(db, table, user_id, f"context : {_quoted(term)}") - having, weights[term] / best)
 
     def _frequency(self, db: sqlite3.Connection, table: Language, term: str) -> int:
         """In how many texts a word is, counted no further than it matters."""
@@ -149,6 +176,11 @@ def affordable(frequencies: Mapping[str, int], postings: int) -> list[str]:
             break
         chosen.append(term)
     return chosen
+
+
+def _add(shares: dict[int, float], numbers: Iterable[int], share: float) -> None:
+    for number in numbers:
+        shares[number] = shares.get(number, 0.0) + share
 
 
 def _is_shared(db: sqlite3.Connection, user_id: str) -> bool:

@@ -6,7 +6,6 @@ import re
 import sqlite3
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import nlargest
 from typing import TYPE_CHECKING, Self
 
 from local.services.engrams import facts, vectors
@@ -67,7 +66,7 @@ def candidates(
 ) -> list[Candidate]:
     """Everything found by words, by vector or by its time, and what superseded it."""
     then = _numbers_in(db, asked.user_id, asked.period) if asked.period else []
-    chosen = {*_best(coverages, coverages), *_best(coverages, then)}
+    chosen = {*coverages.best(CANDIDATES), *coverages.among(then).best(CANDIDATES)}
     cosines = {} if vector is None else vectors.cosines(db, list(chosen), keys, vector)
     in_period = set(then)
     made = [
@@ -89,7 +88,7 @@ def _candidate(
     asked: EngramQuestion,
     in_period: Container[int],
 ) -> Candidate:
-    coverage, context = coverages.get(row["number"], (0.0, 0.0))
+    coverage, context = coverages.of(row["number"])
     is_then = row["number"] in in_period
     if is_then and asked.is_only_of_time:
         coverage = 1.0
@@ -103,12 +102,6 @@ def _numbers_in(db: sqlite3.Connection, user_id: str, period: NamedTime) -> list
         f" ORDER BY asked_at DESC LIMIT {_IN_PERIOD}"
     )
     return [number for (number,) in db.execute(sql, (user_id, period.begins, period.ends))]
-
-
-def _best(coverages: Coverages, numbers: Iterable[int]) -> list[int]:
-    """The numbers of the engrams with most of the words; of equals, the latest."""
-    best = nlargest(CANDIDATES, ((*coverages.get(number, (0.0, 0.0)), number) for number in numbers))
-    return [number for *_, number in best]
 
 
 def explained(db: sqlite3.Connection, hits: Iterable[EngramHit]) -> tuple[EngramHit, ...]:

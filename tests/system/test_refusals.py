@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import stat
@@ -16,18 +17,22 @@ from local.apps.owner_token import owner_token
 from local.apps.run import SystemPlan, run
 from local.apps.temporary_system import write_settings
 from local.errors import LocalError
+from tests.warm.warm_system import WarmSystem
 
-RUN = ("local.apps.cli", "run", "--headless", "--api", "--api-port", "0", "--backend", "stand_in")
+RUN = ("run", "--headless", "--api", "--api-port", "0", "--backend", "stand_in")
 
 
 @pytest.fixture
-def refused(command, processes, survivors):
-    """Runs a command that must be refused; gives the one line it says."""
+def refused(processes, survivors, tmp_path: Path):
+    """Gives `local2` words that it must refuse; gives the one line it says."""
 
     def refuse(*words: object) -> str:
-        process = command(*words)
-        _, said = process.communicate(timeout=30)
-        assert process.returncode == 2, said
+        starter, ours = os.pipe()
+        process = WarmSystem(tmp_path).begin([str(word) for word in words], starter)
+        os.close(starter)
+        with os.fdopen(ours), process.stderr:
+            said = process.stderr.read()
+        assert process.wait(30) == 2, said
         assert said.count("\n") == 1, said
         assert survivors(processes(process.pid)) == []
         return said
@@ -94,7 +99,7 @@ def test_a_bus_port_that_is_taken(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_flag(capsys: pytest.CaptureFixture[str], tmp_path: Path, flags: list[str], complaint: str) -> None:
-    assert run_command([*RUN[1:], "--data-dir", str(tmp_path), *flags]) == 2
+    assert run_command([*RUN, "--data-dir", str(tmp_path), *flags]) == 2
     said = capsys.readouterr().err
     assert complaint in said
     assert said.count("\n") == 1
@@ -125,13 +130,13 @@ def test_a_bad_value_of_a_participant(refused, tmp_path: Path) -> None:
 
 
 def test_a_story_that_does_not_exist(refused) -> None:
-    assert "there is no story S99" in refused("local.apps.cli", "stories", "S99")
+    assert "there is no story S99" in refused("stories", "S99")
 
 
 def test_a_bus_that_cannot_be_had_ends_the_start_without_a_traceback(command, tmp_path: Path) -> None:
     elsewhere = "tcp://192.0.2.1:5555"  # an address that no machine has
     write_settings(tmp_path, {"system": {"bus_pub_address": elsewhere, "bus_sub_address": elsewhere}})
-    process = command(*RUN, "--data-dir", tmp_path / "data", "--config-dir", tmp_path)
+    process = command("local.apps.cli", *RUN, "--data-dir", tmp_path / "data", "--config-dir", tmp_path)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 2
     assert f"cannot bind the bus to {elsewhere}" in said

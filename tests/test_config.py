@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+import yaml
 from pydantic import Field, ValidationError
 
 from local import config, config_file
@@ -17,6 +18,7 @@ from local.apps.run import API, JOURNAL
 from local.config import Settings, SystemConfig
 from local.environment import Environment, data_dir, environment
 from local.errors import ConfigError
+from local.shipped import shipped_dir
 from local.tools.web_fetch import WebFetchConfig
 from local.tools.web_search import WebSearchConfig
 
@@ -276,6 +278,21 @@ def test_the_data_folder_is_the_flag_then_the_variable(tmp_path: Path, monkeypat
 def system(folder: Path, text: str = "", **variables: str) -> SystemConfig:
     write(folder, text, "system")
     return config.load_system([folder], {}, environment(variables))
+
+
+@pytest.mark.skipif(not yaml.__with_libyaml__, reason="without libyaml there is one way")
+@pytest.mark.parametrize("path", sorted((shipped_dir() / "config").glob("*.yaml")), ids=lambda path: path.stem)
+def test_libyaml_alone_reads_the_shipped_settings_and_as_pyyaml_does(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = path.read_text("utf-8")
+    slow = config_file.parse(tmp := Path("elsewhere.yaml"), text)
+    config_file._parsed.cache_clear()
+    monkeypatch.setattr(config_file, "_Loader", None)
+    fast = config_file.parse(path, text)
+    assert (fast.values, fast.lines) == (slow.values, slow.lines)
+    with pytest.raises(TypeError):
+        config_file.parse(tmp, text)
 
 
 def test_the_shipped_system_file_says_what_the_defaults_are_and_who_takes_part() -> None:

@@ -12,9 +12,9 @@ import logging
 from local.runtime.error_place import explained
 from local.runtime.logs import configure_logging
 
-for _module in ("local.apps.lean_dataclasses", "local.apps.lean_httpx", "local.apps.lean_models", "local.apps.preload"):
+for _module in ("lean_annotations", "lean_dataclasses", "lean_httpx", "lean_models", "preload"):
     try:
-        importlib.import_module(_module)
+        importlib.import_module(f"local.apps.{_module}")
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a module
         configure_logging("template", "info")
         logging.getLogger(__name__).error("what all processes share cannot be imported: %s", explained(error))

@@ -6,7 +6,7 @@ import sys
 PROGRAM = """
 import builtins, sys, typing
 compiled = []
-build, builtins.compile = compile, lambda text, *how: (compiled.append(text), build(text, *how))[1]
+build, builtins.compile = compile, lambda text, *how, **more: (compiled.append(text), build(text, *how, **more))[1]
 if "lean" in sys.argv:
     import local.apps.lean_annotations
 class One:

@@ -88,7 +88,6 @@ def test_the_template_has_nothing_that_is_heavy_and_rarely_needed(found: dict[st
         "pygments",
         "mcp",
         "mcp_types",
-        "local.models.stand_in.server",
     }
     assert heavy & set(modules) == set()
 

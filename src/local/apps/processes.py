@@ -1,8 +1,9 @@
-"""The children of the supervisor that are no participants: the proxy, and model servers but for the stand-in."""
+"""The children of the supervisor that are no participants: the proxy and model servers, the stand-in among them."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from local.bus.address import BusAddress
 from local.bus.proxy import Proxy
 from local.models.servers import serving
 from local.models.servers.spec import ServerSpec
+from local.models.stand_in.server import serve
+from local.models.stand_in.stand_in import StandInSettings
 from local.runtime.supervisor import Lifeline
 
 
@@ -27,6 +30,17 @@ async def _run_proxy(lifeline: Lifeline, address: BusAddress) -> None:
             lifeline.beat()
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), lifeline.until_next_beat())
+
+
+def run_stand_in(lifeline: Lifeline, settings: StandInSettings, listener: socket.socket) -> None:
+    """Serve the stand-in on a bound socket until SIGTERM."""
+    asyncio.run(_run_stand_in(lifeline, settings, listener))
+
+
+async def _run_stand_in(lifeline: Lifeline, settings: StandInSettings, listener: socket.socket) -> None:
+    async with lifeline.serving() as stop:
+        lifeline.ready()  # the socket listens already; who connects now is served in a moment
+        await serve(settings, listener, stop)
 
 
 def run_model_server(lifeline: Lifeline, spec: ServerSpec, log_dir: Path) -> None:

@@ -37,6 +37,7 @@ from local.config_models import load_models
 from local.environment import data_dir, environment
 from local.errors import StartFailed, StartInterrupted
 from local.models.servers.spec import ServerSpec
+from local.models.stand_in.stand_in import StandInSettings
 from local.runtime.logs import logged_to_file
 from local.runtime.participant import Resources
 from local.runtime.supervisor import ChildSpec, ChildState, Supervisor
@@ -197,8 +198,9 @@ def stages(plan: SystemPlan) -> list[ChildSpec | list[ChildSpec]]:
     servers = [_model_server(plan, spec) for spec in plan.backend.servers]
     beside: list[ChildSpec] = [_participant(plan, "journal", JOURNAL)]
     if plan.backend.listener is not None:
-        target = "local.apps.stand_in_process:run"  # outlives whoever is still asking it something at the end
-        beside.append(ChildSpec("stand_in", "model", target, (plan.backend.listener,), outlives=True))
+        args = (StandInSettings(), plan.backend.listener)
+        target = "local.apps.processes:run_stand_in"  # outlives whoever is still asking it something at the end
+        beside.append(ChildSpec("stand_in", "model", target, args, outlives=True))
     for entry in plan.system.participants:
         beside.append(_participant(plan, entry.name, entry.target))
     if plan.listener is not None:

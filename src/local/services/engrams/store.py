@@ -171,7 +171,6 @@ class Reader:
         try:
             self._connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
             self._connection.row_factory = sqlite3.Row
-            self._connection.execute("PRAGMA cache_size=-16000")
         except sqlite3.Error as error:
             raise store_failure(path, error) from None
 

@@ -9,14 +9,20 @@ from typing import Any
 import pytest
 
 from local.bus.blobs import BlobStore
+from local.bus.bus import Bus
+from local.bus.memory import MemoryHub
 from local.errors import SandboxMissing
+from local.journal.client import journal_client
+from local.journal.client.journal_client import JournalClient
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import SessionDeleted, ToolRequest, ToolResult
 from local.protocol.progress_messages import ToolJob, ToolProgress
 from local.protocol.skill_messages import SkillRecord, SkillRequest, SkillResult, SkillsChanged
 from local.runtime.participant import Participant, Resources, Settingless, on
+from local.runtime.participant_runner import ParticipantRunner
 from local.services.sandbox.bubblewrap import Bubblewrap
 from local.tools import shell
+from local.tools.commands import skill_folders
 from local.tools.commands.shell_config import ShellConfig
 from local.tools.shell import Shell
 
@@ -208,7 +214,31 @@ async def test_programs_of_a_skill_are_run_and_not_changed(serve: Serve, call: A
     await serve(Skills(folder.parent))
     changed = SkillsChanged(ready=("tides",))
     await call.tool.hear_of_skills(changed, call.bus.seal(changed))
+    await call.tool._looking
     result = await call.call({"command": ["sh", "/skills/tides/moon.sh"]}, "q1:0:0", tool="shell_exec")
     assert "full\n" in result.result and "Read-only file system" in result.result
     assert "\ntides\n" in result.result and "settings" not in result.result
     assert (folder / "moon.sh").read_text().startswith("echo full")
+
+
+async def test_a_question_for_skills_that_nobody_answers_holds_up_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(skill_folders, "ANSWER_SECONDS", 600.0)
+    monkeypatch.setattr(journal_client, "FLUSH_SECONDS", 0.0)
+    if (problem := shell.sandbox_problem()) and not os.environ.get("CI"):
+        pytest.skip(str(problem))
+    hub, stop, ready = MemoryHub(), asyncio.Event(), asyncio.Event()
+    asked: asyncio.Queue[str] = asyncio.Queue()
+    tool = Shell.build(ShellConfig(), Resources(data_dir=tmp_path))
+    async with Bus("files", hub.transport()) as bus, asyncio.timeout(SECONDS), asyncio.TaskGroup() as tasks:
+        bus.subscribe(SkillRequest.subject, lambda envelope: asked.put_nowait(envelope.id))
+        await bus.ready()
+        runner = ParticipantRunner(tool, Bus("shell", hub.transport(), durability=JournalClient()))
+        tasks.create_task(runner.run(stop, ready.set))
+        first = await asked.get()
+        await bus.publish(SkillsChanged(ready=()))
+        while await asked.get() == first:
+            continue
+        stop.set()
+    assert "in flight" not in caplog.text

@@ -43,6 +43,7 @@ class Shell(ToolGroup):
         made = [] if jobs is None else [kind(config, jobs) for kind in self.tools]
         super().__init__(config, made)
         self._jobs, self._off = jobs, off
+        self._looking: asyncio.Task[None] | None = None
 
     @classmethod
     def build(cls, config: ShellConfig, resources: Resources) -> Self:
@@ -62,18 +63,27 @@ class Shell(ToolGroup):
         async with super().lifespan():
             if self._off:
                 log.info("no command can be run: %s", self._off)
-            looking = asyncio.create_task(self._show_skills(), name="ask for skills")
+            self._look_for_skills()
             try:
                 yield
             finally:
-                looking.cancel()
+                self._end_looking()
                 if self._jobs is not None:
                     await self._jobs.close()
 
     @on(SkillsChanged)
     async def hear_of_skills(self, changed: SkillsChanged, envelope: Envelope) -> None:
-        """Commands are to see other skills."""
-        await self._show_skills()
+        """Commands are to see other skills. Nobody waits for the answer: at an end there is none."""
+        self._look_for_skills()
+
+    def _look_for_skills(self) -> None:
+        """Only the latest answer counts."""
+        self._end_looking()
+        self._looking = asyncio.create_task(self._show_skills(), name="ask for skills")
+
+    def _end_looking(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
 
     async def _show_skills(self) -> None:
         if self._jobs is not None:

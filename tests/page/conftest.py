@@ -1,5 +1,5 @@
 """The page in a real browser, before a real system with the stand-in. A console message, a refused policy, a request to
-another host or an exception in any page fails the test."""
+another host or an exception in any page fails the test. What moves stands still, unless a visitor wishes otherwise."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ from local.apps.temporary_system import TemporarySystem, write_settings
 
 SECONDS = 30.0
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# Among what is switched off is the list below the address, of which each window would make two pages of its own.
+# Among what is switched off is the list below the address, of which each window would make two pages of its own. Nobody
+# is at the proxy: a request to another machine fails, and the console says so.
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
     "--disable-features=Translate,WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup",
+    "--proxy-server=http://127.0.0.1:9",
 )
 WINDOW: ViewportSize = {"width": 1280, "height": 860}
 HERE = f"{Path(__file__).parent}{os.sep}"
@@ -89,18 +91,23 @@ class Visitor:
 
     def __init__(self, window: Window, url: str, viewport: ViewportSize = WINDOW, **wishes: Any) -> None:
         self.window, self.context, self.url = window, window.context, url
-        self.requests: list[Request] = []  # of all their pages, in order
+        self.requests: list[Request] = []  # of all their pages, in order, once they are followed
         self.expected: Callable[[str], bool] = lambda trouble: False  # what a test brings about itself
         self._viewport, self._wishes = viewport, wishes
         self._pages, self._troubles = list[Page](), list[str]()
-        self._watched = {"console": self._said, "pageerror": self._failed, "request": self._request}
+        self._watched = {"console": self._said, "pageerror": self._failed}
+
+    def follow_requests(self) -> None:
+        """Keep each request of the pages opened from now on; one to another host fails the test also where the policy
+        or the proxy would have stopped it. A load of the page has a hundred requests, so most tests do without."""
+        self._watched["request"] = self._request
 
     def open(self, address: str = "#/") -> Page:
         """A page that can be used: its list of conversations and its stream are there."""
         page = self.window.tab()
         self._pages.append(page)
         page.set_viewport_size(self._viewport)
-        page.emulate_media(**{"color_scheme": "light", "reduced_motion": "no-preference", **self._wishes})
+        page.emulate_media(**{"color_scheme": "light", "reduced_motion": "reduce", **self._wishes})
         for event, hear in self._watched.items():
             page.on(event, hear)  # type: ignore[call-overload]
         page.goto(f"{self.url}/?debug&visit={next(VISITS)}{address}")

@@ -50,7 +50,7 @@ def session_of(page: Page) -> str:
 
 
 def test_a_first_question_is_answered_in_a_conversation_of_its_own(visit: Visit, paged: PagedSystem) -> None:
-    page = visit().open()
+    page = visit(reduced_motion="no-preference").open()  # with all that moves
     ask(page, "What is the capital of France?")
     expect(page.locator("[data-state=answered] [data-answer]")).to_have_text("The capital of France is Paris.")
     expect(page.locator(".conv.on .title")).to_have_text("What is the capital of France?")

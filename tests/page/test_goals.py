@@ -20,10 +20,9 @@ def test_the_words_of_a_goal_stand_on_the_page_until_they_are_seen(visit: Visit,
     expect(note).to_have_count(0)
     page.reload()
     expect(note).to_have_count(1)
-    note.get_by_role("button", name="Got it").click()
+    with page.expect_response(f"**/goals/{goal['goal_id']}"):
+        note.get_by_role("button", name="Got it").click()
     expect(note).to_have_count(0)
     paged.request("PATCH", f"/goals/{goal['goal_id']}", json={"state": "dropped"})
-    page.reload()
-    page.wait_for_selector("#page[data-state=ready] #question")
     [seen] = [each for each in paged.request("GET", "/goals")["goals"] if each["goal_id"] == goal["goal_id"]]
     assert (seen["is_seen"], seen["state"]) == (True, "dropped")

@@ -81,6 +81,7 @@ def serve(browser: BrowserContext, words: list[str]) -> None:
 def test_a_hostile_word_is_a_word_in_every_place(visit: Visit) -> None:
     assert len(ALL) >= 300
     visitor = visit(viewport={"width": 360, "height": 780})
+    visitor.follow_requests()
     serve(visitor.context, ALL)
     page = visitor.open(f"#/c/{SESSION}")
     expect(page.locator("article.turn")).to_have_count(len(ALL))

@@ -105,6 +105,7 @@ def test_hostile_words_are_words_wherever_they_stand(visit: Visit, paged: PagedS
         chunk_chars=97,
     )  # fmt: skip
     visitor = visit(viewport={"width": 360, "height": 780})
+    visitor.follow_requests()
     page = visitor.open()
     page.fill("#question", "hostile " + everything)
     page.keyboard.press("Control+Enter")
@@ -128,11 +129,12 @@ def test_hostile_words_are_words_wherever_they_stand(visit: Visit, paged: PagedS
 
 def test_hostile_errors_file_names_and_addresses_are_words(visit: Visit, paged: PagedSystem) -> None:
     visitor = visit(viewport={"width": 360, "height": 780})
+    visitor.follow_requests()
     visitor.expected = lambda trouble: "404" in trouble  # the conversation that is none
     page = visitor.open("#/c/%3Cimg%20src=x%20onerror=pwned()%3E/%00%27%22%3Cscript%3Epwned()")
     expect(page.locator("[data-state=failed]")).to_be_visible()
     check(page)
-    page.goto(f"{visitor.url}/?debug#/")
+    page.evaluate("location.hash = '#/'")
     name = "<img src=x onerror=pwned()>" + "W" * 80 + ".txt"
     page.set_input_files("input[type=file]", {"name": name, "mimeType": "text/plain", "buffer": b"hello"})
     expect(page.locator(".chip[data-state=ready] .name")).to_have_text(name)

@@ -291,11 +291,9 @@ def test_a_question_of_the_model_is_answered_with_one_of_its_options_or_with_wor
 def test_what_opens_over_the_page_says_so_where_it_cannot_be_fetched_and_is_tried_again(visit: Visit) -> None:
     visitor = visit()
     visitor.expected = lambda trouble: "ERR_FAILED" in trouble or "dialogs.js" in trouble
+    visitor.context.route("**/views/dialogs.js", lambda route: route.abort())
     page = visitor.open()
-    page.route("**/views/dialogs.js", lambda route: route.abort())
-    page.reload()
-    page.wait_for_selector("#page[data-state=ready] #question")
     page.keyboard.press("Control+k")
     expect(page.get_by_text("This part of the page could not be fetched")).to_be_visible()
-    page.unroute("**/views/dialogs.js")
+    visitor.context.unroute("**/views/dialogs.js")
     open_palette(page)

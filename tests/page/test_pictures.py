@@ -55,7 +55,7 @@ def talk(paged: PagedSystem) -> str:
 def test_a_conversation_fits_at_every_size_and_in_both_themes(
     visit: Visit, paged: PagedSystem, talk: str, tmp_path: Path
 ) -> None:
-    page = visit(viewport={"width": 1280, "height": 860}, reduced_motion="reduce").open(f"#/c/{talk}")
+    page = visit(viewport={"width": 1280, "height": 860}).open(f"#/c/{talk}")
     page.fill("#question", QUESTION)
     page.keyboard.press("Enter")
     expect(page.locator("article.turn").nth(1).locator(".grade")).to_be_visible()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,9 +9,9 @@ import playwright
 
 
 def test_the_page_s_pure_modules_pass_their_own_tests() -> None:
-    bundled = Path(playwright.__file__).parent / "driver" / "node"
-    node = shutil.which("node") or str(bundled)
+    node = Path(playwright.__file__).parent / "driver" / "node"
     tests = sorted(str(path) for path in Path(__file__).parent.glob("*.test.mjs"))
-    run = subprocess.run([node, "--test", *tests], capture_output=True, text=True, timeout=120)
+    command = [str(node), "--test", "--test-isolation=none", "--test-reporter=tap", *tests]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "# fail 0" in run.stdout

@@ -73,6 +73,7 @@ def test_tabs_share_one_stream_and_all_of_them_advance_also_when_the_one_that_re
 ) -> None:
     paged.script({"user": "^tabbed", "replies": [{"content": STORY}]}, **SLOW)
     visitor = visit()
+    visitor.follow_requests()
 
     def streams() -> int:
         return sum("/stream?" in asked.url for asked in visitor.requests)

@@ -218,11 +218,11 @@ def _failed(query_id: str, kind: str, message: str) -> QueryFailed:
 
 
 @asynccontextmanager
-async def _hosted(participant: Participant, hub: MemoryHub) -> AsyncIterator[None]:
+async def _hosted(participant: Participant, hub: MemoryHub, child: str = "") -> AsyncIterator[None]:
     stop, ready = asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         bus = Bus(participant.name, hub.transport(), durability=JournalClient() if participant.journaled else None)
-        tasks.create_task(ParticipantRunner(participant, bus).run(stop, ready.set))
+        tasks.create_task(ParticipantRunner(participant, bus, child).run(stop, ready.set))
         await ready.wait()
         try:
             yield
@@ -261,13 +261,13 @@ class System:
         """A client."""
         return httpx.AsyncClient(base_url=self.url, trust_env=False, verify=False, timeout=20)
 
-    def host(self, participant: Participant) -> AbstractAsyncContextManager[None]:
-        """Another participant on the same bus."""
-        return _hosted(participant, self.hub)
+    def host(self, participant: Participant, child: str = "") -> AbstractAsyncContextManager[None]:
+        """Another participant on the same bus, by hand or as what the supervisor calls it."""
+        return _hosted(participant, self.hub, child)
 
     def journal(self) -> AbstractAsyncContextManager[None]:
         """A journal on the system's one file."""
-        return self.host(Journal(JournalConfig(), JournalStore(self.journal_file)))
+        return self.host(Journal(JournalConfig(), JournalStore(self.journal_file)), "journal")
 
     async def on_record(self, *query_ids: str) -> None:
         """Wait until the answers to these queries are on record: doors hear them before."""
@@ -294,7 +294,7 @@ async def bare_system(tmp_path: Path) -> AsyncIterator[System]:
 
 @pytest.fixture
 async def system(bare_system: System) -> AsyncIterator[System]:
-    async with bare_system.journal(), bare_system.host(bare_system.generator):
+    async with bare_system.journal(), bare_system.host(bare_system.generator, "generator"):
         yield bare_system
 
 

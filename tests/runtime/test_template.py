@@ -14,9 +14,14 @@ import pytest
 
 from local.runtime.template import FOLDERS, clear_folders
 
+# The template has begun when it has started a child.
 STARTED = """
+import multiprocessing
 from local.runtime.template import prepare_template
 prepare_template([])
+child = multiprocessing.get_context("forkserver").Process(target=int)
+child.start()
+child.join()
 print("ready", flush=True)
 input()
 """

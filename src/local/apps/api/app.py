@@ -6,6 +6,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -53,6 +54,10 @@ NOUNS = (
 )  # fmt: skip
 
 
+# Whatever stands in the environment: nothing of a query goes to a collector.
+_NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+
+
 def create_app(context: ApiContext, policy: GuardPolicy, principals: Principals) -> ASGIApp:
     """Every route, behind the guards, for one API. Raises `Undeclared`."""
     app = routed()
@@ -63,7 +68,9 @@ def create_app(context: ApiContext, policy: GuardPolicy, principals: Principals)
 def routed() -> FastAPI:
     """Every route. They are made once in a process, which takes FastAPI 0.15 s: in the template, before the API's
     process is forked from it. Raises `Undeclared` for one that does not say whom it is for."""
-    app = FastAPI(title="LoCAL2", version=installed_version(), openapi_url=None, redirect_slashes=False)
+    app = FastAPI(
+        title="LoCAL2", version=installed_version(), openapi_url=None, redirect_slashes=False, telemetry=_NO_TELEMETRY
+    )
     handle_errors(app)
     for noun in NOUNS:
         noun.add_routes(app.router)

@@ -131,9 +131,13 @@ class Critic(HandPlayed):
 
     name = "critic"
 
-    def __init__(self) -> None:
+    def __init__(self, details: dict[str, str]) -> None:
         super().__init__()
         self.other_is_there = asyncio.Event()
+        self._details = details
+
+    def details(self) -> dict[str, str]:
+        return self._details
 
     @on(ResponseGeneration)
     async def grade(self, response: ResponseGeneration, envelope: Envelope) -> PairwiseResult:
@@ -143,24 +147,27 @@ class Critic(HandPlayed):
         return PairwiseResult(query_id=response.query_id, winner="A", status="graded")
 
 
-async def hears_of(client: httpx.AsyncClient, bus: Bus, *names: str, **details: str) -> None:
-    """The door hears that these take part as processes of their own; the first one has details."""
+async def hears_of(client: httpx.AsyncClient, bus: Bus, *names: str) -> None:
+    """The door hears that these take part as processes of their own."""
     for pid, name in enumerate(names, 1):
-        told = details if pid == 1 else {}
-        await bus.publish(
-            ParticipantStatus(name=name, kind="agent", pid=pid, instance="i", state="ready", details=told)
-        )
+        await bus.publish(ParticipantStatus(name=name, kind="agent", pid=pid, instance="i", state="ready"))
+    await lists(client, *names)
+
+
+async def lists(client: httpx.AsyncClient, *names: str) -> None:
+    """Wait until the door has heard of these."""
     while set(names) - {row["name"] for row in (await client.get("/participants")).json()["participants"]}:
-        pass  # until the door has heard them
+        pass
 
 
 @asynccontextmanager
 async def judged(system: System, *others: str, **details: str) -> AsyncIterator[tuple[httpx.AsyncClient, Critic]]:
     """A door with a long trail, which has heard of a critic with these details, and of these others."""
-    critic = Critic()
+    critic = Critic(details)
     async with system.door(trail_seconds=20) as client, system.bus("watcher") as bus, system.host(critic):
         await bus.ready()
-        await hears_of(client, bus, "critic", *others, **details)
+        await hears_of(client, bus, *others)
+        await lists(client, "critic")
         try:
             yield client, critic
         finally:

@@ -1,6 +1,7 @@
 """Files found beneath a root and nowhere else, by the kernel's way and name by name: the same tests for both."""
 
 import errno
+import itertools
 import os
 import socket
 import threading
@@ -166,7 +167,9 @@ def swap_and_try(workspace: Workspace, tries: int) -> tuple[int, int]:
     writer, went_well, escaped = FileWriter(workspace), 0, 0
     path = workspace.path("src/secret.txt")
     try:
-        for number in range(tries):
+        for number in itertools.count():
+            if number >= tries and went_well:
+                break  # a busy machine can have every one of few tries meet the link
             try:
                 if number % 2:
                     with (root / "new").open("wb+") as file:

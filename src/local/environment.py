@@ -27,7 +27,6 @@ class Environment:
     data_dir: Path | None = None
     failpoints: str = ""
     editor: str | None = None
-    pager: str | None = None
     terminal: str | None = None  # its kind
     wants_no_colour: bool = False
     wants_plain_text: bool = False  # neither colour nor a cursor that moves: for a screen reader
@@ -47,7 +46,6 @@ def environment(variables: Mapping[str, str] = os.environ) -> Environment:
         data_dir=Path(data_dir) if data_dir else None,
         failpoints=variables.get("LOCAL2_FAILPOINTS", ""),
         editor=variables.get("VISUAL") or variables.get("EDITOR") or None,
-        pager=variables.get("PAGER") or None,
         terminal=variables.get("TERM") or None,
         wants_no_colour=bool(variables.get("NO_COLOR")),
         wants_plain_text=bool(variables.get("ACCESSIBLE")),

@@ -6,8 +6,9 @@ import pytest
 
 from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.answering.question import Question
+from local.agents.answering.tool_registry import does_more_than_read
 from local.agents.answering.turn import ANSWER_NOW, Next, Turn
-from local.agents.answering.turn_limits import TurnLimits, does_more_than_read
+from local.agents.answering.turn_limits import TurnLimits
 from local.models.chat import ContentDelta, ToolCall
 from local.protocol.messages import ToolCallRecord, ToolSchema
 

@@ -11,7 +11,7 @@ import pytest
 
 from local.errors import StoreFailed
 from local.services.database import Database
-from local.services.sqlite_file import DatabaseReader
+from local.services.owned_database import DatabaseReader
 
 
 async def test_a_read_sees_what_is_committed_changes_nothing_and_waits_for_nobody(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from local.agents.answering.outcomes import asked_of, trace_of
 from local.agents.answering.record_deletion import RecordDeletion
 from local.agents.answering.respondent import Respondent, RespondentPolicy
 from local.agents.answering.session_changes import SessionChanges
-from local.agents.answering.turn_context import UsersTurn
 from local.errors import LocalError
 from local.protocol.client_messages import ClientToolRequest, ClientToolResult
 from local.protocol.envelope import Envelope
@@ -55,7 +54,7 @@ class GeneratorAgent(Respondent):
 
     name = "generator"
     publishes = (QueryAccepted, QueryReceived, QueryFailed, AnswerDialog, RecordDeletion, SessionChanges)
-    policy = RespondentPolicy(MAIN_RESPONDENT, "conversation.db", UsersTurn)
+    policy = RespondentPolicy(MAIN_RESPONDENT, "conversation.db")
     speaks_as = policy.respondent_id
 
     @asynccontextmanager

@@ -13,7 +13,6 @@ from local.agents.answering.outcomes import asked_of
 from local.agents.answering.record_deletion import RecordDeletion
 from local.agents.answering.respondent import Respondent, RespondentPolicy
 from local.agents.answering.session_changes import new_branch
-from local.agents.answering.turn_context import BackgroundTurn
 from local.journal.client.record import messages_on_record
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import JournalRead, JournalRedact
@@ -46,7 +45,7 @@ class SecondRespondent(Respondent):
     policy = RespondentPolicy(
         "B",
         "conversation_b.db",
-        lambda leases, model: BackgroundTurn(leases, model, "respondent_b"),
+        purpose="respondent_b",
         loads_model=False,  # that could push out the one that users wait for
         has_own_model=True,
     )

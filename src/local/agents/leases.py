@@ -6,16 +6,18 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from local.bus.bus import Bus
 from local.models.chat import Usage
+from local.protocol.agent_messages import AgentTask
 from local.protocol.envelope import Envelope, new_id
 from local.protocol.lease_messages import Lease, LeaseClaim, LeaseState
 from local.protocol.model_used import ModelUsed
+from local.protocol.query_origin import BACKGROUND
 
 T = TypeVar("T")
 
@@ -257,6 +259,31 @@ class Leases:
             if lease.server == server
         )
         self._bus.post(LeaseClaim(server=server, turns=self._turns[server], leases=leases))
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    """Where one turn stands in the line: a user's asks nobody, and others make room. Each call of one for a `purpose`,
+    for which nobody waits, takes a lease, and gives it up when a user's turn needs the model."""
+
+    leases: Leases
+    model: str
+    purpose: str = ""
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Hold this for as long as the turn runs: a user's is announced."""
+        return nullcontext() if self.purpose else self.leases.users_turn(self.model)
+
+    async def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What `work()`, one call of the model, returns or raises. For a purpose it may be cut off and called again."""
+        return await (self.leases.in_background(self.model, self.purpose, work) if self.purpose else work())
+
+
+def purpose_of(origin: str, task: AgentTask | None) -> str:
+    """The purpose of a turn for a query of that origin, or for that task of an agent; none where somebody waits."""
+    if origin in BACKGROUND:
+        return origin
+    return "agents" if task is not None and task.in_background else ""
 
 
 def _stop_timer(lease: _Lease) -> None:

@@ -19,9 +19,8 @@ _BUSY = ("overloaded", "rate_limit")
 
 
 class ErrorClass(StrEnum):
-    """What a caller can do about a failure, whichever server it came from. `abort` is our own cancelling."""
+    """What a caller can do about a failure, whichever server it came from."""
 
-    ABORT = "abort"
     TIMEOUT = "timeout"
     RATE_LIMIT = "rate_limit"
     CONTEXT_OVERFLOW = "context_overflow"

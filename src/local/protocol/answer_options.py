@@ -95,6 +95,13 @@ class AnswerOptions(Data):
         return self.must_call in ("any", function["function"]["name"])
 
 
+def with_mode(options: AnswerOptions | None, mode: Mode | None) -> AnswerOptions | None:
+    """An asker's options with the mode that counts for the query."""
+    if mode is None:
+        return options
+    return AnswerOptions(mode=mode) if options is None else options.model_copy(update={"mode": mode})
+
+
 def _either(schemas: list[Json]) -> Json:
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 

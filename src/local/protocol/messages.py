@@ -14,7 +14,6 @@ from local.protocol.conversation_messages import ConversationResult as Conversat
 from local.protocol.conversation_messages import SessionBranched as SessionBranched
 from local.protocol.conversation_messages import SessionChanged as SessionChanged
 from local.protocol.conversation_messages import SessionDeleted as SessionDeleted
-from local.protocol.kept_text import KeptText as KeptText
 from local.protocol.message import MAIN_RESPONDENT, Data, Delivery
 from local.protocol.message import ErrorInfo as ErrorInfo
 from local.protocol.message import Message as Message

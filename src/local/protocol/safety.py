@@ -17,5 +17,8 @@ Mode = Literal["default", "plan", "acceptEdits", "dontAsk", "bypassPermissions"]
 """What is done about a call that nobody has decided: L1 and L2 ask; nothing but L0 is made; L1 is made; L1 and L2 are
 denied; everything is made."""
 
+LOOSER: frozenset[Mode] = frozenset({"acceptEdits", "bypassPermissions"})
+"""Modes that do more without leave than the owner's settings say by themselves."""
+
 NOBODY_THERE: Mode = "dontAsk"
 """The mode of whoever could not be asked."""

@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from local.services import turn_deletion
-from local.services.owned_database import OwnedDatabase
-from local.services.sqlite_file import DatabaseReader, read_apart
+from local.services.owned_database import DatabaseReader, OwnedDatabase, read_apart
 from local.services.turn_deletion import QUERY, SESSION, NamedFile
 from local.services.turn_record import (
     END,

@@ -1,15 +1,18 @@
-"""A database file that belongs to whoever opened it last, and from which deleted things are gone for good."""
+"""A database file that belongs to whoever opened it last, and from which deleted things are gone; others read it."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
 from local.errors import StoreFenced
 from local.services.database import Database
+from local.services.sqlite_file import store_failure
 
 T = TypeVar("T")
 _OWNERS = "CREATE TABLE IF NOT EXISTS ownership (role TEXT PRIMARY KEY, token TEXT NOT NULL) WITHOUT ROWID"
@@ -70,3 +73,47 @@ class OwnedDatabase(Database):
             return work(db)
 
         return owned
+
+
+class DatabaseReader:
+    """Sees what is committed, and can change nothing. For a few rows, which are there before a thread has begun: it
+    reads in the caller's thread, and never waits for a lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return `work(connection)`, which sees one state of the file. Raises `StoreFailed`."""
+        try:
+            if self._connection is None:
+                self._connection = self._open()
+            self._connection.execute("BEGIN")
+            try:
+                return work(self._connection)
+            finally:
+                self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise store_failure(self._path, error, what="cannot be read: ") from None
+
+    def close(self) -> None:
+        """Give up the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _open(self) -> sqlite3.Connection:
+        uri = f"{self._path.resolve().as_uri()}?mode=ro"
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=0)
+        connection.row_factory = sqlite3.Row
+        return connection
+
+
+async def read_apart(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Return `work(connection)` as `DatabaseReader` reads, in a thread: for more than a few rows. Raises
+    `StoreFailed`."""
+
+    def done() -> T:
+        with closing(DatabaseReader(path)) as reader:
+            return reader.read(work)
+
+    return await asyncio.to_thread(done)

@@ -1,4 +1,4 @@
-"""What every SQLite file of ours needs: its latest schema, reading beside its owner, errors for a person."""
+"""What every SQLite file of ours needs: its latest schema, an opening that waits, errors for a person."""
 
 from __future__ import annotations
 
@@ -154,47 +154,3 @@ def naming_damage() -> Iterator[None]:
         if code in _UNREADABLE_CODES or code & 0xFF in _DAMAGE_CODES:
             raise StoreDamaged(f"SQLite cannot read the file: {error}") from error
         raise
-
-
-class DatabaseReader:
-    """Sees what is committed, and can change nothing. For a few rows, which are there before a thread has begun: it
-    reads in the caller's thread, and never waits for a lock."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._connection: sqlite3.Connection | None = None
-
-    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return `work(connection)`, which sees one state of the file. Raises `StoreFailed`."""
-        try:
-            if self._connection is None:
-                self._connection = self._open()
-            self._connection.execute("BEGIN")
-            try:
-                return work(self._connection)
-            finally:
-                self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise store_failure(self._path, error, what="cannot be read: ") from None
-
-    def close(self) -> None:
-        """Give up the connection."""
-        if self._connection is not None:
-            self._connection.close()
-
-    def _open(self) -> sqlite3.Connection:
-        uri = f"{self._path.resolve().as_uri()}?mode=ro"
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=0)
-        connection.row_factory = sqlite3.Row
-        return connection
-
-
-async def read_apart(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
-    """Return `work(connection)` as `DatabaseReader` reads, in a thread: for more than a few rows. Raises
-    `StoreFailed`."""
-
-    def done() -> T:
-        with closing(DatabaseReader(path)) as reader:
-            return reader.read(work)
-
-    return await asyncio.to_thread(done)

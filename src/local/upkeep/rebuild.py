@@ -49,7 +49,6 @@ from local.upkeep.recorded import Recorded, recorded
 log = logging.getLogger(__name__)
 
 SLICE = 200
-SAID_OF_ANSWERS = (CritiqueResult, PairwiseResult, UserFeedback, SessionDeleted)
 
 
 class _Turn(NamedTuple):

@@ -23,6 +23,7 @@ from local.journal.server.journal import Journal, JournalConfig
 from local.journal.store.store import JournalStore
 from local.journal.store.view import JournalView
 from local.protocol.envelope import Envelope, Trace, decode
+from local.protocol.kept_text import KeptText
 from local.protocol.messages import (
     AgentTransition,
     ClientCall,
@@ -31,7 +32,6 @@ from local.protocol.messages import (
     ErrorInfo,
     GenerationThinking,
     GenerationToken,
-    KeptText,
     Message,
     QueryAccepted,
     QueryCancel,

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.apps.api.query_options import with_profile
+from local.apps.api.query_profiles import with_profile
 from local.instructions.assistant_profile import AssistantProfile
 from local.protocol.messages import AnswerOptions, ParticipantStatus
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from local.services.classifying.grounding import is_named, refusal
-from local.services.classifying.prompt import Claim
+from local.services.classifying.grounding import decide, is_named
+from local.services.classifying.prompt import Claim, ClassifierReply
 from local.services.engrams.engram import StatedFact
 
 SAID = "Hello! I take my coffee black. What is the weather in Oslo? My sister lives in Lisbon"
+
+
+def refusal(claim: Claim, own_words: str, known: Sequence[StatedFact] = ()) -> str:
+    """Why a claim is not believed; empty if it is."""
+    _, refused = decide(ClassifierReply(intent="statement", facts=[claim]), own_words, known)
+    return "".join(refused).removeprefix(f"{' '.join(claim.slot.split())}: ")
 
 
 def known(slot: str, value: str = "white") -> StatedFact:
@@ -27,7 +35,7 @@ def known(slot: str, value: str = "white") -> StatedFact:
     ],
 )
 def test_a_slot_is_called_by_the_users_words_or_plain_ones(slot: str, said: str) -> None:
-    assert refusal(Claim(slot=slot, value="black"), said, [known("zeppelin hangar")]) is None
+    assert not refusal(Claim(slot=slot, value="black"), said, [known("zeppelin hangar")])
 
 
 @pytest.mark.parametrize(
@@ -45,7 +53,7 @@ def test_nothing_is_smuggled_in_by_a_slot(slot: str) -> None:
     assert refusal(Claim(slot=slot, value="black"), "I like it black") == "the user did not speak of that"
 
 
-def refused(slot: str, value: str, said: str = SAID, *, retracts: bool = False) -> str | None:
+def refused(slot: str, value: str, said: str = SAID, *, retracts: bool = False) -> str:
     return refusal(Claim(slot=slot, value=value, retracts=retracts), said, [known("how I take my coffee")])
 
 
@@ -67,7 +75,7 @@ def refused(slot: str, value: str, said: str = SAID, *, retracts: bool = False) 
     ],
 )
 def test_what_the_user_has_said_is_believed(value: str, said: str) -> None:
-    assert refused("way", value, said) is None
+    assert not refused("way", value, said)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +97,7 @@ def test_what_the_user_has_said_is_believed(value: str, said: str) -> None:
     ],
 )
 def test_what_the_user_has_not_said_is_refused(value: str, said: str, reason: str) -> None:
-    assert reason in (refused("way", value, said) or "")
+    assert reason in refused("way", value, said)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +146,7 @@ def test_secrets_are_refused_even_if_the_user_said_them(slot: str, value: str) -
     ],
 )
 def test_markup_orders_and_what_is_too_long_are_refused(slot: str, value: str, reason: str) -> None:
-    assert reason in (refused(slot, value, f"Remember that my {slot} is {value}") or "")
+    assert reason in refused(slot, value, f"Remember that my {slot} is {value}")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +161,7 @@ def test_markup_orders_and_what_is_too_long_are_refused(slot: str, value: str, r
     ],
 )
 def test_what_the_user_takes_back_is_taken_back(said: str) -> None:
-    assert refused("how I take my coffee", "", said, retracts=True) is None
+    assert not refused("how I take my coffee", "", said, retracts=True)
 
 
 @pytest.mark.parametrize(

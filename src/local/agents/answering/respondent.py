@@ -24,14 +24,14 @@ from local.agents.answering.speculations import Speculations
 from local.agents.answering.steps import parse_step
 from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.answering.turn import Turn
-from local.agents.answering.turn_context import TurnContext, priority_of
+from local.agents.answering.turn_context import TurnContext
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_queue import TurnQueue
 from local.agents.answering.turn_runner import TurnRunner
 from local.agents.answering.turn_taint import TurnTaint
 from local.agents.answering.waiting_line import WaitingLine
 from local.agents.answering.warm_up import WarmUp
-from local.agents.leases import Leases
+from local.agents.leases import Leases, Priority, purpose_of
 from local.errors import ConfigError
 from local.instructions.standing_texts import StandingTextFiles
 from local.models.backends import connect
@@ -252,7 +252,7 @@ class Respondent(Participant):
             self.bus, self._conversation, trace_of(query), self._settings.agent_id,
             query.query_id, self.policy.respondent_id, attempt,
         )  # fmt: skip
-        context = self._context(self._prompts.model_for(question), question.origin)
+        context = self._context(self._prompts.model_for(question), purpose_of(question.origin, question.task))
         earlier = partial(self._taints.earlier, asked.history, query.session_id, getattr(query, "position", END))
         taint = TurnTaint(turn, self._settings, earlier, self._attachments)
         return TurnRunner(turn, context, output, query.session_id if is_ours else None, taint)
@@ -273,7 +273,7 @@ class Respondent(Participant):
                     self._news.clear()
                     await self._news.wait()
 
-    def _context(self, model_name: str, origin: str) -> TurnContext:
+    def _context(self, model_name: str, purpose: str) -> TurnContext:
         return TurnContext(
             model=self._model,
             prompts=self._fitter,
@@ -281,7 +281,7 @@ class Respondent(Participant):
             model_name=model_name,
             answers_as=self._answers_as,
             options=self._options,
-            priority=priority_of(origin, self.policy.priority)(self._leases, model_name),
+            priority=Priority(self._leases, model_name, self.policy.purpose or purpose),
             tool_timeout_seconds=self._settings.tool_timeout_seconds,
             max_answer_tokens=self._settings.max_answer_tokens,
             blobs=self.bus.blobs,

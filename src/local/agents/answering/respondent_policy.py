@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from local.agents.answering.generator_config import GeneratorConfig
 from local.agents.answering.prompt.standing_share import fitting
-from local.agents.answering.turn_context import Priority
-from local.agents.leases import Leases
 from local.config_models import Routing
 from local.instructions.soul import soul_history
 from local.instructions.standing_texts import StandingTextFiles
@@ -18,13 +15,13 @@ from local.runtime.participant import Resources
 
 @dataclass(frozen=True, slots=True)
 class RespondentPolicy:
-    """In what one respondent differs from another: its id, the file of its record in the data directory, where its
-    turns stand in the line for their model, whether that is loaded at the start, and whether the model that was
+    """In what one respondent differs from another: its id, the file of its record in the data directory, the `purpose`
+    of its turns if no user waits for any, whether its model is loaded at the start, and whether the model that was
     configured is its own, so that none takes its place when it is not there."""
 
     respondent_id: str
     record: str
-    priority: Callable[[Leases, str], Priority]
+    purpose: str = ""
     loads_model: bool = True
     has_own_model: bool = False
 

@@ -1,17 +1,21 @@
-"""Which tools there are now, learned from what tools say of themselves."""
+"""Which tools there are now: those that say so of themselves, and of those that a turn is itself the ones of use."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from local.agents.answering.context.token_budget import ToolFunction
 from local.agents.answering.own_schemas import SCHEMAS
+from local.agents.answering.steps import READ_RESULT
 from local.agents.answering.tool_outages import ToolOutages
-from local.protocol.messages import ToolSchema
+from local.protocol.answer_options import AnswerOptions
+from local.protocol.messages import ToolCallRecord, ToolSchema
+from local.protocol.turn_tools import CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LIST
 from local.runtime.presence import SILENT_SECONDS
 
 MAX_SCHEMA_BYTES = 16 * 1024  # it is a part of every call of the model
+_ACTING = frozenset({"write", "shell"})  # categories
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +127,28 @@ def as_function(schema: ToolSchema) -> ToolFunction:
     """A tool as the model is told about it."""
     told = {"name": schema.tool, "description": schema.description, "parameters": schema.parameters}
     return ToolFunction({"type": "function", "function": told})
+
+
+def with_own(
+    tools: Mapping[str, ToolSchema],
+    records: Iterable[ToolCallRecord],
+    options: AnswerOptions | None,
+    *,
+    asks_user: bool,
+) -> dict[str, ToolSchema]:
+    """The tools with those of the turn itself that are of use: after these calls, and where it `asks_user`."""
+    records, own = list(records), list[str]()
+    if asks_user:
+        own += [CLARIFICATION, *([PROPOSE_PLAN] if does_more_than_read(tools.values()) else ())]
+    if any(record.tool == PROPOSE_PLAN and record.result is not None for record in records):
+        own.append(PLAN_STEP)
+    if any(schema.category in _ACTING for schema in tools.values()):
+        own.append(TODO_LIST)
+    wanted = [name for name in own if options is None or options.offers(name)]
+    read_on = [READ_RESULT] if any(record.whole for record in records) else []
+    return {**tools, **{name: SCHEMAS[name] for name in (*wanted, *read_on)}}
+
+
+def does_more_than_read(offered: Iterable[ToolSchema]) -> bool:
+    """Whether one of the tools changes something, or runs what might."""
+    return any(schema.safety != "L0" for schema in offered)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from local.agents.answering.steps import ModelStep, Step, ToolStep
-from local.protocol.messages import AgentTask, ToolSchema, TurnTotals
+from local.protocol.messages import AgentTask, TurnTotals
 
 OUTPUT_BYTES = 2_000_000
 MOST_SHOWN = 32  # tools
@@ -65,8 +65,3 @@ def notes_of(totals: TurnTotals) -> tuple[str, ...]:
     if not (totals.steps and (met := limit_met(totals))):
         return ()
     return (f"it answered with what it had, as no more than {met} are possible for one question",)
-
-
-def does_more_than_read(offered: Iterable[ToolSchema]) -> bool:
-    """Whether one of the tools changes something, or runs what might."""
-    return any(schema.safety != "L0" for schema in offered)

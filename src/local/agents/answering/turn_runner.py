@@ -11,16 +11,16 @@ from functools import cached_property, partial
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
 from local.agents.answering.context.prompt_parts import Parts
-from local.agents.answering.own_schemas import SCHEMAS, with_own
+from local.agents.answering.own_schemas import SCHEMAS
 from local.agents.answering.shown_tools import SHARE, ToolRoom, phase_after, shown
 from local.agents.answering.steps import CallTimer, ModelStep, signed_as
 from local.agents.answering.taint.delta_filter import DeltaFilter
 from local.agents.answering.todo_list import carried
 from local.agents.answering.tool_calls import ToolCalls
+from local.agents.answering.tool_registry import does_more_than_read, with_own
 from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
 from local.agents.answering.turn_hooks import TurnHooks
-from local.agents.answering.turn_limits import does_more_than_read
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
 from local.agents.answering.turn_taint import TurnTaint
@@ -54,7 +54,7 @@ class TurnRunner:
         """`session_id` is the session whose summaries are kept, if there is one."""
         self._taint = taint or TurnTaint(turn)
         self._turn, self._context, self._output, self._session_id = turn, context, output, session_id
-        self._priority = context.priority_of(turn.question)
+        self._priority = context.priority
         self._last_prompt: tuple[Plan, Parts] | None = None
         self._stored = len(turn.steps)
         self._is_hearing = False  # a message of the model

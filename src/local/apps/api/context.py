@@ -13,12 +13,14 @@ from local.apps.accounts import Accounts
 from local.apps.agents import Agents
 from local.apps.api.browser_streams import BrowserStreams
 from local.apps.api.bus_stream import BusStreams
+from local.apps.api.errors import RequestRefused
 from local.apps.api.identifiers import ID_PATTERN as ID_PATTERN
 from local.apps.api.identifiers import Id as Id
 from local.apps.api.identifiers import PathId as PathId
 from local.apps.api.mcp_endpoint import MCPEndpoint
 from local.apps.api.page_folder import PageFolder
 from local.apps.api.participant_table import ParticipantTable
+from local.apps.api.principals import Principal
 from local.apps.api.query_finder import QueryFinder
 from local.apps.changes import Changes
 from local.apps.client_tools import ClientTools
@@ -36,6 +38,9 @@ from local.apps.system_control import SystemControl
 from local.apps.users import Users
 from local.bus.blobs import BlobStore
 from local.instructions.profile_registry import ProfileRegistry
+from local.protocol.safety import LOOSER, NOBODY_THERE, Mode
+
+GATEKEEPER = "gatekeeper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,23 @@ class ApiContext:
         """Raises `BudgetSpent`, as `DayBudgets.require`."""
         if self.budgets is not None:
             await self.budgets.require(user_id, session_id, query_id)
+
+    def mode_of(self, wanted: Mode | None, caller: Principal, *, is_followed: bool) -> Mode | None:
+        """The mode of a query: the one that is wanted, else that of the settings; but where nobody follows it, whom a
+        question could reach, nobody is asked.
+
+        Raises `RequestRefused` for a looser one without the owner's token, or one that the owner has not set that it
+        may be.
+        """
+        if wanted in LOOSER:
+            caller.require_owner()
+            caller.require_token()
+        if wanted == "bypassPermissions":
+            gatekeeper = self.participants.details(GATEKEEPER, self.clock())
+            if gatekeeper.get("may_bypass") != "yes":
+                text = "mode: bypassPermissions is not for this system, unless gatekeeper.yaml has may_bypass: true"
+                raise RequestRefused("forbidden", text, "mode")
+        return wanted or (None if is_followed else NOBODY_THERE)
 
     def asked_of(self, app: ASGIApp) -> ASGIApp:
         """`app`, whose handlers work with this."""

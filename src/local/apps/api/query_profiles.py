@@ -1,4 +1,4 @@
-"""The profiles that a caller of the API may ask with."""
+"""The profiles that a caller of the API may ask with, and what one makes of a query's options."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from local.apps.api.errors import RequestRefused
 from local.apps.api.principals import Principal
 from local.instructions.assistant_profile import AssistantProfile
 from local.instructions.profile_registry import NoSuchProfile, Profiles
+from local.protocol.answer_options import AnswerOptions, AnswerProfile
 
 
 async def profiles_for(caller: Principal) -> Profiles:
@@ -22,3 +23,19 @@ async def profile_of(name: str, caller: Principal) -> AssistantProfile:
         return (await profiles_for(caller)).find(name)
     except NoSuchProfile as error:
         raise RequestRefused("invalid", f"profile: {error}", "profile") from None
+
+
+def with_profile(options: AnswerOptions | None, profile: AssistantProfile) -> AnswerOptions:
+    """An asker's options with what a profile says where the asker says nothing; it only narrows the tools."""
+    options = options or AnswerOptions()
+    told = AnswerProfile(
+        name=profile.name,
+        origin=profile.origin,
+        tools=profile.tools,
+        model=profile.model,
+        instructions=profile.instructions,
+    )
+    temperature = profile.temperature if options.temperature is None else options.temperature
+    most = [limit for limit in (options.max_tokens, profile.max_tokens) if limit is not None]
+    changes = {"profile": told, "temperature": temperature, "max_tokens": min(most, default=None)}
+    return options.model_copy(update=changes)

@@ -38,10 +38,6 @@ class BlockStyle:
         """A line that says that something went wrong."""
         return f"\x1b[31m{line}\x1b[39m" if self._colour else line
 
-    def lines_of(self, source: str, width: int) -> int:
-        """How many lines a text of Markdown takes."""
-        return self._rendered(_markdown(clean(source)), width).count("\n")
-
     def _rendered(self, what: Markdown | Text, width: int) -> str:
         out = io.StringIO()
         Console(

@@ -62,12 +62,6 @@ def decide(reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]) 
     )
 
 
-def refusal(claim: Claim, own_words: str, known: Sequence[StatedFact] = ()) -> str | None:
-    """Why a claim is not believed; None if it is."""
-    ground = _ground(claim, own_words, known)
-    return ground if isinstance(ground, str) else None
-
-
 def is_named(entity: str, own_words: str) -> bool:
     """Whether the user has written this name, all of it."""
     words = all_words(entity)

@@ -13,9 +13,9 @@ from local.apps.api.access import Access, open_to
 from local.apps.api.context import api
 from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.principals import Caller
-from local.apps.api.query_options import LOOSER
 from local.protocol.permission_messages import Decision
 from local.protocol.plan_messages import PlanMode
+from local.protocol.safety import LOOSER
 
 CallId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._:~-]{1,160}$")]
 

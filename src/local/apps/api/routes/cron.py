@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -14,7 +13,6 @@ from local.apps.api.access import Access, open_to
 from local.apps.api.context import Id, PathId, api
 from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.principals import Caller
-from local.apps.api.query_options import GATEKEEPER, mode_of
 from local.protocol.cron_messages import CronOrder, MissedPolicy
 from local.protocol.safety import Mode
 
@@ -67,7 +65,7 @@ class _Jobs:
     async def add(self, request: Request, caller: Caller) -> Response:
         """Make a job: 201. It is done in `dontAsk` unless it says otherwise; what is looser wants the owner's token."""
         body = await read_body(request, JobBody)
-        mode = mode_of(body.mode, caller, self._gatekeeper, is_followed=False)
+        mode = api().mode_of(body.mode, caller, is_followed=False)
         order = CronOrder(**body.model_dump(exclude={"by", "mode"}), mode=mode)
         result = await api().cron.ask("add", caller.user_id, order=order, by=body.by)
         return JsonResponse(result.jobs[0], 201)
@@ -96,6 +94,3 @@ class _Jobs:
         """What became of a job's runs, the latest first."""
         result = await api().cron.ask("history", caller.user_id, job_id=job_id, limit=limit)
         return JsonResponse({"job_id": job_id, "runs": result.runs})
-
-    def _gatekeeper(self) -> Mapping[str, str]:
-        return api().participants.details(GATEKEEPER, api().clock())

@@ -17,10 +17,10 @@ from local.apps.api.openai_chat import OURS, REMEMBER, ChatRequest, as_query, pr
 from local.apps.api.openai_completion import Completion, answer_to, completion_chunks
 from local.apps.api.openai_embedding import BATCH, EmbeddingRequest, embeddings
 from local.apps.api.principals import Caller, Principal
-from local.apps.api.query_options import with_mode, with_profile
-from local.apps.api.query_profiles import profiles_for
+from local.apps.api.query_profiles import profiles_for, with_profile
 from local.instructions.built_in_profiles import ALIASES
 from local.instructions.profile_registry import Profiles
+from local.protocol.answer_options import with_mode
 from local.protocol.envelope import new_id
 from local.protocol.safety import NOBODY_THERE
 

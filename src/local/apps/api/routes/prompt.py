@@ -11,8 +11,7 @@ from local.apps.api.access import Access, open_to
 from local.apps.api.context import api
 from local.apps.api.json_body import JsonResponse
 from local.apps.api.principals import Caller
-from local.apps.api.query_options import with_profile
-from local.apps.api.query_profiles import profile_of
+from local.apps.api.query_profiles import profile_of, with_profile
 from local.protocol.answer_options import AnswerOptions
 from local.protocol.safety import Mode
 

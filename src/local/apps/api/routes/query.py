@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path
@@ -16,13 +16,12 @@ from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.principals import Caller, Principal, principal_of
-from local.apps.api.query_options import GATEKEEPER, mode_of, with_mode, with_profile
-from local.apps.api.query_profiles import profile_of
+from local.apps.api.query_profiles import profile_of, with_profile
 from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
 from local.apps.api.trace_view import respondent_view, trace_view
 from local.errors import AttachmentMissing
 from local.protocol.agent_messages import AgentChanged
-from local.protocol.answer_options import AnswerOptions
+from local.protocol.answer_options import AnswerOptions, with_mode
 from local.protocol.safety import Mode
 from local.queries.errors import QueryRefused
 from local.queries.live_query import LiveQuery
@@ -95,7 +94,7 @@ class _Queries:
         asked = await read_body(request, QueryBody)
         caller = principal_of(request)
         streams = EVENTS in request.headers.get("accept", "")
-        mode = mode_of(asked.mode, caller, self._gatekeeper, is_followed=streams or not asked.wait)
+        mode = api().mode_of(asked.mode, caller, is_followed=streams or not asked.wait)
         tools = AnswerOptions(allow=asked.tools.allow, deny=asked.tools.deny) if asked.tools else None
         if asked.profile is not None:
             tools = with_profile(tools, await profile_of(asked.profile, caller))
@@ -173,9 +172,6 @@ class _Queries:
             return JsonResponse({"query_id": query_id, "status": view.status})
         await api().session.cancel(query_id, view.user_id)
         return JsonResponse({"query_id": query_id, "status": "cancelling"}, 202)
-
-    def _gatekeeper(self) -> Mapping[str, str]:
-        return api().participants.details(GATEKEEPER, api().clock())
 
     async def _check_attachments(self, ids: Sequence[str], caller: Principal) -> None:
         """Refuse at once what the turn would fail of, and files of others."""

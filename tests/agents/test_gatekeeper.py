@@ -234,7 +234,7 @@ async def test_what_was_allowed_for_a_conversation_can_be_taken_back(study: Any)
     forget = PermissionRequest(verb="forget", leave_id=kept.leave_id)
     assert (await bus.request(forget, PermissionResult, SECONDS)).error is None
     again = (await bus.request(forget, PermissionResult, SECONDS)).error
-    assert again is not None and again.kind == "conflict"
+    assert again is not None and again.kind == "not_found"
     await ask(study, "q2")
     assert (await study.door.hears(ApprovalRequest, 2)).call_id == "q2:0:0"
 

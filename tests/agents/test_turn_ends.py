@@ -7,6 +7,7 @@ from local.agents.answering.turn_limits import TurnLimits
 from local.agents.answering.turn_table import TurnState
 from local.errors import IllegalTransition
 from local.models.chat import ContentDelta, Delta, ThinkingDelta, ToolCall
+from local.protocol.answer_options import AnswerOptions
 from local.protocol.messages import ErrorInfo, ToolSchema
 
 BROKEN = ErrorInfo(kind="model_error", message="the server broke")
@@ -55,6 +56,17 @@ def test_failing_keeps_what_was_said_and_says_why(state: TurnState) -> None:
     assert made.fail(BROKEN) is Next.PUBLISH
     response = made.response()
     assert (response.status, response.answer, response.error) == ("failed", "So far.", BROKEN)
+
+
+def test_a_turn_with_functions_of_its_asker_fails_before_the_model_has_said_anything() -> None:
+    function = {"type": "function", "function": {"name": "weather", "parameters": {}}}
+    asked = Question("q1", "A", "Hi", (), True, TurnLimits(), options=AnswerOptions(functions=(function,)))
+    for end in (lambda made: made.fail(BROKEN), lambda made: made.cancel()):
+        made = Turn(asked)
+        made.begin()
+        assert end(made) is Next.PUBLISH
+        response = made.response()
+        assert (response.answer, response.client_calls) == ("", ())
 
 
 def test_once_publishing_neither_cancel_nor_fail_changes_anything() -> None:

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from typing import Any, Self
 
 from local import failpoints
-from local.agents.permissions.approval_book import ApprovalBook, NotWaiting, key_of
+from local.agents.permissions.approval_book import ApprovalBook, key_of
 from local.agents.permissions.approvals import Approvals
 from local.agents.permissions.gatekeeper_config import GatekeeperConfig
 from local.agents.permissions.permission_policy import DENIES, JudgedCall, Ruling
 from local.agents.permissions.safety_registry import SafetyRegistry
-from local.errors import BadRequest, LocalError
+from local.errors import BadRequest, LocalError, NotOnRecord
 from local.protocol.envelope import Envelope, session_of
 from local.protocol.grant import Grant, arguments_digest
 from local.protocol.memory_messages import MemoryDeleted
@@ -151,7 +151,7 @@ class GatekeeperService(Participant):
             if request.verb == "decide":
                 await self._decide(request)
             elif request.verb == "forget" and not await self._book.take_back(request.leave_id, user):
-                raise NotWaiting(f"nothing is remembered under {request.leave_id}")
+                raise NotOnRecord(f"nothing is remembered under {request.leave_id}")
         except LocalError as error:
             return PermissionResult(verb=request.verb, error=ErrorInfo.of(error))
         waiting = tuple(asked for _, asked in self._book.waiting(user)) if request.verb == "list" else ()

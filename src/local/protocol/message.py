@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, ClassVar, Self, get_args
 
@@ -17,6 +18,9 @@ MAIN_RESPONDENT = "A"  # the one that the user talks to; any other answers the s
 MAX_DEPTH = 32
 MAX_ARGUMENTS_DEPTH = 20  # of those of a call, which stand within other things in a message
 MAX_WHERE = 200  # characters of a field's path in an error; keys of a hostile text can be a megabyte long
+_IN_JSON: Mapping[type, str] = {
+    type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list",
+}  # fmt: skip
 _SPACED_COLON = re.compile(rb'"[ \t\r\n]+:')
 
 
@@ -118,7 +122,7 @@ def parse_object(data: bytes, what: str) -> dict[str, Any]:
     except ValueError as error:
         raise MalformedFrame(f"{what}: not JSON: {error}") from None
     if type(value) is not dict:
-        raise MalformedFrame(f"{what}: expected a JSON object, found {type(value).__name__}")
+        raise MalformedFrame(f"{what}: expected a JSON object, found {_IN_JSON[type(value)]}")
     keys = _count_keys(value, MAX_DEPTH, what)
     if has_other_keys(data, keys):
         _refuse_duplicates(data, what)

@@ -86,3 +86,16 @@ async def test_where_nobody_changes_files_the_answer_says_how_to_have_it(
     answer = await client.get("/changes")
     assert answer.status_code == 503
     assert "`files` is among the `participants`" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "1969-12-31", "9998-12-31T00:00:01", "9999-01-01", "9999-12-31"])
+async def test_a_day_that_no_clock_can_tell_is_invalid(client: httpx.AsyncClient, files: Files, day: str) -> None:
+    answer = await client.post("/changes/undo", json={"day": day})
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (422, "invalid")
+    assert answer.json()["error"]["message"].startswith("day: ")
+    assert not files.asked
+
+
+@pytest.mark.parametrize("day", ["1970-01-01", "9998-12-31"])
+async def test_the_first_day_and_the_last_can_be_asked_for(client: httpx.AsyncClient, files: Files, day: str) -> None:
+    assert (await client.post("/changes/undo", json={"day": day})).status_code == 200

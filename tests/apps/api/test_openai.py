@@ -194,8 +194,12 @@ async def test_the_messages_sent_are_the_history(ai: openai.AsyncOpenAI, system:
         ({"messages": [*HI, called("c1", "[]"), result("c1")]}, "messages.1.tool_calls"),
         (
             {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]},
-            "messages.0.content.str",
+            "messages.0.content",
         ),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]}, "messages.0.content"),
+        ({"stop": ["a"] * 17}, "stop"),
+        ({"max_tokens": 2**31}, "max_tokens"),
+        ({"seed": 2**63}, "seed"),
         ({"model": ""}, "model"),
     ],
 )

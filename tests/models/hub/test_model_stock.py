@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local.errors import ModelError
+from local.errors import ModelError, NoSuchModel
 from local.models.hub import gguf_download
 from local.models.hub.gguf_download import GgufDownload
 from local.models.hub.model_stock import ModelStock, PullStep
@@ -223,3 +223,17 @@ async def test_a_model_is_found_by_its_name_its_file_and_its_path(
             await stock.find(name)
     with pytest.raises(ModelError, match="is no GGUF file"):
         await stock.find(str(tmp_path / "text.gguf"))
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-that-name/x.gguf", "x" * 400 + ".gguf", "x\0y.gguf", "/dev/null/x.gguf"])
+async def test_what_can_be_no_file_is_not_here(stock: ModelStock, name: str) -> None:
+    with pytest.raises(NoSuchModel, match="there is no file") as refused:
+        await stock.find(name)
+    assert refused.value.kind == "model_missing"
+
+
+async def test_a_file_that_is_no_gguf_is_for_the_asker_to_mend(stock: ModelStock, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no model")
+    with pytest.raises(NoSuchModel, match="is no GGUF file") as refused:
+        await stock.find(str(tmp_path / "notes.txt"))
+    assert refused.value.kind == "bad_model"

@@ -288,7 +288,7 @@ class Turn:
     @property
     def last_calls(self) -> tuple[PlannedCall, ...]:
         """What the model's last message calls."""
-        last = self.steps[-1]
+        last = self.steps[-1] if self.steps else None
         return last.calls if isinstance(last, ModelStep) else ()
 
     def _model_steps(self) -> list[ModelStep]:

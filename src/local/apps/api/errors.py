@@ -23,6 +23,8 @@ OPENAI_PREFIX = "/v1/"
 RETRY_SECONDS = "5"
 STATUS: Mapping[str, int] = {
     "malformed": 400,
+    "bad_model": 422,
+    "bad_name": 422,
     "invalid": 422,
     "unauthorized": 401,
     "quota": 402,
@@ -33,8 +35,13 @@ STATUS: Mapping[str, int] = {
     "too_slow": 408,
     "cancelled": 409,
     "changed": 409,
+    "config": 409,
     "conflict": 409,
     "elsewhere": 409,
+    "link": 409,
+    "not_a_file": 409,
+    "not_a_folder": 409,
+    "outside": 409,
     "deleted": 410,
     "not_kept": 410,
     "too_large": 413,
@@ -55,7 +62,13 @@ STATUS: Mapping[str, int] = {
     "bus_closed": 503,
     "journal_gone": 503,
     "store_gone": 503,
+    "store_locked": 503,
+    "store_read_only": 503,
+    "fenced": 503,
+    "gone": 503,
+    "disk_full": 507,
     "journal_full": 507,
+    "store_full": 507,
 }
 
 

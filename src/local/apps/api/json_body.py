@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
-from local.apps.api.field_fault import field_fault
+from local.apps.api.field_fault import field_fault, field_path
 from local.errors import LocalError
 from local.protocol.message import parse_object
 
@@ -44,14 +44,9 @@ async def read_body(request: Request, model: type[M]) -> M:
         return model.model_validate(fields)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        places = [".".join(_visible(str(part)) for part in fault["loc"]) for fault in faults[:MAX_FAULTS]]
-        texts = [f"{place}: {field_fault(fault)}" for place, fault in zip(places, faults, strict=False)]
+        places = [field_path(fault, fields) for fault in faults[:MAX_FAULTS]]
+        texts = [f"{place or 'body'}: {field_fault(fault)}" for place, fault in zip(places, faults, strict=False)]
         raise InvalidBody("; ".join(texts), places[0] or None) from None
-
-
-def _visible(part: str) -> str:
-    """The name of a field, which is a stranger's where it is none of ours: what cannot be seen stands as its code."""
-    return (part if part.isprintable() else ascii(part)[1:-1])[:100]
 
 
 def takes(model: type[BaseModel]) -> dict[str, Any]:

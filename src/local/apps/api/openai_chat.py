@@ -18,7 +18,8 @@ REMEMBER = "local2:remember"
 RECALL = ("search_memory",)
 MAX_FUNCTIONS = 128
 Penalty = Annotated[float | None, Field(ge=-2, le=2, allow_inf_nan=False)]
-Tokens = Annotated[int | None, Field(ge=1)]
+Tokens = Annotated[int | None, Field(ge=1, lt=2**31)]  # which every model server can count
+Seed = Annotated[int | None, Field(ge=-(2**63), lt=2**63)]
 
 
 class StreamOptions(BaseModel):
@@ -105,7 +106,7 @@ class ChatRequest(BaseModel):
     max_tokens: Tokens = None
     max_completion_tokens: Tokens = None
     stop: str | Annotated[list[str], Field(max_length=16)] | None = None
-    seed: int | None = None
+    seed: Seed = None
     temperature: Annotated[float | None, Field(ge=0, le=2, allow_inf_nan=False)] = None
     top_p: Annotated[float | None, Field(gt=0, le=1, allow_inf_nan=False)] = None
     frequency_penalty: Penalty = None

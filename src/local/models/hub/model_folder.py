@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.errors import ModelError
+from local.errors import NoSuchModel
 from local.models.hub.hub_reference import SUFFIX
 
 MAGIC = b"GGUF"
@@ -38,13 +38,16 @@ class ModelFolder:
     def find(self, name: str) -> GgufModel | None:
         """A model by its name, with `.gguf` or without; or by the path of a file anywhere. None if there is none.
 
-        Raises `ModelError` for a file that is no GGUF.
+        Raises `NoSuchModel` for a file that is no GGUF.
         """
         for model in self.models():
             if name in (model.name, model.path.name):
                 return model
-        path = Path(name).expanduser()
-        if not path.is_file():
+        try:
+            path = Path(name).expanduser()
+            if not path.is_file():
+                return None
+        except (OSError, RuntimeError):  # too long for a file, behind what is closed, or in a home that nobody has
             return None
         require_gguf(path)
         return model_at(path.resolve())
@@ -56,14 +59,14 @@ def model_at(path: Path) -> GgufModel:
 
 
 def require_gguf(path: Path) -> None:
-    """Raises `ModelError` for a file that does not begin like a GGUF file, or cannot be read."""
+    """Raises `NoSuchModel` for a file that does not begin like a GGUF file, or cannot be read."""
     try:
         with path.open("rb") as file:
             begin = file.read(len(MAGIC))
     except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}", kind="model_missing") from None
+        raise NoSuchModel(f"{path} cannot be read: {error.strerror}", kind="model_missing") from None
     if begin != MAGIC:
-        raise ModelError(f"{path} is no GGUF file: it does not begin with {MAGIC.decode()}", kind="bad_model")
+        raise NoSuchModel(f"{path} is no GGUF file: it does not begin with {MAGIC.decode()}", kind="bad_model")
 
 
 def _parts(path: Path) -> Iterator[Path]:

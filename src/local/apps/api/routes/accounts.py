@@ -27,7 +27,7 @@ Day = Annotated[str, Query(pattern=r"^\d{4}-\d\d-\d\d$")]
 Since = Annotated[float, Query(ge=0)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Identifier = Annotated[str | None, Query(pattern=ID_PATTERN)]
-Number = Annotated[int | None, Query(ge=1)]
+Number = Annotated[int | None, Query(ge=1, lt=2**62)]
 
 
 def add_routes(routes: APIRouter) -> None:

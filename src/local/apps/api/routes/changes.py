@@ -15,6 +15,7 @@ from local.apps.api.context import Id, api
 from local.apps.api.json_body import JsonResponse, read_body, takes
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
+FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(9998, 12, 31)  # whose seconds since 1970 a machine can tell
 
 
 class UndoBody(BaseModel):
@@ -23,7 +24,7 @@ class UndoBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     call_id: Annotated[str, Field(min_length=1, max_length=400)] | None = None
     query_id: Id | None = None
-    day: Annotated[date, Field(strict=False)] | None = None
+    day: Annotated[date, Field(strict=False, ge=FIRST_DAY, le=LAST_DAY)] | None = None
 
     @model_validator(mode="after")
     def _names_one(self) -> Self:

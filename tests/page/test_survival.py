@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import httpx
 import psutil
 from playwright.sync_api import Page, expect
 
@@ -119,3 +120,14 @@ def kill_api(paged: PagedSystem) -> None:
     process = psutil.Process(api["pid"])
     process.kill()
     psutil.wait_procs([process], 30)
+
+
+def test_a_page_that_is_opened_while_somebody_is_away_meets_no_error(visit: Visit, paged: PagedSystem) -> None:
+    token = {"authorization": f"Bearer {paged.owner_token}"}
+    paged.request("POST", "/participants/reward/stop", headers=token)
+    try:
+        assert httpx.get(f"{paged.url}/health", trust_env=False).status_code == 503
+        page = visit().open()
+        expect(page.locator(".model")).to_have_text("stand-in")  # as /health has told
+    finally:
+        paged.request("POST", "/participants/reward/start", headers=token)

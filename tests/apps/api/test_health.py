@@ -28,7 +28,9 @@ async def test_health_shows_what_the_supervisor_and_the_participants_say(system:
     async with system.door() as client, system.bus("supervisor") as bus:
         await bus.ready()
         before = await client.get("/health")
-        assert (before.status_code, before.json()["status"]) == (503, "starting")
+        assert (before.status_code, before.json()["status"]) == (503, "starting") and before.headers["retry-after"]
+        report = await client.get("/health", params={"report": True})
+        assert (report.status_code, report.json()["status"]) == (200, "starting")
         generator = ChildStatus(name="generator", kind="agent", state="ready", pid=4)
         said = ParticipantStatus(
             name="supervisor", kind="supervisor", pid=1, instance=bus.instance, state="ready", children=(generator,)

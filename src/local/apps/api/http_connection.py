@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import select
 from collections.abc import Iterable
 from typing import Any
 
 import h11
-from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -19,6 +19,8 @@ from local.apps.open_files import most_open_files
 log = logging.getLogger(__name__)
 
 HEAD_SECONDS = 10.0  # for the whole head of a request, or for its first byte
+NEW_SECONDS = 1.0
+CLOSE = (b"connection", b"close")
 OTHER_FILES = 160  # of this process: databases, the bus, attachments, and what is accepted before it is counted
 
 
@@ -37,7 +39,8 @@ class ConnectionLimit:
         if len(others) < self.most:
             return True
         self._tell()
-        oldest = min((other for other in others if other.is_idle), key=lambda other: other.idle_since, default=None)
+        idle = sorted((other for other in others if other.is_idle), key=lambda other: other.idle_since)
+        oldest = next((other for other in idle if not other.has_arrived()), None)
         if oldest is not None:
             oldest.transport.close()
         return oldest is not None
@@ -55,12 +58,26 @@ class HttpConnection(H11Protocol):
         super().__init__(**of_uvicorn)
         self._limit = limit
         self.idle_since = self.loop.time()
+        self.lost = asyncio.Event()
         self._answered: object = None  # the last request that was
 
     @property
     def is_idle(self) -> bool:
         """Whether no request is being answered, or has arrived."""
         return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
+
+    @property
+    def _is_about_to_ask(self) -> bool:
+        """Whether part of a request is here, or a client who has come just now: it may have been held up."""
+        is_new = self.cycle is None and self.loop.time() - self.idle_since < NEW_SECONDS
+        return is_new or bool(self.conn.trailing_data[0])
+
+    def has_arrived(self) -> bool:
+        """Whether something of the client's is there that was not read yet, as a process that was held up finds it: it
+        is to be answered before this connection is closed for its silence."""
+        poll = select.poll()
+        poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(poll.poll(0))
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """A client has come."""
@@ -69,32 +86,59 @@ class HttpConnection(H11Protocol):
         if len(self.connections) > self._limit.most and not self._limit.has_room(self.connections, self):
             self.app = _no_room
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has left, or was closed out."""
+        super().connection_lost(exc)
+        self.lost.set()
+
     def look(self, now: float) -> None:
         """To be called every second or so: no request waits for this, so none is slower for it."""
         if not self.is_idle:
             self._answered = None
         elif self._answered is not self.cycle:
             self._answered, self.idle_since = self.cycle, now
-        elif now - self.idle_since >= HEAD_SECONDS and not self.transport.is_closing():
-            self._head_is_late()
+        elif now - self.idle_since >= HEAD_SECONDS and not self.transport.is_closing() and not self.has_arrived():
+            self._close_idle(
+                RequestRefused("too_slow", f"the head of the request did not arrive within {HEAD_SECONDS:g} s")
+            )
+
+    def timeout_keep_alive_handler(self) -> None:
+        """No request has come for a while, unless one has arrived just now."""
+        if not self.transport.is_closing() and not self.has_arrived():
+            super().timeout_keep_alive_handler()
+
+    def shutdown(self) -> None:
+        """The server ends: so does this connection, at once or after the answer to what has arrived on it."""
+        if not self.is_idle:
+            self.cycle.keep_alive = False
+            self.cycle.default_headers = [*self.cycle.default_headers, CLOSE]
+        elif not self._is_about_to_ask and not self.has_arrived():
+            super().shutdown()
+
+    def end(self) -> None:
+        """The server has ended, and what was asked here is not answered yet."""
+        refusal = RequestRefused("stopping", "this door is closing: ask again")
+        if self.is_idle:
+            self._close_idle(refusal)
+        else:
+            self._refuse(refusal)
 
     def send_400_response(self, msg: str) -> None:
         """Whatever this is, it is no request."""
-        self._refuse(400, "malformed", "this is no HTTP request")
+        self._refuse(RequestRefused("malformed", "this is no HTTP request"))
 
-    def _head_is_late(self) -> None:
+    def _close_idle(self, refusal: RequestRefused) -> None:
         if not self.conn.trailing_data[0]:  # it has said nothing, so it is not told anything
             self.transport.close()
         else:
-            self._refuse(408, "too_slow", f"the head of the request did not arrive within {HEAD_SECONDS:g} s")
+            self._refuse(refusal)
 
-    def _refuse(self, status: int, kind: str, message: str) -> None:
+    def _refuse(self, refusal: RequestRefused) -> None:
         """Close the connection with a reason; without a word if an answer is under way already."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            body = to_json({"error": {"kind": kind, "message": message}})
-            headers = [("content-type", "application/json"), ("content-length", str(len(body)))]
-            response = h11.Response(status_code=status, headers=[*headers, ("connection", "close")])
-            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+            answer = error_response(self.scope["path"] if self.scope and not self.is_idle else "/", refusal)
+            head = h11.Response(status_code=answer.status_code, headers=[*answer.raw_headers, CLOSE])
+            for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         if self.cycle is not None:
             self.cycle.disconnected = True  # what the application still sends goes nowhere

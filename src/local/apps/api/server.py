@@ -12,12 +12,13 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from local.apps.api.http_connection import ConnectionLimit, HttpConnection
+from local.apps.api.http_connection import CLOSE, ConnectionLimit, HttpConnection
 from local.apps.listener import BACKLOG
 from local.tick import until_next_tick
 
 TICK_SECONDS = 1.0
-STOP_SECONDS = 1
+STOP_SECONDS = 1.0
+ACCEPTED_ROUNDS = 4  # of the loop, until what was accepted in the first of them is a connection
 ACCEPTED_AT_ONCE = 16  # connections, in one round of the loop; a few rounds later they are counted
 HEADERS = [("x-content-type-options", "nosniff"), ("cross-origin-resource-policy", "same-origin")]
 
@@ -45,11 +46,39 @@ class _Server(uvicorn.Server):
                 async with asyncio.timeout(until_next_tick(asyncio.get_running_loop().time(), TICK_SECONDS)):
                     await self._stopping.wait()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept nothing more, and answer what has arrived. Who is not answered in time is told so."""
+        self.server_state.default_headers = [*self.server_state.default_headers, CLOSE]  # of the answers from now on
+        await self._stop_accepting(sockets or [])
+        for connection in self._connections():
+            connection.shutdown()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await asyncio.gather(*(connection.lost.wait() for connection in self._connections()))
+        for connection in self._connections():
+            connection.end()
+        if tasks := list(self.server_state.tasks):
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=STOP_SECONDS)
+
+    async def _stop_accepting(self, sockets: list[socket.socket]) -> None:
+        """asyncio drops without a word what it has accepted and not made a connection of when a server is closed."""
+        loop = asyncio.get_running_loop()
+        for listener in sockets:
+            loop.remove_reader(listener)
+        for _ in range(ACCEPTED_ROUNDS):
+            await asyncio.sleep(0)
+        for server in self.servers:
+            server.close()
+
     def _look_at_connections(self) -> None:
         now = asyncio.get_running_loop().time()
-        for connection in list(self.server_state.connections):
-            if isinstance(connection, HttpConnection):
-                connection.look(now)
+        for connection in self._connections():
+            connection.look(now)
+
+    def _connections(self) -> list[HttpConnection]:
+        return [each for each in self.server_state.connections if isinstance(each, HttpConnection)]
 
     def stop(self) -> None:
         """Begin to shut down."""
@@ -80,7 +109,6 @@ async def serving(app: ASGIApp, listener: socket.socket, before_stop: Callable[[
         server_header=False,
         proxy_headers=False,  # what a header claims of the client counts for nothing
         headers=HEADERS,
-        timeout_graceful_shutdown=STOP_SECONDS,
     )
     server = _Server(config)
     async with asyncio.TaskGroup() as tasks:

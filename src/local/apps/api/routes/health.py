@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from local.apps.api.access import Access, open_to
 from local.apps.api.context import api
+from local.apps.api.errors import RETRY_SECONDS
 from local.apps.api.json_body import JsonResponse
 from local.apps.api.principals import Principal, principal_of
 
@@ -17,14 +20,14 @@ def add_routes(routes: APIRouter) -> None:
 
     @routes.get("/health")
     @open_to(Access.ANYBODY)
-    async def health(request: Request) -> Response:
+    async def health(request: Request, report: bool = False) -> Response:
         """200 if every configured participant is ready, else 503, with the same body; whoever is not the owner is told
-        the status alone."""
+        the status alone. As a `report` it is 200 in any case: for a browser, to which any other is an error."""
         participants, now = api().participants, api().clock()
         status = participants.health(now)
         asked_by: Principal | None = principal_of(request)
         if asked_by is None or not asked_by.is_owner:
-            return JsonResponse({"status": status}, 200 if status == "ok" else 503)
+            return _told({"status": status}, is_well=report or status == "ok")
         body = {
             "status": status,
             "problem": participants.problem or None,
@@ -35,10 +38,14 @@ def add_routes(routes: APIRouter) -> None:
             "version": api().version,
             "participants": participants.listing(now),
         }
-        return JsonResponse(body, 200 if status == "ok" else 503)
+        return _told(body, is_well=report or status == "ok")
 
     @routes.get("/participants")
     @open_to(Access.OWNER)
     async def listing() -> Response:
         """Every participant with its state, process, restarts and counters."""
         return JsonResponse({"participants": api().participants.listing(api().clock())})
+
+
+def _told(body: dict[str, Any], *, is_well: bool) -> Response:
+    return JsonResponse(body) if is_well else JsonResponse(body, 503, {"retry-after": RETRY_SECONDS})

@@ -107,10 +107,10 @@ async function refresh() {
   follow();
 }
 
-/** /health has the same body when it is not well. */
+/** How the system is, well or not. */
 async function lookAtHealth() {
   try {
-    const response = await fetch("/health", { headers: authorization(), cache: "no-store" });
+    const response = await fetch("/health?report=true", { headers: authorization(), cache: "no-store" });
     health.value = await response.json();
   } catch {
     // the stream tells that nobody answers

@@ -20,6 +20,7 @@ from local.errors.base import without_passwords
 
 EXIT_BAD_USE = 2
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what writing to the standard output fails with
+_NO_UTF8 = "surrogates not allowed"  # with which Python refuses to encode what was no UTF-8 on the command line
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # click's; typer brings a copy of its own
 
@@ -37,11 +38,18 @@ def exit_status(app: typer.Typer, arguments: Sequence[str], program: str) -> int
         sentence = str(error)
     except _UsageError as error:
         sentence = error.format_message()  # names the flag, which str() leaves out
-    except OSError as error:
-        if error.errno not in _UNWRITABLE or error.filename is not None:
+    except UnicodeEncodeError as error:
+        if error.reason != _NO_UTF8:
             raise
-        sentence = f"the output cannot be written: {error.strerror}"
-        _forget_output()
+        sentence = f"{error.object[:80]!a} is no text in UTF-8"
+    except OSError as error:
+        if error.filename is not None:
+            sentence = f"{os.fsdecode(error.filename)[:200]}: {error.strerror}"
+        elif error.errno in _UNWRITABLE:
+            sentence = f"the output cannot be written: {error.strerror}"
+            _forget_output()
+        else:
+            raise
     print(f"local2: {without_passwords(sentence)}", file=sys.stderr)  # noqa: T201
     return EXIT_BAD_USE
 
@@ -103,14 +111,15 @@ class BadMoment(LocalError):
 
 
 def moment(text: str, option: str, now: float) -> float:
-    """Seconds since 1970: of an ISO 8601 date or time, local unless it names its zone, or of "2h" before `now`.
+    """Seconds since 1970: of an ISO 8601 date or time, local unless it names its zone, or of "2h" before `now`; 0 for
+    what was earlier.
 
     Raises `BadMoment`, which names the option.
     """
     if duration := _DURATION.fullmatch(text):
-        return now - float(duration[1]) * _SECONDS[duration[2]]
+        return max(0.0, now - float(duration[1]) * _SECONDS[duration[2]])
     try:
-        return datetime.fromisoformat(text).timestamp()
+        return max(0.0, datetime.fromisoformat(text).timestamp())
     except (ValueError, OverflowError):
         raise BadMoment(option, text) from None
 

@@ -37,7 +37,10 @@ def search(
 
     Example: local2 memory search coffee
     """
-    query = urlencode({"query": " ".join(question), "limit": limit})
+    words = " ".join(question).strip()
+    if not words:
+        raise typer.BadParameter("is blank; expected a question", param_hint="QUESTION")
+    query = urlencode({"query": words, "limit": limit})
     found = running_system(api, data_dir).request("GET", f"/memory?{query}")
     lines = map(_hit_line, found["hits"])
     write_found(found, lines, as_json=as_json, nothing="nothing relevant is remembered")

@@ -16,6 +16,7 @@ from local.services.workspace import folder_descent
 from local.services.workspace.file_writer import FileWriter
 from local.services.workspace.folder_descent import Descent, best_descent, descend_at_once, descend_by_name
 from local.services.workspace.workspace import Workspace
+from local.services.workspace.workspace_path import WorkspacePath
 
 SECRET = b"a canary that nobody may see"
 
@@ -208,3 +209,13 @@ def test_a_kernel_without_the_call_is_gone_down_name_by_name(monkeypatch: pytest
 
     monkeypatch.setattr(folder_descent, "descend_at_once", unknown)
     assert folder_descent.best_descent() is descend_by_name
+
+
+def test_a_folder_whose_name_is_no_utf8_is_one_among_others(workspace: Workspace) -> None:
+    try:
+        os.mkdir(os.fsencode(workspace.root) + b"/caf\xe9")  # noqa: PTH102 - of bytes
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    found = [entry.path for entry in workspace.entries(WorkspacePath(()), depth=3)]
+    assert found == ["caf\udce9", "src", "src/a.txt"]
+    assert list(workspace.entries(WorkspacePath(("caf\udce9",)))) == []

@@ -43,7 +43,7 @@ def descend_by_name(folder: int, names: Sequence[str]) -> int:
 
 def descend_at_once(folder: int, names: Sequence[str]) -> int:
     """Have the kernel do all of it, in one call that refuses links and whatever leads out."""
-    path = "/".join(names).encode() or b"."
+    path = os.fsencode("/".join(names)) or b"."
     how = _OpenHow(FOLDER, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
     while True:
         found = _libc().syscall(_SYS_OPENAT2, folder, path, ctypes.byref(how), ctypes.sizeof(how))

@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from local.apps import announcer
 from local.apps.announcer import Announcer
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
@@ -60,3 +61,22 @@ async def test_a_bus_that_is_not_started_yet_is_not_complained_of(
             await heard.get()
         telling.cancel()
     assert (shaken, caplog.messages) == ([True], [])
+
+
+async def test_what_a_proxy_that_died_has_lost_is_said_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcer, "BEAT_SECONDS", 3600.0)
+    children, hub = Children(), MemoryHub()
+    children.is_up.set()
+    async with Bus("supervisor", hub.transport()) as own, Bus("api", hub.transport()) as door:
+        heard: asyncio.Queue[object] = asyncio.Queue()
+        door.subscribe(ParticipantStatus.subject, heard.put_nowait)
+        await door.ready()
+        telling = asyncio.create_task(Announcer(own).run(cast(Supervisor, children)))
+        await heard.get()
+        while not heard.empty():
+            heard.get_nowait()
+        for call in own.on_reconnect:
+            call()
+        async with asyncio.timeout(5):
+            await heard.get()
+        telling.cancel()

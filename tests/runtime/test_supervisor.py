@@ -15,6 +15,7 @@ import pytest
 
 from local.errors import ConfigError, StartFailed, StartInterrupted, UnknownParticipant
 from local.runtime import child_monitor, restart_policy, supervisor, template
+from local.runtime.processor_wait import ProcessorWait
 from local.runtime.supervisor import ChildPhase, ChildSpec, ChildState, Supervisor
 
 pytestmark = pytest.mark.usefixtures("targets_on_the_path")
@@ -250,6 +251,27 @@ async def test_a_stopped_child_is_killed_for_its_silence_and_comes_back() -> Non
 async def test_a_child_that_never_beats_is_killed_although_it_became_ready() -> None:
     async with running(spec("critic", "ready_then_mute"), hang_seconds=0.3) as supervisor:
         assert (await come_back(supervisor, "critic")).detail == "silent for 0.3 s"
+
+
+async def test_a_child_that_others_keep_from_the_processors_is_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_starved, excused = True, asyncio.Queue[bool]()
+
+    class Told(ProcessorWait):
+        def __init__(self) -> None:
+            super().__init__(lambda pid: time.monotonic() if is_starved else 0.0)
+
+        def excuses(self, now: float) -> bool:
+            excused.put_nowait(super().excuses(now))
+            return is_starved
+
+    monkeypatch.setattr(child_monitor, "ProcessorWait", Told)
+    async with running(spec("critic"), hang_seconds=0.5) as supervisor:
+        critic, before = process(supervisor, "critic"), supervisor.children
+        critic.suspend()
+        assert [await excused.get() for _ in range(3)] == [True] * 3
+        assert supervisor.children == before
+        is_starved = False
+        assert (await come_back(supervisor, "critic")).detail == "silent for 0.5 s"
 
 
 async def test_a_supervisor_that_was_held_up_kills_nobody() -> None:

@@ -72,3 +72,15 @@ def test_a_tick_that_is_a_little_late_does_not_excuse_anybody(clock: Clock) -> N
     clock.now += 1.9 * TICK
 
     assert clock.watchdog.overdue(clock.now) == ("critic",)
+
+
+def test_who_is_silent_for_half_of_the_time_is_told_and_who_is_excused_gets_as_much_again(clock: Clock) -> None:
+    clock.watchdog.watch("critic", HANG, clock.now)
+    clock.watchdog.watch("memory", HANG, clock.now)
+    clock.run(HANG / 2, "memory")
+    assert clock.watchdog.silent(clock.now) == ("critic",)
+    clock.run(HANG / 2, "memory")
+
+    clock.watchdog.excuse("critic", clock.now)
+    assert clock.run(HANG / 2 - TICK, "memory") == set()
+    assert clock.run(TICK, "memory") == {"critic"}

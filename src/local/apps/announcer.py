@@ -51,6 +51,7 @@ class Announcer:
 
     async def _tell(self, supervisor: Supervisor) -> None:
         self._bus.on_newcomer.append(self._wake.set)
+        self._bus.on_reconnect.append(self._wake.set)  # what was said meanwhile is lost
         loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()

@@ -14,6 +14,7 @@ from typing import Any
 from local.runtime.child import ChildSpec
 from local.runtime.child_process import ChildProcess, describe_end
 from local.runtime.lifeline import EXIT_CONFIG
+from local.runtime.processor_wait import ProcessorWait
 from local.runtime.restart_policy import RestartPolicy
 from local.runtime.template import Template
 
@@ -86,6 +87,14 @@ class Watchdog:
         if name in self._allowed:
             self._deadlines[name] = now + self._allowed[name]
 
+    def excuse(self, name: str, now: float) -> None:
+        """Expect the next sign of life of a watched name within half of its time from now."""
+        self._deadlines[name] = now + self._allowed[name] / 2
+
+    def silent(self, now: float) -> tuple[str, ...]:
+        """The names of which half of the time for a sign of life has gone by."""
+        return tuple(name for name, at in self._deadlines.items() if now >= at - self._allowed[name] / 2)
+
     def forget(self, name: str) -> None:
         """Expect nothing more of `name`."""
         self._allowed.pop(name, None)
@@ -125,6 +134,7 @@ class ChildMonitor:
         self._child: ChildProcess | None = None
         self._ready_at: float | None = None
         self._fault = ""
+        self._wait = ProcessorWait()
 
     @property
     def settled(self) -> bool:
@@ -178,9 +188,19 @@ class ChildMonitor:
         if self._child is not None:
             self._child.abandon()
 
+    def silent(self) -> None:
+        """Look what the child waits for: a sign of life has not come for half of its time."""
+        if self._child is not None:
+            self._wait.begin(self._child.pid, self._now())
+
     def overdue(self) -> None:
-        """Kill the child: no sign of life came in time."""
+        """Kill the child: no sign of life came in time, though it could have been given."""
         spec = self.spec
+        if self._wait.excuses(self._now()):
+            if self._wait.is_first_excuse:
+                log.warning("%s is silent because others keep the processors busy: it is given time", spec.name)
+            self._watchdog.excuse(spec.name, self._now())
+            return
         ready = self._ready_at is not None
         self._fault = f"silent for {self._hang_seconds:g} s" if ready else f"not ready within {spec.ready_seconds:g} s"
         self._kill()
@@ -221,6 +241,7 @@ class ChildMonitor:
     async def _live(self) -> _Death:
         """One life of the child, from its start to its end."""
         self._ready_at, self._fault = None, ""
+        self._wait.end()
         try:
             self._child = child = await self._template.start(
                 self.spec, self._on_ready, self._on_beat, self._on_terminated
@@ -243,11 +264,13 @@ class ChildMonitor:
 
     def _on_ready(self) -> None:
         if not self._is_stopping:
+            self._wait.end()
             self._ready_at = self._now()
             self._watchdog.watch(self.spec.name, self._hang_seconds, self._ready_at)
             self._set(ChildPhase.READY)
 
     def _on_beat(self) -> None:
+        self._wait.end()
         self._watchdog.heard(self.spec.name, self._now())
 
     def _on_terminated(self) -> None:

@@ -257,7 +257,8 @@ class ParticipantRunner:
                 self._bus.post(status)
             try:
                 for gap in self._bus.take_gaps():
-                    log.warning("missed %d of %s from %s", gap.missed, gap.missed_subject, gap.sender)
+                    level = logging.DEBUG if _is_out_of_date(gap.missed_subject) else logging.WARNING
+                    log.log(level, "missed %d of %s from %s", gap.missed, gap.missed_subject, gap.sender)
                     await self._bus.publish(gap)
             except LocalError as error:
                 log.warning("a gap could not be reported: %s", error)
@@ -283,3 +284,9 @@ class ParticipantRunner:
         live = dict.fromkeys(self._bus.heard(), "")
         durable = {subject: each.name for each in self._durable for subject in each.subjects}
         return dict(sorted({**live, **durable}.items()))
+
+
+def _is_out_of_date(subject: str) -> bool:
+    """Whether what was missed has been said again by now, in newer words. When a proxy dies, everybody misses that of
+    everybody."""
+    return subject == ParticipantStatus.subject or is_said_again(subject)

@@ -150,7 +150,11 @@ class Supervisor:
         while True:
             await asyncio.sleep(until_next_tick(asyncio.get_running_loop().time(), tick))
             # What the children said meanwhile has been heard: asyncio serves readers before timers.
-            for name in watchdog.overdue(asyncio.get_running_loop().time()):
+            now = asyncio.get_running_loop().time()
+            overdue = watchdog.overdue(now)
+            for name in watchdog.silent(now):
+                self._monitors[name].silent()
+            for name in overdue:
                 self._monitors[name].overdue()
 
     async def _shut_down(self) -> None:

@@ -30,6 +30,23 @@ async def test_an_overflow_is_counted_and_published_as_a_gap(
     assert life.bus.counters["overflow"] == 2
 
 
+async def test_what_is_said_anew_anyway_and_was_missed_is_published_and_no_warning(
+    begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(runner_module, "LOOK_SECONDS", 0.001)
+    life = await begin()
+    missed = [
+        BusGap(observer="worker", instance="i", sender="api", missed_subject=subject, missed=2)
+        for subject in ("participant.status", "journal.attach", "answer.dialog")
+    ]
+    monkeypatch.setattr(life.bus, "take_gaps", lambda: [missed.pop(0)] if missed else [])
+    await witness.hears("bus.gap", 3)
+    await life.end()
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
+        "missed 2 of answer.dialog from api"
+    ]
+
+
 async def test_a_message_that_waited_longer_than_its_ttl_is_dropped_and_counted(
     begin: Begin, witness: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,85 @@
+"""Who is silent because others keep the processors busy, and who hangs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from local.runtime.processor_wait import MOST_EXCUSES, ProcessorWait, waited_seconds
+
+PID = 7
+BUSY = "import os; os.sched_setaffinity(0, {%d}); print(flush=True)\nwhile True: pass"
+
+
+class Process:
+    """One of which the tests say how long it has waited."""
+
+    def __init__(self) -> None:
+        self.waited = 100.0
+
+    def seconds(self, pid: int) -> float:
+        assert pid == PID
+        return self.waited
+
+
+def test_one_that_waited_for_most_of_its_silence_is_excused_as_often_as_that_is_so() -> None:
+    process = Process()
+    wait = ProcessorWait(process.seconds)
+    wait.begin(PID, 10.0)
+    process.waited += 1.6
+    wait.begin(PID, 11.0)  # which has begun already
+    assert wait.excuses(13.0) and wait.is_first_excuse
+    process.waited += 1.6
+    assert wait.excuses(16.0) and not wait.is_first_excuse
+    process.waited += 1.4
+    assert not wait.excuses(19.0)
+
+
+def test_one_that_could_have_run_is_not_excused_and_nor_is_one_of_whom_nothing_is_known() -> None:
+    process = Process()
+    wait = ProcessorWait(process.seconds)
+    assert not wait.excuses(13.0)
+    wait.begin(PID, 10.0)
+    process.waited += 1.0
+    assert not wait.excuses(13.0)
+
+
+def test_one_that_only_ever_waits_is_not_excused_for_ever_but_is_again_once_it_has_spoken() -> None:
+    process, now = Process(), 10.0
+    wait = ProcessorWait(process.seconds)
+    wait.begin(PID, now)
+    excused = 0
+    while True:
+        process.waited, now = process.waited + 3.0, now + 3.0
+        if not wait.excuses(now):
+            break
+        excused += 1
+    assert excused == MOST_EXCUSES
+    wait.end()
+    wait.begin(PID, now)
+    process.waited += 3.0
+    assert wait.excuses(now + 3.0) and wait.is_first_excuse
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says how long a process has waited")
+def test_the_system_says_how_long_a_process_has_waited_for_a_processor() -> None:
+    processor = min(os.sched_getaffinity(0))
+    command = [sys.executable, "-c", BUSY % processor]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    try:
+        for each in both:
+            assert each.stdout is not None and each.stdout.readline()
+        before = waited_seconds(both[0].pid)
+        end = time.monotonic() + 60.0
+        while waited_seconds(both[0].pid) - before < 0.05:  # each has half of the time that there is
+            assert time.monotonic() < end
+            time.sleep(0.02)
+    finally:
+        for each in both:
+            each.kill()
+            each.communicate()
+    assert waited_seconds(both[0].pid) == 0.0  # it has gone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -43,10 +43,8 @@ class AgentStore(OwnedDatabase):
     """Use as `async with`. Whoever opened the file last is its owner; a session of which nothing has changed for 30
     days is forgotten then. Every coroutine returns after its commit; raises `StoreFailed`, `StoreFenced`."""
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        """`clock` gives seconds since 1970."""
+    def __init__(self, path: Path) -> None:
         super().__init__(path, _MIGRATIONS)
-        self._clock = clock
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
@@ -60,7 +58,7 @@ class AgentStore(OwnedDatabase):
 
     async def keep(self, records: Sequence[StoredRecord]) -> None:
         """Store these, in one commit; each takes the place of an earlier one of its kind and id."""
-        now = self._clock()
+        now = time.time()
         sql = (
             "INSERT INTO records VALUES (?, ?, ?, ?, (SELECT 1 + coalesce(max(number), 0) FROM records), ?)"
             " ON CONFLICT DO UPDATE SET body = excluded.body, changed_at = excluded.changed_at"
@@ -74,4 +72,4 @@ class AgentStore(OwnedDatabase):
 
     def _drop_old(self, db: sqlite3.Connection) -> None:
         sql = "DELETE FROM records WHERE tree IN (SELECT tree FROM records GROUP BY tree HAVING max(changed_at) < ?)"
-        db.execute(sql, (self._clock() - KEPT_SECONDS,))
+        db.execute(sql, (time.time() - KEPT_SECONDS,))

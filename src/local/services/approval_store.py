@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -94,10 +93,8 @@ class ApprovalStore(OwnedDatabase):
     Every coroutine returns after its commit; raises `StoreFailed`, `StoreFull`, `StoreFenced`.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        """`clock` gives seconds since 1970."""
+    def __init__(self, path: Path) -> None:
         super().__init__(path, _MIGRATIONS)
-        self._clock = clock
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
@@ -166,7 +163,7 @@ class ApprovalStore(OwnedDatabase):
         await self.erase(work)
 
     def _drop_old(self, db: sqlite3.Connection) -> None:
-        db.execute("DELETE FROM approvals WHERE asked_at < ?", (self._clock() - KEPT_SECONDS,))
+        db.execute("DELETE FROM approvals WHERE asked_at < ?", (time.time() - KEPT_SECONDS,))
         db.execute(
             "DELETE FROM approvals WHERE key IN (SELECT key FROM approvals ORDER BY asked_at DESC LIMIT -1 OFFSET ?)",
             (KEPT_ROWS,),

@@ -29,7 +29,7 @@ GRACE_SECONDS = 30.0  # for a gatekeeper that was away when a question ran out
 
 class CallGate:
     """Asks for leave over a bus, and waits for as long as a person is asked. `hooks` are what turns have to pass, too;
-    `denied` the tools that are never called, until the gatekeeper says which; `clock` gives seconds since 1970."""
+    `denied` the tools that are never called, until the gatekeeper says which."""
 
     publishes: ClassVar[Publications] = (GrantRequest,)
 
@@ -38,9 +38,8 @@ class CallGate:
         bus: Callable[[], Bus],
         hooks: Sequence[HookSettings] = (),
         denied: frozenset[str] = frozenset(),
-        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._bus, self._clock, self.hooks = bus, clock, hooks
+        self._bus, self.hooks = bus, hooks
         self._presence = Presence(GATEKEEPER)
         self._mode = ""  # of the gatekeeper's settings
         self._denied = denied
@@ -92,8 +91,8 @@ class CallGate:
     async def _outcome(
         self, request: GrantRequest, asked: GrantResult, trace: Trace, decided: asyncio.Event
     ) -> GrantResult:
-        until = (asked.expires_at or self._clock()) + GRACE_SECONDS
-        while self._clock() < until:
+        until = (asked.expires_at or time.time()) + GRACE_SECONDS
+        while time.time() < until:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await decided.wait()

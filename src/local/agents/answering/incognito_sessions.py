@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from local.agents.answering.record_deletion import RecordDeletion
@@ -20,23 +20,16 @@ LONGEST_PAUSE_SECONDS = 60.0
 
 
 class IncognitoSessions:
-    """The incognito sessions of one record. `clock` gives seconds since 1970, as the record has them."""
+    """The incognito sessions of one record."""
 
-    def __init__(
-        self,
-        conversation: ConversationService,
-        deletion: RecordDeletion,
-        idle_seconds: float,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._conversation, self._deletion = conversation, deletion
-        self._idle_seconds, self._clock = idle_seconds, clock
+    def __init__(self, conversation: ConversationService, deletion: RecordDeletion, idle_seconds: float) -> None:
+        self._conversation, self._deletion, self._idle_seconds = conversation, deletion, idle_seconds
 
     @asynccontextmanager
     async def end_in_time(self) -> AsyncIterator[None]:
         """Enter it before anything is served: what an earlier process has left is deleted first. Leave it when nothing
         runs any more: all there are then end, with what is still open in them."""
-        started = self._clock()
+        started = time.time()
         await self._drop_all()
         ending = asyncio.create_task(self._end_idle(started), name="end incognito sessions")
         try:
@@ -62,7 +55,7 @@ class IncognitoSessions:
         while True:
             await asyncio.sleep(min(self._idle_seconds / LOOKS, LONGEST_PAUSE_SECONDS))
             try:
-                await self.end_idle_since(max(started, self._clock() - self._idle_seconds))
+                await self.end_idle_since(max(started, time.time() - self._idle_seconds))
             except LocalError as error:
                 log.warning("an incognito session could not be deleted: %s", error)
 

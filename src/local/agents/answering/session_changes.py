@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from local.bus.bus import Bus
 from local.protocol.envelope import Envelope, Trace, new_id
@@ -16,20 +16,19 @@ SECONDS = 10.0  # for the journal, as a query has
 
 
 class SessionChanges:
-    """Puts a change on record, then into the store: of what was cut off in between the journal tells again. `clock`
-    gives seconds since 1970."""
+    """Puts a change on record, then into the store: of what was cut off in between the journal tells again."""
 
     publishes = (SessionChanged, SessionBranched)
 
-    def __init__(self, bus: Bus, sessions: SessionRecord, clock: Callable[[], float] = time.time) -> None:
-        self._bus, self._sessions, self._clock = bus, sessions, clock
+    def __init__(self, bus: Bus, sessions: SessionRecord) -> None:
+        self._bus, self._sessions = bus, sessions
 
     async def change(self, session_id: str, labels: Mapping[str, str | bool | None]) -> None:
         """Set `title` or `pinned`, or both. Raises `NotOnRecord`, `NotConfirmed`, `StoreFailed`."""
         head, known = await self._sessions.head(session_id), await self._sessions.labels(session_id)
         changed = SessionChanged.model_validate(
             {"title": known.title, "pinned": known.pinned, **labels, "session_id": session_id,
-             "changed_at": max(self._clock(), known.changed_at)}
+             "changed_at": max(time.time(), known.changed_at)}
         )  # fmt: skip
         await self._bus.publish(changed, Trace(new_id(), None, session_id, head.user_id), seconds=SECONDS)
         await self.changed(changed)
@@ -41,7 +40,7 @@ class SessionChanges:
         if await self._sessions.require_new(branch_id, point):
             branched = SessionBranched(
                 session_id=branch_id, branched_from=point.session_id, before=point.before, incognito=point.incognito,
-                branched_at=self._clock(),
+                branched_at=time.time(),
             )  # fmt: skip
             await self._bus.publish(branched, Trace(new_id(), None, branch_id, point.user_id), seconds=SECONDS)
             await self._sessions.branch(new_branch(branched, point.user_id))

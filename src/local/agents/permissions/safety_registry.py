@@ -13,8 +13,7 @@ PATIENCE_SECONDS = 2.0  # for a tool that has not been heard yet: just after a s
 class SafetyRegistry:
     """Use `heard` for whatever a tool says of itself."""
 
-    def __init__(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        self._patience_seconds = patience_seconds
+    def __init__(self) -> None:
         self._known: dict[str, tuple[Safety, Category]] = {}
         self._news = asyncio.Event()
 
@@ -26,7 +25,7 @@ class SafetyRegistry:
     async def of(self, tool: str) -> tuple[Safety, Category]:
         """The level and the category of a tool; of one that says nothing in time, the highest."""
         try:
-            async with asyncio.timeout(self._patience_seconds):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while tool not in self._known:
                     self._news.clear()
                     await self._news.wait()

@@ -24,6 +24,7 @@ from local.models.hub.model_folder import MAGIC
 CHUNK_BYTES = 1024 * 1024
 SPARE_BYTES = 256 * 1024 * 1024  # left free for everything else that is kept
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds between two attempts
 TRIES = 5  # one after the other without a byte
 
 
@@ -32,8 +33,8 @@ class GgufDownload:
     `<name>.<identity>.part`, and another attempt goes on from there.
     """
 
-    def __init__(self, hub: Hub, file: HubFile, target: Path, *, pause_seconds: float = 1.0) -> None:
-        self._hub, self._file, self._target, self._pause_seconds = hub, file, target, pause_seconds
+    def __init__(self, hub: Hub, file: HubFile, target: Path) -> None:
+        self._hub, self._file, self._target = hub, file, target
         self._digest = hashlib.sha256()
 
     async def run(self) -> AsyncGenerator[tuple[int, int | None], None]:
@@ -47,7 +48,7 @@ class GgufDownload:
             done = await asyncio.to_thread(self._take_up, file)
             self._require_room(size, done)
             yield done, size
-            pauses, tries = Backoff(self._pause_seconds, 30.0), 0
+            pauses, tries = Backoff(FIRST_PAUSE, LONGEST_PAUSE), 0
             while size is None or done < size:
                 before, failure = done, None
                 try:
@@ -61,7 +62,7 @@ class GgufDownload:
                 if tries >= TRIES:
                     raise unreachable(self._file.url, failure or EOFError("it sends nothing")) from failure
                 if done != size:
-                    await asyncio.sleep(pauses.next() if done == before else self._pause_seconds)
+                    await asyncio.sleep(pauses.next() if done == before else FIRST_PAUSE)
             await asyncio.to_thread(self._finish, file, part, done)
 
     async def _look(self) -> tuple[int | None, str]:

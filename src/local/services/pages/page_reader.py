@@ -123,7 +123,6 @@ class PageReader:
         fetch_max_chars: int = 8000,
         timeout_seconds: float = 20.0,
         allow_hosts: Sequence[str] = (),
-        max_bytes: int = 5_000_000,
         resolve: Resolver = resolve_host,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -131,7 +130,7 @@ class PageReader:
         self._fetch_max_chars = fetch_max_chars
         self._timeout_seconds = timeout_seconds
         self._guard = AddressGuard(allow_hosts)
-        self._fetcher = Fetcher(self._guard, timeout_seconds=timeout_seconds, max_bytes=max_bytes, resolve=resolve)
+        self._fetcher = Fetcher(self._guard, timeout_seconds=timeout_seconds, resolve=resolve)
         self._clock = clock
         self._cache = PageCache()
 

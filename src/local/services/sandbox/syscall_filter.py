@@ -46,9 +46,9 @@ _NUMBER, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 
 
-def syscall_filter(machine: str = "") -> bytes | None:
-    """The program for a kind of machine, this one unless named; None where its numbers are not known."""
-    arch, column = MACHINES.get(machine or platform.machine(), (0, 0))
+def syscall_filter() -> bytes | None:
+    """The program for this kind of machine; None where its numbers are not known."""
+    arch, column = MACHINES.get(platform.machine(), (0, 0))
     if not arch:
         return None
     program = [_step(_LOAD, k=_ARCH), _step(_EQUAL, 1, 0, arch), _fail(errno.ENOSYS), _step(_LOAD, k=_NUMBER)]

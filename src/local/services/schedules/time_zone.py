@@ -19,9 +19,9 @@ def time_zone(name: str) -> ZoneInfo:
         raise BadSchedule(f"time_zone: there is no {name[:80]!a}; expected one such as Europe/Berlin or UTC") from None
 
 
-def zone_of_this_machine(link: Path = LOCAL_TIME) -> str:
+def zone_of_this_machine() -> str:
     """The zone's name, as the link to it says; UTC where that says nothing."""
-    parts = link.resolve().parts
+    parts = LOCAL_TIME.resolve().parts
     name = "/".join(parts[parts.index(_FOLDER) + 1 :]) if _FOLDER in parts else ""
     try:
         return ZoneInfo(name).key if name else "UTC"

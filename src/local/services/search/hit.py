@@ -62,9 +62,7 @@ def _is_web_address(value: object) -> bool:
         return False
 
 
-def hits_of(
-    provider: str, results: object, max_results: int, *, title: str = "title", snippet: str, url: str = "url"
-) -> list[SearchHit]:
+def hits_of(provider: str, results: object, max_results: int, *, snippet: str, url: str = "url") -> list[SearchHit]:
     """The usable hits of a provider's list of results, at most `max_results`; the keywords name the fields of an item.
 
     Addresses that are not http(s) and pages seen before are dropped. Raises SearchUnavailable when `results` is no list
@@ -75,7 +73,7 @@ def hits_of(
     if results and not any(isinstance(item.get(url), str) for item in results):
         raise SearchUnavailable(provider, f"none of its results has a '{url}'")
     hits = (
-        SearchHit(plain_text(item.get(title), TITLE_CHARS), plain_text(item.get(snippet), SNIPPET_CHARS), item[url])
+        SearchHit(plain_text(item.get("title"), TITLE_CHARS), plain_text(item.get(snippet), SNIPPET_CHARS), item[url])
         for item in results
         if _is_web_address(item.get(url))
     )

@@ -11,6 +11,7 @@ import pytest
 
 from local.apps import announcer
 from local.apps.announcer import Announcer
+from local.apps.newcomers import Newcomers
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
 from local.errors import BusNotReady
@@ -54,7 +55,7 @@ async def test_a_bus_that_is_not_started_yet_is_not_complained_of(
 
         monkeypatch.setattr(own, "ready", refused_until_up)
         with caplog.at_level(logging.WARNING):
-            telling = asyncio.create_task(Announcer(own).run(cast(Supervisor, children)))
+            telling = asyncio.create_task(Announcer(own).run(cast(Supervisor, children), cast(Newcomers, None)))
             for _ in range(10):
                 await asyncio.sleep(0)
             children.is_up.set()

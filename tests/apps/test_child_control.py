@@ -9,14 +9,16 @@ from typing import Any, cast
 import pytest
 
 from local.apps.child_control import ChildControl
+from local.apps.newcomers import Newcomers
 from local.apps.participant_client import ParticipantRefused
 from local.apps.system_control import SystemControl
 from local.bus.bus import Bus
 from local.bus.memory import MemoryHub
-from local.errors import UnknownParticipant
+from local.config import ParticipantEntry, SystemConfig
+from local.errors import ConfigError, UnknownParticipant
 from local.protocol.control_messages import ParticipantRequest, ParticipantResult
 from local.protocol.envelope import Envelope
-from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
+from local.runtime.supervisor import ChildPhase, ChildSpec, ChildState, Supervisor
 
 PHASES = {"web_search": ChildPhase.READY, "api": ChildPhase.READY, "journal": ChildPhase.READY}
 
@@ -43,6 +45,10 @@ class Children:
     async def restart(self, name: str) -> None:
         await self._change("restart", name, ChildPhase.READY)
 
+    def add(self, spec: ChildSpec) -> None:
+        self.done.append(f"add {spec.name}")
+        self.phases.setdefault(spec.name, ChildPhase.STOPPED)
+
     async def _change(self, verb: str, name: str, phase: ChildPhase) -> None:
         if name not in self.phases:
             raise UnknownParticipant(name, self.phases)
@@ -56,16 +62,35 @@ def children() -> Children:
     return Children()
 
 
+class SettingsRead:
+    """What `system.yaml` says, as it is read: who takes part, or why it is no good."""
+
+    def __init__(self) -> None:
+        self.targets: list[str] = []
+        self.fault = ""
+
+    def __call__(self) -> SystemConfig:
+        if self.fault:
+            raise ConfigError(self.fault)
+        return SystemConfig(participants=tuple(ParticipantEntry(target=target) for target in self.targets))
+
+
+@pytest.fixture
+def settings() -> SettingsRead:
+    return SettingsRead()
+
+
 @pytest.fixture
 def hub() -> MemoryHub:
     return MemoryHub()
 
 
 @pytest.fixture
-async def door(hub: MemoryHub, children: Children) -> AsyncIterator[Bus]:
+async def door(hub: MemoryHub, children: Children, settings: SettingsRead) -> AsyncIterator[Bus]:
     """The bus of one who asks; the supervisor listens."""
     async with Bus("supervisor", hub.transport()) as own, Bus("api", hub.transport()) as door:
-        control = ChildControl(own, cast(Supervisor, children))
+        newcomers = Newcomers(settings, lambda system, entry: ChildSpec(entry.name, "participant", entry.target))
+        control = ChildControl(own, cast(Supervisor, children), newcomers)
         await own.ready()
         await door.ready()
         yield door
@@ -90,6 +115,41 @@ async def test_who_is_not_there_or_is_needed_is_refused(door: Bus, children: Chi
             await control.participant("stop", name)
         assert refused.value.kind == "conflict"
     assert children.done == []
+
+
+async def test_who_is_in_the_settings_since_the_start_is_started_once(
+    door: Bus, children: Children, settings: SettingsRead
+) -> None:
+    control = SystemControl(door)
+    settings.targets = ["my_tools:dice", "critic"]
+    starts = await asyncio.gather(*(control.participant("start", "dice") for _ in range(2)))
+    assert [child and child.state for child in starts] == ["ready", "ready"]
+    await control.participant("restart", "critic")
+    assert children.done == ["add dice", "start dice", "add critic", "restart critic"]
+
+
+async def test_what_users_have_added_begins_with_what_the_settings_say_by_now_and_our_own_as_it_did(
+    door: Bus, children: Children, settings: SettingsRead
+) -> None:
+    control = SystemControl(door)
+    settings.targets = ["my_tools:dice"]
+    children.phases["dice"] = ChildPhase.READY
+    await control.participant("restart", "dice")
+    assert children.done == ["add dice", "restart dice"]
+
+    settings.fault, children.done = "system.yaml:1: nonsense: unknown key", []
+    for verb, name in (("restart", "dice"), ("start", "coin")):
+        with pytest.raises(ParticipantRefused, match="nonsense: unknown key") as refused:
+            await control.participant(cast(Any, verb), name)
+        assert refused.value.kind == "config"
+    assert children.done == []
+    for name in ("web_search", "journal"):
+        await control.participant("restart", name)
+    assert children.done == ["restart web_search", "restart journal"]
+
+    settings.fault, settings.targets = "", []  # it runs on as it began
+    await control.participant("restart", "dice")
+    assert children.done[2:] == ["restart dice"]
 
 
 async def test_a_request_that_comes_twice_is_done_once_and_answered_again(

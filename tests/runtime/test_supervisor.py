@@ -409,6 +409,45 @@ async def test_stopping_and_starting_again_by_name() -> None:
             await supervisor.stop("critik")
 
 
+async def test_a_child_that_is_added_is_kept_alive_as_the_others_and_ends_with_those_that_started_last() -> None:
+    told: list[tuple[str, ChildPhase]] = []
+    stages = [spec("proxy"), (replace(spec("journal"), outlives=True), spec("critic"))]
+    async with Supervisor(
+        stages, hang_seconds=PATIENCE, on_change=lambda child: told.append((child.name, child.state))
+    ) as supervisor:
+        supervisor.add(spec("memory"))
+        assert child(supervisor, "memory").state is ChildPhase.STOPPED
+        await supervisor.start("memory")
+        process(supervisor, "memory").kill()
+        await come_back(supervisor, "memory")
+    await supervisor.start("memory")  # too late
+    assert [each.state for each in supervisor.children] == [ChildPhase.STOPPED] * 4
+    ends = [told.index((name, ChildPhase.STOPPED)) for name in ("memory", "journal", "proxy")]
+    assert ends == sorted(ends)
+
+
+async def test_a_child_that_is_added_under_a_name_that_there_is_begins_its_next_life_with_that(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    async with running(spec("memory")) as supervisor:
+        pid = child(supervisor, "memory").pid
+        supervisor.add(spec("memory", "tell", pair[1]))
+        assert child(supervisor, "memory").pid == pid
+        await supervisor.restart("memory")
+        assert pair[0].recv(1) == b"!"
+        assert [each.name for each in supervisor.children] == ["memory"]
+
+
+async def test_nobody_is_started_once_the_end_has_begun() -> None:
+    async with running(spec("critic")) as supervisor:
+        supervisor.add(spec("memory"))
+        supervisor.wind_down()
+        await supervisor.start("memory")
+        assert child(supervisor, "memory").pid is None
+    await supervisor.start("critic")
+    assert [each.state for each in supervisor.children] == [ChildPhase.STOPPED] * 2
+
+
 async def test_a_start_that_is_cancelled_leaves_nothing_running() -> None:
     supervisor = Supervisor([spec("proxy"), spec("critic", "never_ready")])
     starting = asyncio.create_task(supervisor.__aenter__())

@@ -43,6 +43,8 @@ async def run():
             supervisor.show_warnings()
             print("started", file=sys.stderr, flush=True)
             await supervisor.restart("warn")
+            supervisor.add(ChildSpec("late", "tool", "supervised:warn"))
+            await supervisor.start("late")
             sys.stdin.read()
 
 asyncio.run(run())
@@ -114,6 +116,7 @@ def test_once_a_start_has_not_failed_warnings_are_shown_as_they_come() -> None:
     command = [sys.executable, "-c", FAILING, str(TARGETS), "warn"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as supervisor:
         assert supervisor.stderr is not None
-        said = [supervisor.stderr.readline() for _ in range(3)]  # while it runs: it ends with its input
+        said = [supervisor.stderr.readline() for _ in range(4)]  # while it runs: it ends with its input
         assert sum("warning warn - the well is low" in line for line in said) == 2
+        assert sum("warning late - the well is low" in line for line in said) == 1
         supervisor.communicate(timeout=PATIENCE)

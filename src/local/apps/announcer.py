@@ -8,6 +8,7 @@ import os
 from contextlib import suppress
 
 from local.apps.child_control import ChildControl
+from local.apps.newcomers import Newcomers
 from local.bus.bus import Bus
 from local.bus.sender_guard import Declaration
 from local.errors import BusNotReady
@@ -39,9 +40,9 @@ class Announcer:
         self._details |= {"problem": problem} if problem else {}
         self._wake.set()
 
-    async def run(self, supervisor: Supervisor) -> None:
+    async def run(self, supervisor: Supervisor, newcomers: Newcomers) -> None:
         """Tell until cancelled. The supervisor works without a bus, too: until the proxy is there, nothing is told."""
-        control = ChildControl(self._bus, supervisor)
+        control = ChildControl(self._bus, supervisor, newcomers)
         try:
             await supervisor.wait_until(_has_bus)  # a start that takes long is no trouble of the bus
             await self._connect()

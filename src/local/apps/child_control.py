@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 
+from local.apps.newcomers import Newcomers
 from local.bus.bus import Bus
 from local.errors import LocalError
 from local.protocol.control_messages import ParticipantRequest, ParticipantResult
@@ -34,9 +35,9 @@ class ChildControl:
 
     publishes = (ParticipantResult,)
 
-    def __init__(self, bus: Bus, supervisor: Supervisor) -> None:
+    def __init__(self, bus: Bus, supervisor: Supervisor, newcomers: Newcomers) -> None:
         """Subscribes: the bus has to be made ready after that."""
-        self._bus, self._supervisor = bus, supervisor
+        self._bus, self._supervisor, self._newcomers = bus, supervisor, newcomers
         self._replies = RecentReplies()
         self._one_at_a_time = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -84,9 +85,16 @@ class ChildControl:
             case "stop":
                 await self._supervisor.stop(name)
             case "restart":
+                self._renew(name)
                 await self._supervisor.restart(name)
             case "start" if not self._runs(name):
+                self._renew(name)
                 await self._supervisor.start(name)
+
+    def _renew(self, name: str) -> None:
+        """Have it begin with what the settings say by now. Raises `ConfigError`, with nothing changed."""
+        if (spec := self._newcomers.spec(name, self._find(name))) is not None:
+            self._supervisor.add(spec)
 
     async def _say(self, reply: Message, envelope: Envelope) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from local.apps.mcp_approval import told_tools
 from local.apps.mcp_file import require_server
 from local.apps.mcp_login_commands import login, logout
 from local.apps.mcp_server_commands import add, listing, remove
+from local.apps.restart_command import taken_over
 from local.apps.terminal import visible
 from local.config import layers_for
 from local.config_mcp import load_mcp_servers
@@ -62,8 +64,17 @@ def approve(
 
     Example: local2 mcp approve weather
     """
+    from local.tools.mcp_servers.mcp_group import participant_name
+
+    approve_tools(server, yes, config_dir, data_dir)
+    typer.echo(f"approved; {taken_over(participant_name(server), data_dir)}")
+
+
+def approve_tools(server: str, yes: bool, config_dir: Path | None, data_dir: Path | None) -> None:
+    """Show the tools of a server, and keep them as approved; not in a system that runs. Raises `ConfigError`,
+    `ToolError`, and `typer.Exit` of somebody who does not want them."""
     from local.tools.mcp_servers.approved_tool import approvable, changes, read_approved, write_approved
-    from local.tools.mcp_servers.mcp_group import approved_file, connect, participant_name
+    from local.tools.mcp_servers.mcp_group import approved_file, connect
 
     layers, folder = layers_for(config_dir), find_data_dir(data_dir)
     known = load_mcp_servers(layers[-1])
@@ -85,8 +96,6 @@ def approve(
     ):
         raise typer.Exit(1)
     write_approved(path, tools)
-    restart = f"`local2 restart {participant_name(server)}`"
-    typer.echo(f"approved; a system that runs with this server has them after {restart}, any other from its next start")
 
 
 def _indented(text: str) -> str:

@@ -14,6 +14,7 @@ from local.apps.command_line import ConfigDir, DataDir, Many
 from local.apps.console.answering_system import running_system
 from local.apps.mcp_approval import told_tools
 from local.apps.mcp_file import add_server, remove_server
+from local.apps.restart_command import taken_over
 from local.apps.terminal import visible
 from local.config import layers_for
 from local.config_mcp import load_mcp_servers
@@ -74,13 +75,13 @@ def add(
     if network:
         entry["network"] = True
     add_server(layers_for(config_dir)[-1], name, entry)
-    typer.echo(f"added; look at its tools with `local2 mcp approve {name}`, then start LoCAL2 again")
+    typer.echo(f"added; look at its tools, and have the model offered them, with `local2 mcp approve {name}`")
 
 
 def remove(name: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
     """Take a server out of mcp.json, and forget what was approved of it, and a login there."""
     from local.secrets.secret_store import SecretStore
-    from local.tools.mcp_servers.mcp_group import approved_file
+    from local.tools.mcp_servers.mcp_group import approved_file, participant_name
     from local.tools.mcp_servers.remote_login import RemoteLogin
 
     remove_server(layers_for(config_dir)[-1], name)
@@ -89,7 +90,7 @@ def remove(name: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -
     file.unlink(missing_ok=True)
     folder = file.with_suffix("")
     kept = f"; what it has kept lies in {folder}" if folder.is_dir() and any(folder.iterdir()) else ""
-    typer.echo(f"{name} is there no longer; a running system uses it until it starts again{kept}")
+    typer.echo(f"{name} is there no longer; {taken_over(participant_name(name), data_dir)}{kept}")
 
 
 def _pairs(given: list[str] | None) -> dict[str, str]:

@@ -6,11 +6,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from local.config import SHARED_KEYS, ParticipantEntry, SystemConfig, short_names
+from local.apps.flags import Flags
+from local.config import SHARED_KEYS, ParticipantEntry, SystemConfig, load_system, short_names
 from local.config_mcp import load_mcp_servers
+from local.environment import environment
 
 MCP_GROUP = "local.tools.mcp_servers.mcp_group"  # where each server has a class, which imports much
 GENERATOR, SECOND_RESPONDENT = short_names()["generator"], short_names()["generator_b"]
+
+
+def configured(flags: Flags, layers: Sequence[Path]) -> SystemConfig:
+    """The system as flags and settings have it at this moment. Raises `ConfigError`."""
+    system = with_mcp_servers(load_system(layers, flags.system, environment()), layers)
+    return system if flags.respondent_b is None else with_second_respondent(system)
 
 
 def with_second_respondent(system: SystemConfig) -> SystemConfig:

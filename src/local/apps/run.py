@@ -23,7 +23,8 @@ from local.apps.data_dir_watch import DataDirWatch
 from local.apps.flags import Flags
 from local.apps.introduction import introduce
 from local.apps.listener import listen, require_free, require_token
-from local.apps.overrides import GENERATOR, overrides_for, with_mcp_servers, with_second_respondent
+from local.apps.newcomers import PARTICIPANT, Newcomers
+from local.apps.overrides import GENERATOR, configured, overrides_for
 from local.apps.owner_token import owner_token
 from local.apps.participant import ParticipantSpec, bus_of
 from local.apps.run_directory import Facts, RunDirectory
@@ -32,7 +33,7 @@ from local.apps.system_declarations import SUPERVISOR, SystemDeclarations
 from local.apps.warm_up import PRELOAD
 from local.apps.workspace_folder import prepared_workspace
 from local.bus.address import BusAddress
-from local.config import SystemConfig, layers_for, load, load_system
+from local.config import ParticipantEntry, SystemConfig, layers_for, load
 from local.config_models import load_models
 from local.environment import data_dir, environment
 from local.errors import StartFailed, StartInterrupted
@@ -48,7 +49,6 @@ log = logging.getLogger(__name__)
 
 API = "local.apps.api.participant:ApiParticipant"
 JOURNAL = "local.journal.server.journal:Journal"
-PARTICIPANT = "participant"
 EXIT_CONFIG = 2
 SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, and says why
 MISCONFIGURED = f"exit status {EXIT_CONFIG}"
@@ -82,9 +82,7 @@ def run(flags: Flags) -> int:
     """Run the system until it is to stop. Returns the exit status; raises `LocalError` for what kept it from that."""
     failpoints.check()
     layers = layers_for(flags.config_dir)
-    system = with_mcp_servers(load_system(layers, flags.system, environment()), layers)
-    if flags.respondent_b is not None:
-        system = with_second_respondent(system)
+    system = configured(flags, layers)
     models = load_models(layers, flags.models)
     directory = RunDirectory(data_dir(flags.data_dir))
     directory.make_data_dir()
@@ -140,7 +138,7 @@ async def _supervise(
             stages(plan), hang_seconds=plan.system.hang_seconds, preload=PRELOAD, on_change=announcer.changed
         )
         stop_when_asked(stop, supervisor, plan.flags.starter)
-        telling = tasks.create_task(_announce(announcer, supervisor, declarations))
+        telling = tasks.create_task(_announce(announcer, supervisor, _newcomers(plan), declarations))
         try:
             async with supervisor:
                 if any(_is_misconfigured(child, plan) for child in supervisor.children):  # it has said what is wrong
@@ -165,9 +163,20 @@ async def _supervise(
     return 0
 
 
-async def _announce(announcer: Announcer, supervisor: Supervisor, declarations: SystemDeclarations) -> None:
+async def _announce(
+    announcer: Announcer, supervisor: Supervisor, newcomers: Newcomers, declarations: SystemDeclarations
+) -> None:
     await declarations.written()  # before that nobody would hear what it says
-    await announcer.run(supervisor)
+    await announcer.run(supervisor, newcomers)
+
+
+def _newcomers(plan: SystemPlan) -> Newcomers:
+    def spec_in(system: SystemConfig, entry: ParticipantEntry) -> ChildSpec:
+        news = {"participants": system.participants, "python_path": system.python_path, "together": ()}
+        now = replace(plan, system=plan.system.model_copy(update=news))
+        return _logged(now, [_participant(now, entry.name, entry.target)])[0]
+
+    return Newcomers(partial(configured, plan.flags, plan.layers), spec_in)
 
 
 def _furnish(directory: RunDirectory, declarations: SystemDeclarations) -> None:
@@ -244,7 +253,7 @@ def _participant(plan: SystemPlan, name: str, target: str) -> ChildSpec:
     outlives = target == JOURNAL  # what the others still have to say at their end is to be on record
     return ChildSpec(
         name,
-        PARTICIPANT,  # it says itself of which kind it is
+        PARTICIPANT,
         "local.apps.participant:run",
         (part,),
         required=False,

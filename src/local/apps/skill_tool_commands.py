@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from local.apps.command_line import ConfigDir, DataDir
-from local.apps.mcp_command import approve
+from local.apps.mcp_command import approve_tools
 from local.apps.mcp_file import add_server, remove_server
+from local.apps.restart_command import taken_over
 from local.apps.terminal import visible
 from local.config import layers_for
 from local.config_mcp import load_mcp_servers
@@ -44,23 +46,31 @@ def tools(
         typer.echo(f"{name}: {visible(' '.join((server.command, *server.args)))}")
     if not yes and not typer.confirm("Start this in a sandbox, without a network, to see its tools?"):
         raise typer.Exit(1)
-    _forget(settings, data, folder.resolve())  # what was approved was another one
+    _forget(settings, data, folder.resolve(), servers)  # what was approved was another one
     for name, server in servers.items():
         add_server(settings, name, server.model_dump(mode="json", exclude_unset=True))
         try:
-            approve(name, yes, config_dir, data_dir)
+            approve_tools(name, yes, config_dir, data_dir)
         except BaseException:
             remove_server(settings, name)
             raise
+        typer.echo(f"approved; {_taken_over(name, data)}")
 
 
-def _forget(settings: Path, data: Path, folder: Path) -> None:
+def _forget(settings: Path, data: Path, folder: Path, renewed: Collection[str] = ()) -> None:
+    """`renewed` are those that are looked at anew now, so that a system that runs hears of them later."""
     from local.tools.mcp_servers.mcp_group import approved_file
 
     for name in _of(settings, folder):
         approved_file(data, name).unlink(missing_ok=True)
         remove_server(settings, name)
-        typer.echo(f"{name} is offered no longer")
+        typer.echo(f"{name} is offered no longer" + ("" if name in renewed else f"; {_taken_over(name, data)}"))
+
+
+def _taken_over(server: str, data: Path) -> str:
+    from local.tools.mcp_servers.mcp_group import participant_name
+
+    return taken_over(participant_name(server), data)
 
 
 def _of(settings: Path, folder: Path) -> dict[str, MCPServerConfig]:

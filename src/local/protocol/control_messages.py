@@ -12,7 +12,8 @@ ControlVerb = Literal["start", "stop", "restart"]
 
 
 class ParticipantRequest(Message):
-    """A door that wants a participant to be started, stopped, or restarted; `name` is what the supervisor calls it."""
+    """A door that wants a participant to be started, stopped, or restarted; `name` is what the supervisor calls it,
+    or the settings call one that is new there."""
 
     subject = "participant.request."
     delivery = Delivery.EPHEMERAL

@@ -55,6 +55,7 @@ class Supervisor:
             for process in {spec.shared_process for spec in stage if spec.shared_process}:
                 self._template.share([spec for spec in stage if spec.shared_process == process])
         self._monitors: dict[str, ChildMonitor] = {}
+        self._watchdog: Watchdog
         self._changed = asyncio.Event()
         self._is_ending = False
         self._showing: asyncio.TimerHandle | None = None  # of what warnings are held back
@@ -69,10 +70,10 @@ class Supervisor:
         logged, and StartInterrupted after `wind_down`. Until `show_warnings`, and for 10 s at most once there is a
         process, only errors are shown on the terminal."""
         tick = self._hang_seconds / TICKS_PER_HANG
-        watchdog = Watchdog(tick, asyncio.get_running_loop().time())
+        self._watchdog = Watchdog(tick, asyncio.get_running_loop().time())
         for spec in (spec for stage in self._stages for spec in stage):
-            self._monitors[spec.name] = ChildMonitor(spec, self._template, watchdog, self._hang_seconds, self._note)
-        self._watching = asyncio.create_task(self._watch(watchdog, tick), name="watchdog")
+            self._monitors[spec.name] = self._monitor_of(spec)
+        self._watching = asyncio.create_task(self._watch(self._watchdog, tick), name="watchdog")
         try:
             for stage in self._stages:
                 await self._start_stage([self._monitors[spec.name] for spec in stage])
@@ -116,9 +117,22 @@ class Supervisor:
             monitor.wind_down()
         self._wake()
 
+    def add(self, spec: ChildSpec) -> None:
+        """Take in one more child, which waits for its `start`, in a process of its own, and stops with those that were
+        started last; or have the child of that name begin its next life with this spec."""
+        if monitor := self._monitors.get(spec.name):
+            monitor.spec = spec
+            return
+        self._stages[-1] = (*self._stages[-1], spec)
+        self._monitors[spec.name] = self._monitor_of(spec)
+        self._monitors[spec.name].show_warnings()  # it keeps no system from starting
+
     async def start(self, name: str) -> None:
-        """Start a child that was stopped or given up; returns when it is ready or given up (see `children`)."""
+        """Start a child that was added, stopped or given up; returns when it is ready or given up (see `children`).
+        Without effect once the end has begun."""
         monitor = self._monitor(name)
+        if self._is_ending:
+            return
         monitor.start()
         await self.wait_until(lambda _: monitor.settled)
 
@@ -135,6 +149,9 @@ class Supervisor:
         if name not in self._monitors:
             raise UnknownParticipant(name, self._monitors)
         return self._monitors[name]
+
+    def _monitor_of(self, spec: ChildSpec) -> ChildMonitor:
+        return ChildMonitor(spec, self._template, self._watchdog, self._hang_seconds, self._note)
 
     async def _start_stage(self, monitors: Sequence[ChildMonitor]) -> None:
         for monitor in monitors if not self._is_ending else ():
@@ -158,6 +175,7 @@ class Supervisor:
                 self._monitors[name].overdue()
 
     async def _shut_down(self) -> None:
+        self._is_ending = True
         try:
             for stage in reversed(self._stages):
                 for outlives in (False, True):

@@ -97,7 +97,8 @@ def test_what_was_approved_is_called_until_a_file_of_the_skill_changes(
     assert "not as it was approved" in built(settings).details()["off"]
     assert told(settings, capfd, "tools", "--yes")[0] == 0
     assert built(settings).details() == {}
-    assert told(settings, capfd, "tools", "--remove") == (0, "plain is offered no longer\n")
+    said = "plain is offered no longer; no system runs: the next one has that\n"
+    assert told(settings, capfd, "tools", "--remove") == (0, said)
     assert (load_mcp_servers(settings), approved_file(data, "plain").exists()) == ({}, False)
 
 

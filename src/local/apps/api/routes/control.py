@@ -21,7 +21,7 @@ def add_routes(routes: APIRouter) -> None:
 class _Control:
     @open_to(Access.TOKEN)
     async def start(self, name: PathId) -> Response:
-        """Start one that was stopped or given up; answers when it is ready, or given up."""
+        """Start one that was stopped or given up, or is new in the settings; answers when it is ready, or given up."""
         return await self._have("start", name)
 
     @open_to(Access.TOKEN)

@@ -944,7 +944,7 @@ export interface PairwiseResult {
   session_id: string | null;
 }
 
-/** A door that wants a participant to be started, stopped, or restarted; `name` is what the supervisor calls it. */
+/** A door that wants a participant to be started, stopped, or restarted; `name` is what the supervisor calls it, or the settings call one that is new there. */
 export interface ParticipantRequest {
   verb: "start" | "stop" | "restart";
   name: string;
@@ -1626,32 +1626,45 @@ export interface Messages {
 
 /** What kinds of errors there are. */
 export type ErrorKind =
+  | "bad_model"
+  | "bad_name"
   | "budget_spent"
   | "bus_closed"
   | "bus_not_ready"
   | "busy"
   | "cancelled"
   | "changed"
+  | "config"
   | "conflict"
   | "context_overflow"
   | "deleted"
   | "denied"
+  | "disk_full"
   | "elsewhere"
+  | "fenced"
   | "forbidden"
+  | "gone"
   | "invalid"
   | "journal_full"
   | "journal_gone"
+  | "link"
   | "malformed"
   | "method_not_allowed"
+  | "not_a_file"
+  | "not_a_folder"
   | "not_confirmed"
   | "not_found"
   | "not_kept"
+  | "outside"
   | "overloaded"
   | "publish_timeout"
   | "quota"
   | "rate_limit"
   | "stopping"
+  | "store_full"
   | "store_gone"
+  | "store_locked"
+  | "store_read_only"
   | "timeout"
   | "too_large"
   | "too_many_queries"

@@ -1,0 +1,33 @@
+"""Who takes part by the settings as they stand now: what was written there since the start needs no other one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from local.config import ParticipantEntry, SystemConfig, short_names
+from local.runtime.supervisor import ChildSpec, ChildState
+
+PARTICIPANT = "participant"  # the kind of a child, which says itself of which kind it is
+ALWAYS = ("journal", "api")
+
+
+class Newcomers:
+    """The participants that may begin with something else than at the start of the system: those that were not there,
+    and those that users have added. Our own can be restarted whatever stands in the settings by now.
+
+    `configured` reads the settings, `spec_in` makes of such an entry what starts it.
+    """
+
+    def __init__(
+        self, configured: Callable[[], SystemConfig], spec_in: Callable[[SystemConfig, ParticipantEntry], ChildSpec]
+    ) -> None:
+        self._configured, self._spec_in = configured, spec_in
+
+    def spec(self, name: str, child: ChildState | None) -> ChildSpec | None:
+        """What starts `name`, which is that `child` if there is one; None where nothing is new, or the settings do not
+        have it. Raises `ConfigError`."""
+        if child is not None and (child.kind != PARTICIPANT or name in ALWAYS or name in short_names()):
+            return None
+        system = self._configured()
+        entry = next((entry for entry in system.participants if entry.name == name), None)
+        return None if entry is None else self._spec_in(system, entry)

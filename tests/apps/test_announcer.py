@@ -72,7 +72,7 @@ async def test_what_a_proxy_that_died_has_lost_is_said_again_at_once(monkeypatch
         heard: asyncio.Queue[object] = asyncio.Queue()
         door.subscribe(ParticipantStatus.subject, heard.put_nowait)
         await door.ready()
-        telling = asyncio.create_task(Announcer(own).run(cast(Supervisor, children)))
+        telling = asyncio.create_task(Announcer(own).run(cast(Supervisor, children), cast(Newcomers, None)))
         await heard.get()
         while not heard.empty():
             heard.get_nowait()

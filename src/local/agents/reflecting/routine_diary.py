@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from local.errors import StoreFailed
 from local.private_file import write_private
+from local.services.sqlite_file import store_failure
 
 log = logging.getLogger(__name__)
 
@@ -58,4 +58,4 @@ class RoutineDiary:
         try:
             write_private(self._path, to_json(asdict(state)).decode() + "\n")
         except OSError as error:
-            raise StoreFailed(f"{self._path} cannot be written: {error.strerror}") from None
+            raise store_failure(self._path, error, what="cannot be written: ") from None

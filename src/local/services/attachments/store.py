@@ -7,6 +7,7 @@ Beside it an empty file for each user who has sent it says so; one without any i
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import os
 import re
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from pydantic_core import from_json, to_json
 
-from local.errors import AttachmentMissing, AttachmentRefused, StoreFailed
+from local.errors import AttachmentMissing, AttachmentRefused, StoreFailed, StoreFull
 from local.folder_lock import locked_folder
 from local.services.attachments.extract import AttachmentLimits, Extract, extract, is_picture, kind_of
 
@@ -66,6 +67,8 @@ class AttachmentStore:
                 if not path.exists():
                     self._write(path, content)
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StoreFull(f"{self._directory}: the disk is full; free some space and try again") from None
             raise StoreFailed(f"{name} could not be stored in {self._directory}: {error}") from None
         return Attachment(attachment_id, name, media_type, len(data), text, note)
 

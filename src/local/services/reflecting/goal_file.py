@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from local.errors import LocalError, StoreFailed
 from local.private_file import write_private
 from local.services.reflecting.goal import Goal
+from local.services.sqlite_file import store_failure
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class GoalFile:
         try:
             write_private(self._path, _GOALS.dump_json(tuple(goals), indent=1).decode() + "\n")
         except OSError as error:
-            raise StoreFailed(f"{self._path} cannot be written: {error.strerror}") from None
+            raise store_failure(self._path, error, what="cannot be written: ") from None
 
 
 def _goals_in(written: bytes) -> tuple[list[Goal], list[str]]:

@@ -5,7 +5,7 @@ const STATES = {
   restarting: "is being started again",
   stopping: "is stopping",
   stopped: "was stopped",
-  failed: "has failed and is not started again by itself",
+  failed: "has failed and is tried again now and then",
 };
 
 /** @param {Iterable<any>} rows of /participants @returns {{name: string, text: string}[]} */

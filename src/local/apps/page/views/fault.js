@@ -6,7 +6,7 @@ import { retry } from "../state/actions.js";
 /** What would help, by the kind of error. */
 const HELP = {
   model_missing: "Pull the model, or choose another one.",
-  unavailable: "Start the model server; local2 doctor says what is missing.",
+  unavailable: "local2 doctor says what is missing.",
   context_overflow: "Begin a new conversation, or attach less.",
   rate_limit: "Wait a little.",
   busy: "Wait a little.",

@@ -1,0 +1,46 @@
+"""What cannot be kept because the disk is full is told as that, whatever file it was to go into."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from local.agents.reflecting import routine_diary
+from local.agents.reflecting.routine_diary import RoutineDiary, RoutineState
+from local.errors import StoreFailed, StoreFull
+from local.services.attachments.store import AttachmentStore
+from local.services.reflecting import goal_file
+from local.services.reflecting.goal_file import GoalFile
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "goals": lambda folder: GoalFile(folder / "goals.json").write([]),
+    "switches": lambda folder: RoutineDiary(folder, "dreams.json").write(RoutineState()),
+    "attachments": lambda folder: AttachmentStore(folder).put("a.txt", "text/plain", b"a"),
+}
+
+
+@pytest.fixture(params=[errno.ENOSPC, errno.EACCES])
+def refusal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Why nothing can be written."""
+    number: int = request.param
+
+    def refuse(*_: Any) -> NoReturn:
+        raise OSError(number, os.strerror(number))
+
+    for module in (goal_file, routine_diary):
+        monkeypatch.setattr(module, "write_private", refuse)
+    monkeypatch.setattr(AttachmentStore, "_write", refuse)
+    return number
+
+
+@pytest.mark.parametrize("what", WRITERS)
+def test_a_full_disk_is_told_from_any_other_reason(what: str, refusal: int, tmp_path: Path) -> None:
+    with pytest.raises(StoreFailed) as failed:
+        WRITERS[what](tmp_path)
+    assert isinstance(failed.value, StoreFull) == (refusal == errno.ENOSPC)
+    assert str(tmp_path) in str(failed.value)

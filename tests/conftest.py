@@ -7,6 +7,7 @@ import fnmatch
 import gc
 import os
 import shutil
+import signal
 import sqlite3
 import sys
 import tempfile
@@ -40,6 +41,7 @@ from local.runtime.participant import Participant
 from local.runtime.participant_runner import ParticipantRunner
 from local.services.sandbox.sandbox import Sandbox, sandbox_of_this_machine
 from tests.worker_shares import shared_out
+from tests.workers.worker_template import WorkerTemplate
 
 SECONDS = 30.0  # a test that waits so long has failed
 NOBODY = 65534
@@ -70,6 +72,15 @@ def pytest_collection() -> Iterator[object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Once everybody's markers are set."""
     items[:] = shared_out(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Workers are forks of a process that has collected the tests, where files go with an order to fork: on Linux."""
+    if sys.platform == "linux":
+        template = WorkerTemplate(config.args)
+        config.add_cleanup(template.close)
+        specs[:] = [type(spec)(f"{spec}//python={template.python}") for spec in specs]
 
 
 class Wire(Protocol):
@@ -371,6 +382,15 @@ def files_with() -> Callable[..., list[str]]:
         return found
 
     return files_with
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _heard_signals() -> None:
+    """Programs that tests start hear what is to end them, also where `nohup` or a shell's `&` has this process ignore
+    it: they inherit that, but no handler."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,8 @@ from playwright.sync_api import (
 
 from local.apps.local_web import LocalWeb, load_pages
 from local.apps.stories import STORIES
-from local.apps.temporary_system import TemporarySystem, write_settings
+from local.apps.temporary_system import write_settings
+from tests.warm.warm_system import WarmSystem
 
 SECONDS = 30.0
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -143,7 +144,7 @@ class Visitor:
 class PagedSystem:
     """The system behind the pages."""
 
-    def __init__(self, system: TemporarySystem) -> None:
+    def __init__(self, system: WarmSystem) -> None:
         self.system, self.url = system, system.api_url
         self._stories = count()
 
@@ -206,7 +207,7 @@ class House:
         if self._paged is None:
             web = self._open.enter_context(LocalWeb(load_pages(STORIES / "web")))
             config, flags = write_settings(folder("config"), web.settings()), ["--backend", "stand_in"]
-            system = TemporarySystem(folder("data"), config_dir=config, flags=flags)
+            system = WarmSystem(folder("data"), config_dir=config, flags=flags)
             self._paged = PagedSystem(self._open.enter_context(system))
         return self._paged
 

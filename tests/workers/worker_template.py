@@ -1,0 +1,34 @@
+"""The process that the suite's workers are forks of, as the one that gives them their tests sees it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+class WorkerTemplate:
+    """Collects `arguments` as pytest does, and is ready once it is made. After its end no more workers can be started;
+    those that there are stay."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="workers-"))
+        program, door = str(HERE / "program.py"), str(self._folder / "door")
+        self.python = shlex.join([sys.executable, "-E", "-S", str(HERE / "worker.py"), door])
+        self._process = subprocess.Popen(
+            [sys.executable, program, door], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdin and self._process.stdout
+        print(json.dumps({"path": sys.path, "collect": list(arguments)}), file=self._process.stdin, flush=True)
+        assert self._process.stdout.readline(), "the program has ended"
+
+    def close(self) -> None:
+        self._process.communicate()
+        shutil.rmtree(self._folder)

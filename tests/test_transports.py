@@ -297,7 +297,7 @@ async def test_a_message_without_a_trace_begins_a_new_correlation(room: Room) ->
 
 async def test_a_request_gets_its_answer(room: Room) -> None:
     await room.responder(answer_at_once)
-    answer = await (await room.talker()).request(echo("hello"), ToolResult, timeout=10)
+    answer = await (await room.talker()).request(echo("hello"), ToolResult, timeout=30)
     assert answer.result == "hello"
 
 
@@ -320,7 +320,7 @@ async def test_an_answer_reaches_whoever_listens_too(room: Room) -> None:
     await room.responder(answer_at_once)
     watcher = await room.listener("tool.result.")
     asker = await room.listener("tool.result.")
-    await asker.bus.request(echo("x"), ToolResult, timeout=10)
+    await asker.bus.request(echo("x"), ToolResult, timeout=30)
     assert (await watcher.take())[0].in_reply_to == (await asker.take())[0].in_reply_to
 
 
@@ -360,11 +360,11 @@ async def test_a_late_answer_is_counted_and_never_given_to_the_next_request(room
 
     await room.responder(answer_the_first_too_late)
     asker = await room.talker()
-    await asker.request(echo("zeroth"), ToolResult, timeout=10)
+    await asker.request(echo("zeroth"), ToolResult, timeout=30)
     with pytest.raises(RequestTimeout):
         await asker.request(echo("first"), ToolResult, timeout=0.02)
     await until(lambda: kept)
-    assert (await asker.request(echo("second"), ToolResult, timeout=10)).result == "second"
+    assert (await asker.request(echo("second"), ToolResult, timeout=30)).result == "second"
     assert asker.counters["late_replies"] == 1
 
 
@@ -374,7 +374,7 @@ async def test_a_malformed_answer_is_an_error_at_the_requester(room: Room) -> No
 
     await room.responder(answer_with_nonsense)
     with pytest.raises(MalformedFrame, match="query_id"):
-        await (await room.talker()).request(echo("x"), ToolResult, timeout=10)
+        await (await room.talker()).request(echo("x"), ToolResult, timeout=30)
 
 
 # The proxy goes and comes back

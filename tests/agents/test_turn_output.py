@@ -106,13 +106,13 @@ async def test_what_is_held_is_bounded_by_pausing_the_model(posted: Posted, monk
     monkeypatch.setattr(turn_output, "MOST_HELD", 3)
     held = output(posted)
     held.hear(ContentDelta("abc"))
-    await asyncio.wait_for(held.room(), 1)
+    await asyncio.wait_for(held.room(), 30)
     held.hear(ContentDelta("d"))
     waiting = asyncio.create_task(held.room())
     await asyncio.sleep(0.01)
     assert not waiting.done()
     held.release()
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, 30)
 
 
 async def test_nothing_is_stored_before_the_release(posted: Posted) -> None:

@@ -47,7 +47,7 @@ from local.protocol.messages import (
     ToolSchemaRequest,
 )
 
-SECONDS = 20
+SECONDS = 50  # beside others a command may take long to begin
 SRC = Path(__file__).parents[2] / "src"
 EVERYTHING = Selection(("*",))
 CALL: dict[str, Any] = {"query_id": "q1", "call_id": "c", "tool": "x"}

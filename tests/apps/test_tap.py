@@ -39,7 +39,7 @@ from local.protocol.bus_messages import BusGap
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import GenerationToken, ParticipantStatus, QueryCancel, ToolRequest
 
-SECONDS = 20
+SECONDS = 50
 SRC = Path(__file__).parents[2] / "src"
 
 

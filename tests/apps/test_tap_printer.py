@@ -16,7 +16,7 @@ from local.apps.tap.printer import MAX_ITEMS, Printer
 from local.apps.tap.view import PlainView
 from local.apps.terminal import OutputFailed
 
-SECONDS = 20
+SECONDS = 50
 
 
 @dataclass

@@ -36,7 +36,7 @@ from local.models.stand_in.stand_in import StandInSettings
 
 GEMMA = "gemma4:12b"
 ANSWER = "The capital of France is Paris."
-CANCEL_SECONDS = 1.0  # on a busy machine; `bench.py model` measures it
+CANCEL_SECONDS = 10.0  # on a very busy machine, where a fault lasts 30; `bench.py model` measures it
 
 PARIS: list[Json] = [{"role": "user", "content": "What is the capital of France?"}]
 NEWS: list[Json] = [{"role": "user", "content": "What is the latest news?"}]
@@ -243,7 +243,7 @@ async def test_cancelling_closes_the_connection_so_that_the_server_sees_it_at_on
                 if awaited and isinstance(delta, awaited):
                     heard.set()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         task = asyncio.create_task(listen())
         await (heard.wait() if awaited else control.requests(begun=1))
         cancelled_at = time.monotonic()
@@ -260,7 +260,7 @@ async def test_leaving_a_stream_closes_the_connection_without_any_cancelling(
 ) -> None:
     await control.script({"content": ["a"] * 9})
     await control.fault("chunk_delay", seconds=30)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         async with aclosing(model.chat(GEMMA, PARIS)) as deltas:
             assert await anext(deltas) == ContentDelta("a")
         left_at = time.monotonic()
@@ -321,7 +321,7 @@ async def test_silence_is_a_timeout_that_names_the_limit(
 ) -> None:
     await control.fault(fault, seconds=30)
     impatient = clients(first=0.15, between=0.16)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         with pytest.raises(ModelError, match=r"nothing for 0\.1[56] s") as caught:
             await chat(impatient)
     assert caught.value.kind == "timeout"

@@ -22,12 +22,12 @@ async def test_an_answer_that_this_door_has_given_is_rated_though_it_is_not_on_r
     query = asker.ask("really?", query_id="q", session_id="s", user_id="ann")
     asked = await stage.generator.hears()
     await stage.generator.answers(asked)
-    await asyncio.wait_for(query.outcome(), 5)
+    await asyncio.wait_for(query.outcome(), 30)
     await stage.journal()
-    await asyncio.wait_for(asker.rate("q", 1), 5)
+    await asyncio.wait_for(asker.rate("q", 1), 30)
     reader = await stage.bus("reader")
     await reader.ready()
-    ((feedback, envelope),) = await messages_on_record(reader, "q", [UserFeedback], 5)
+    ((feedback, envelope),) = await messages_on_record(reader, "q", [UserFeedback], 30)
     assert (feedback.rating, envelope.session_id, envelope.user_id) == (1, "s", "ann")
     assert await messages_on_record(reader, "q", [ResponseGeneration], 5) == []
 

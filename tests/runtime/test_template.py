@@ -62,4 +62,4 @@ def test_the_template_ends_with_its_program(program: subprocess.Popen[str]) -> N
     [template] = psutil.Process(program.pid).children()
     program.kill()
     program.wait()
-    template.wait(timeout=10)
+    template.wait(timeout=30)

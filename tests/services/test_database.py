@@ -71,7 +71,7 @@ async def test_what_waits_together_is_committed_together(path: Path) -> None:
 
     def hold(db: sqlite3.Connection) -> None:
         db.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
-        may_go_on.wait(10)
+        may_go_on.wait(30)
 
     async with Database(path, MIGRATIONS) as database:
         jobs: list[asyncio.Task[object]] = [asyncio.create_task(database.run(hold))]
@@ -187,7 +187,7 @@ async def test_opening_waits_for_a_process_in_the_middle_of_a_commit_and_says_so
     await until(lambda: f"opening waits: {path}: a process is in the middle of a commit" in caplog.text)
     assert not opening.done()
     somebodys_commit.execute("COMMIT")
-    database = await asyncio.wait_for(opening, 10)
+    database = await asyncio.wait_for(opening, 30)
     assert await database.run(insert("one")) == "one"
     await database.__aexit__(None, None, None)
 
@@ -198,7 +198,7 @@ async def test_an_opening_that_waits_can_be_cancelled(
     opening = asyncio.create_task(Database(path, MIGRATIONS).__aenter__())
     await until(lambda: "opening waits" in caplog.text)
     opening.cancel()
-    await asyncio.wait([opening], timeout=10)
+    await asyncio.wait([opening], timeout=30)
     assert opening.cancelled()
     assert not [thread for thread in threading.enumerate() if "notes.db" in thread.name]
 

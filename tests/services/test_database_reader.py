@@ -20,7 +20,7 @@ async def test_a_read_sees_what_is_committed_changes_nothing_and_waits_for_nobod
     def slow(db: sqlite3.Connection) -> None:
         db.execute("INSERT INTO notes VALUES ('two')")
         is_writing.set()
-        may_end.wait(10)
+        may_end.wait(30)
 
     def count(db: sqlite3.Connection) -> int:
         return len(db.execute("SELECT text FROM notes").fetchall())

@@ -62,7 +62,7 @@ async def test_opening_waits_for_room_and_says_so(
     await until(lambda: opening.done() or ("opening waits: " in caplog.text and "the disk is full" in caplog.text))
     assert not opening.done(), opening
     small_disk.free()
-    await asyncio.wait_for(opening, 10)
+    await asyncio.wait_for(opening, 30)
     await store.__aexit__(None, None, None)
 
 
@@ -75,7 +75,7 @@ async def test_opening_waits_for_room_for_files(
     await until(lambda: opening.done() or ("opening waits: " in caplog.text and "the disk is full" in caplog.text))
     assert not opening.done(), opening
     small_disk.free()
-    await asyncio.wait_for(opening, 10)
+    await asyncio.wait_for(opening, 30)
     await store.__aexit__(None, None, None)
 
 
@@ -88,7 +88,7 @@ async def test_opening_waits_until_the_file_can_be_written_and_says_so(
         await until(lambda: opening.done() or "opening waits: " in caplog.text)
         assert not opening.done(), opening
         assert "the file system is read-only" in caplog.text
-    await asyncio.wait_for(opening, 10)
+    await asyncio.wait_for(opening, 30)
     await store.__aexit__(None, None, None)
 
 
@@ -103,7 +103,7 @@ async def test_what_a_killed_process_has_left_is_not_opened_to_be_read_alone(
         opening = asyncio.create_task(store.__aenter__())
         await until(lambda: opening.done() or "opening waits: " in caplog.text)
         assert not opening.done(), opening
-    await asyncio.wait_for(opening, 10)
+    await asyncio.wait_for(opening, 30)
     await store.__aexit__(None, None, None)
 
 

@@ -24,6 +24,7 @@ from local.tools.tool import Tool
 from local.tools.web_fetch import WebFetchConfig, WebFetchTool
 from local.tools.web_search import WebSearchConfig, WebSearchTool
 
+READING_SECONDS = 60.0  # where forty conversations read at once, on a machine that may be busy with others
 CHUNK = 5  # characters of what the model says at once
 HOSTS = ("page.example", "evil.example", "docs.example", "cdn.docs.example")
 
@@ -62,7 +63,8 @@ class HostileWeb:
 
     def fetch_tool(self) -> WebFetchTool:
         hosts = [f"{host}:{self.port}" for host in HOSTS]
-        return WebFetchTool(WebFetchConfig(), PageReader(resolve=self.resolve, allow_hosts=hosts))
+        reader = PageReader(resolve=self.resolve, allow_hosts=hosts, timeout_seconds=READING_SECONDS)
+        return WebFetchTool(WebFetchConfig(), reader)
 
     def search_tool(self) -> WebSearchTool:
         return WebSearchTool(WebSearchConfig(), SearchChain([_Engine(self)], cache_seconds=0))

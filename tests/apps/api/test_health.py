@@ -53,7 +53,7 @@ async def test_health_shows_what_the_supervisor_and_the_participants_say(system:
 
 
 async def test_a_participant_that_is_started_by_hand_shows_up_and_goes(system: System) -> None:
-    async with system.door() as client, system.bus("watcher") as bus, asyncio.timeout(10):
+    async with system.door() as client, system.bus("watcher") as bus, asyncio.timeout(30):
         said: asyncio.Queue[Envelope] = asyncio.Queue()
         bus.subscribe("participant.status", lambda envelope: envelope.sender == "dice" and said.put_nowait(envelope))
         await bus.ready()

@@ -53,7 +53,7 @@ async def test_closing_the_iterator_closes_the_connection_at_once(server: Any) -
         stream = model.chat("m", USER)
         assert await anext(stream) == ContentDelta("Hi")
         await stream.aclose()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await gone.wait()
 
 
@@ -69,7 +69,7 @@ async def test_cancelling_the_task_closes_the_connection(server: Any, with_head:
         gone.set()
 
     server.scripts["/api/chat"] = script
-    async with server.client() as model, asyncio.timeout(5):
+    async with server.client() as model, asyncio.timeout(30):
         task = asyncio.create_task(chat(model))
         await asked.wait()
         task.cancel()

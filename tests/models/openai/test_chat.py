@@ -148,7 +148,7 @@ async def test_an_answer_is_complete_even_if_the_server_never_says_that_it_ends(
             await exchange.disconnected()
 
     server.scripts[CHAT] = script
-    async with server.client() as model, asyncio.timeout(5):
+    async with server.client() as model, asyncio.timeout(30):
         deltas = await chat(model)
     assert deltas[0] == ContentDelta("Hi")
     assert isinstance(deltas[1], Done)
@@ -163,7 +163,7 @@ async def test_comments_do_not_keep_a_silent_model_alive(server: Any) -> None:
             await asyncio.sleep(0.01)  # the server's pace, no wait for anything
 
     server.scripts[CHAT] = script
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         error = await failure(server, between=0.15)
     assert (error.kind, "0.15 s" in str(error)) == ("timeout", True)
 

@@ -37,7 +37,8 @@ class ParticipantRefused(LocalError):
 
 
 class ParticipantClient:
-    """Asks the participant of the name `participant`. `lives(name)` says whether one was heard of lately.
+    """Asks the participant of the name `participant`. `lives(name)` says whether one was heard of lately or
+    is expected.
 
     Every request raises `ParticipantAway`, `ParticipantRefused`, and `RequestTimeout` of one that is there and does not
     answer within `answer_seconds`.
@@ -51,7 +52,7 @@ class ParticipantClient:
 
     @property
     def is_there(self) -> bool:
-        """Whether the participant was heard of lately."""
+        """Whether the participant was heard of lately, or is expected."""
         return self._lives(self.participant)
 
     async def _request(self, request: Message, reply: type[M], user_id: str | None = None) -> M:

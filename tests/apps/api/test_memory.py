@@ -24,7 +24,7 @@ from local.protocol.memory_messages import (
     OutcomeRecord,
     RecalledEngram,
 )
-from local.protocol.messages import ErrorInfo, SessionDeleted
+from local.protocol.messages import ChildStatus, ErrorInfo, ParticipantStatus, SessionDeleted
 from local.runtime.participant import on
 from tests.apps.api.hand_played import HandPlayed
 
@@ -271,6 +271,27 @@ async def test_without_a_memory_it_says_how_there_would_be_one(
     error = refused.json()["error"]
     assert (refused.status_code, error["kind"]) == (503, "unavailable")
     assert "`participants` in system.yaml" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("state", "kind"), [("restarting", "timeout"), ("ready", "timeout"), ("failed", "unavailable")]
+)
+async def test_a_memory_that_the_supervisor_keeps_is_waited_for_although_it_is_silent(
+    system: System, monkeypatch: pytest.MonkeyPatch, state: str, kind: str
+) -> None:
+    monkeypatch.setattr("local.apps.participant_client.UNSEEN_SECONDS", 0.05)
+    monkeypatch.setattr(Memories, "answer_seconds", 0.1)
+    async with system.door() as client, system.bus("supervisor") as bus:
+        await bus.ready()
+        kept = ChildStatus(name="memory", kind="participant", state=state)
+        told = ParticipantStatus(
+            name="supervisor", kind="supervisor", pid=1, instance=bus.instance, state="ready", children=(kept,)
+        )
+        assert bus.post(told)
+        listed = (await client.get("/participants")).json()["participants"]
+        assert "memory" in [row["name"] for row in listed]
+        refused = await client.get("/memory")
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (503, kind)
 
 
 async def test_a_memory_that_is_there_and_does_not_answer_is_a_timeout(

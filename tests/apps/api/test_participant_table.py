@@ -152,7 +152,8 @@ def test_a_child_that_calls_itself_otherwise_is_listed_once_by_that_name(table: 
 
 def test_whoever_the_supervisor_starts_is_expected_and_whoever_has_left_is_not(table: ParticipantTable) -> None:
     assert not table.is_expected("critic", 0)
-    for state, is_expected in {"starting": True, "restarting": True, "failed": False, "stopped": False}.items():
+    states = {"starting": True, "ready": True, "restarting": True, "stopping": False, "failed": False, "stopped": False}
+    for state, is_expected in states.items():
         table.heard(supervisor(child("critic", None, state)), 0)
         assert table.is_expected("critic", 0) is is_expected
     table.heard(beat("critic", 12, details={"judges": "critique"}), 0)

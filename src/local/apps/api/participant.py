@@ -187,7 +187,7 @@ class ApiParticipant(Participant):
         return {"client_tools": tools, **{name: client(self.bus, self._has) for name, client in asked.items()}}
 
     def _has(self, name: str) -> bool:
-        return self._participants.lives(name, time.monotonic())
+        return self._participants.is_expected(name, time.monotonic())
 
 
 def _stop(*streams: BrowserStreams | LoCALSession | BusStreams | MCPEndpoint) -> None:

@@ -14,6 +14,7 @@ SUPERVISOR = "supervisor"
 MODEL_OWNER = "generator"
 BY_HAND_SECONDS = 2 * LOOK_SECONDS  # within it everybody who runs has told a newcomer how they are
 
+KEPT = ("starting", "ready", "restarting")  # children that the supervisor keeps alive
 Health = Literal["ok", "starting", "degraded"]
 
 
@@ -90,9 +91,9 @@ class ParticipantTable:
         return any(beat.status.state == "ready" for beat in self._beats.values() if beat.status.name == name)
 
     def is_expected(self, name: str, now: float) -> bool:
-        """Whether a participant of that name is ready, or will be: the supervisor starts it."""
-        is_coming = any(child.name == name and child.state in ("starting", "restarting") for child in self._children)
-        return is_coming or self.lives(name, now)
+        """Whether a participant of that name is ready, or will be: the supervisor starts it, or ends its silence."""
+        is_kept = any(child.name == name and child.state in KEPT for child in self._children)
+        return is_kept or self.lives(name, now)
 
     def absence(self, now: float) -> Absence | None:
         """Who is missing without whom no query is answered; None while they can be hoped for, as they can at a start

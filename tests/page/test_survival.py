@@ -131,3 +131,16 @@ def test_a_page_that_is_opened_while_somebody_is_away_meets_no_error(visit: Visi
         expect(page.locator(".model")).to_have_text("stand-in")  # as /health has told
     finally:
         paged.request("POST", "/participants/reward/start", headers=token)
+
+
+def test_a_page_that_meets_an_api_which_does_not_know_the_model_yet_asks_again(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    visitor = visit()
+    early = [{"status": "starting", "model": None, "stand_in": True}, {"status": "ok", "model": None, "stand_in": True}]
+    visitor.context.route(
+        "**/health?report=true",
+        lambda route: route.fulfill(json=early.pop(0)) if early else route.continue_(),
+    )
+    expect(visitor.open().locator(".model")).to_have_text("stand-in")
+    assert early == []

@@ -107,14 +107,20 @@ async function refresh() {
   follow();
 }
 
-/** How the system is, well or not. */
-async function lookAtHealth() {
+const LONGEST_PAUSE_SECONDS = 30;
+let nextLook = 0;
+
+/** How the system is, well or not; looked at again while an API that has just been started does not know all of it. */
+async function lookAtHealth(pauseSeconds = 1) {
+  clearTimeout(nextLook);
   try {
     const response = await fetch("/health?report=true", { headers: authorization(), cache: "no-store" });
     health.value = await response.json();
   } catch {
-    // the stream tells that nobody answers
+    return; // the stream tells that nobody answers
   }
+  if (health.peek().status === "starting" || health.peek().model === null)
+    nextLook = setTimeout(lookAtHealth, pauseSeconds * 1000, Math.min(2 * pauseSeconds, LONGEST_PAUSE_SECONDS));
 }
 
 async function connected(isConnected) {

@@ -61,3 +61,18 @@ def test_a_command_that_is_interrupted_while_it_imports_ends_without_a_traceback
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's `&` has it ignored
     )  # fmt: skip
     assert (ended.returncode, ended.stderr + ended.stdout) == (-signal.SIGINT, "")
+
+
+def test_it_ends_so_too_while_it_imports_what_one_command_needs() -> None:
+    code = (
+        "import os, signal, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name.startswith('local.apps.tap'): os.kill(os.getpid(), signal.SIGINT)\n"
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from local.apps.cli import main\n"
+        "main(['tap', 'list'])\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr + ended.stdout) == (-signal.SIGINT, "")

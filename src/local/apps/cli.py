@@ -23,8 +23,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _warm_up()
     from local.apps.command_table import run_command  # which takes a tenth of a second, and may be interrupted
 
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(run_command(arguments))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -77,6 +78,8 @@ def run_command(arguments: Sequence[str]) -> int:
     app.callback()(local2)
     for name in [command] if command in COMMANDS else [] if command == _VERSION else COMMANDS:
         _add(name, app)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # only now is there something to be ended in order
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return exit_status(app, arguments or ["--help"], "local2")
 
 

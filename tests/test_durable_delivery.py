@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from local.bus.bus import Bus
-from local.errors import BusClosed, HandedBack, JournalFull, NotConfirmed, NotOnRecord, StoreFailed
+from local.errors import BusClosed, HandedBack, JournalFull, NotConfirmed, NotOnRecord, StoreFailed, StoreFull
 from local.journal.client import journal_client, journal_consumer
 from local.journal.client.journal_client import JournalClient, RecordedBuffer
+from local.journal.core.consumer_decision import DeadLetter
 from local.journal.server import journal_writer
+from local.journal.server.dead_letters import DeadLetters
 from local.protocol.envelope import Envelope, Trace, new_id
 from local.protocol.journal_messages import JournalDeliver, JournalRedeliver, JournalRedelivered
 from local.protocol.messages import AnswerDialog, BusDead, Message, ParticipantStatus, QueryCancel, QueryReceived
@@ -441,6 +443,29 @@ async def test_what_breaks_its_handler_is_a_dead_letter_and_no_more_work(scene: 
     assert worker.begun == ["break", "behind it"]
     await until(lambda: len(scene.rows()) == 3)
     await has_acknowledged(scene, 1, 2, 3)
+
+
+async def test_a_dead_letter_on_a_full_disk_is_told_of_once_there_is_room(
+    scene: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead, journal = await scene.hears("bus.dead"), await scene.journal(max_failures=1)
+    monkeypatch.setattr(journal_writer, "RETRY_SECONDS", 0.01)
+    tell, told = DeadLetters.tell, []
+
+    async def finds_no_room_at_first(self: DeadLetters, letter: DeadLetter) -> Envelope:
+        told.append(letter)
+        if len(told) == 1:
+            raise StoreFull("journal.db: the disk is full")
+        return await tell(self, letter)
+
+    monkeypatch.setattr(DeadLetters, "tell", finds_no_room_at_first)
+    talker, worker = await scene.bus(), durable_worker()
+    await scene.serve(worker)
+    envelope = await talker.publish(query("break"), Trace("q", None, "s"))
+    letter = BusDead.decode((await asyncio.wait_for(dead.get(), SECONDS)).payload)
+    assert letter.envelope_id == envelope.id
+    assert told[0] == told[1]
+    assert not journal.task.done()
 
 
 async def test_what_breaks_its_handler_is_given_again_and_done_when_that_is_mended(scene: Any) -> None:

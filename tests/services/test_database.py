@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import local.services.database
-from local.errors import StoreFailed, StoreGone, StoreReplaced
+from local.errors import StoreFailed, StoreFull, StoreGone, StoreReplaced
 from local.services.database import Database
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
@@ -141,6 +141,18 @@ async def test_a_commit_that_fails_fails_everybody_and_the_next_one_works(path: 
         assert lost == "a" or isinstance(lost, StoreFailed)  # whether the two met in one group is a matter of luck
         await database.run(insert("b"))
         assert (await database.run(all_notes))[-1] == "b"
+
+
+async def test_what_there_is_no_room_for_takes_nothing_else_along(path: Path) -> None:
+    async with Database(path, MIGRATIONS) as database:
+        await database.run(insert("before"))
+        await database.run(lambda db: db.execute("PRAGMA max_page_count=3").fetchall())
+        large = [database.run_short(insert(letter * 50_000)) for letter in "ab"]  # on the loop: all in one group
+        small = [database.run_short(all_notes), database.run_short(insert("after"))]
+        *refused, read, written = await asyncio.gather(*large, *small, return_exceptions=True)
+        assert [type(error) for error in refused] == [StoreFull] * 2
+        assert (read, written) == (["before"], "after")
+        assert await database.run(all_notes) == ["before", "after"]
 
 
 async def test_a_cancelled_awaiter_does_not_undo_the_work(path: Path) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
-from local.errors import StoreFailed, StoreFenced, StoreGone, StoreLocked, StoreReplaced
+from local.errors import StoreFailed, StoreFenced, StoreFull, StoreGone, StoreLocked, StoreReplaced
 from local.services.sqlite_file import PASSING, UNWRITABLE_SECONDS, OpeningLog, check_writable, migrate, store_failure
 
 log = logging.getLogger(__name__)
@@ -218,6 +218,13 @@ class Database:
         migrate(connection, self._migrations)
 
     def _commit(self, group: Sequence[_Job[Any]]) -> list[_Outcome]:
+        """All together; where there is no room for all, one by one, as what only reads needs none."""
+        outcomes = self._commit_together(group)
+        if len(group) > 1 and all(isinstance(failed, StoreFull) for _, _, failed in outcomes):
+            return [outcome for job in group for outcome in self._commit_together([job])]
+        return outcomes
+
+    def _commit_together(self, group: Sequence[_Job[Any]]) -> list[_Outcome]:
         connection, started = self._connection, time.monotonic()
         try:
             self.check_name()

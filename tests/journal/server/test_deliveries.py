@@ -6,6 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+from local.errors import StoreFailed, StoreFull
 from local.journal.core.durable_consumer import Deliver
 from local.journal.server.deliveries import JournalDeliveries
 from local.protocol.envelope import Envelope
@@ -17,12 +18,15 @@ class SlowStore:
 
     def __init__(self) -> None:
         self.read_numbers: list[int] = []
+        self.failures: list[StoreFailed] = []
         self.is_asked, self.is_free = asyncio.Event(), asyncio.Event()
 
     async def read(self, *, limit: int, after: int) -> list[Any]:
         self.read_numbers.append(after + 1)
         self.is_asked.set()
         await self.is_free.wait()
+        if self.failures:
+            raise self.failures.pop()
         frame = Envelope("query.received", f"e{after + 1}", "api", "i", 1, "q", b"{}").encode()
         return [SimpleNamespace(number=after + 1, redacted=False, entry=SimpleNamespace(frame=frame))]
 
@@ -57,4 +61,20 @@ async def test_what_waits_for_the_disk_waits_once_and_only_while_it_is_needed() 
     given = [await asyncio.wait_for(bus.given.get(), 5) for _ in range(4)]
     assert [(each.number, each.attempt) for each in given] == [(1, 1), (2, 3), (4, 3), (5, 1)]
     assert store.read_numbers == [1, 2, 4, 5]
+    running.cancel()
+
+
+async def test_what_a_full_disk_keeps_from_being_read_is_given_when_it_is_due_again() -> None:
+    store, bus = SlowStore(), Listener()
+    parts: tuple[Any, Any] = (bus, store)
+    deliveries = JournalDeliveries(*parts, lambda _: None)
+    running = asyncio.create_task(deliveries.run())
+    store.failures.append(StoreFull("the disk is full"))
+    store.is_free.set()
+    deliveries.give(delivery(1, 1), None)
+    deliveries.give(delivery(2, 1), None)
+    assert (await asyncio.wait_for(bus.given.get(), 5)).number == 2
+    deliveries.give(delivery(1, 2), None)
+    assert (await asyncio.wait_for(bus.given.get(), 5)).number == 1
+    assert not running.done()
     running.cancel()

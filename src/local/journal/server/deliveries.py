@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 from local import failpoints
 from local.bus.bus import Bus
-from local.errors import BlobNotStored, FrameTooLarge, PublishTimeout, StoreUnwritable, UnknownConsumer
+from local.errors import BlobNotStored, FrameTooLarge, PublishTimeout, StoreLocked, StoreUnwritable, UnknownConsumer
 from local.journal.core.consumer_decision import Deliver
 from local.journal.core.consumer_state import ConsumerState, Deaths, DeliveryLimits
 from local.journal.core.delivery_core import Decision, DeliveryCore
@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 PAGE = 2000
 
 
+NOT_GIVEN = (BlobNotStored, FrameTooLarge, PublishTimeout, StoreLocked, StoreUnwritable)
 ConsumerMessage = JournalAttach | JournalDetach | JournalAck | JournalWorking | JournalFailed
 
 
@@ -168,7 +169,7 @@ class JournalDeliveries:
                 self._is_reading = True
                 try:
                     await self._give_from_disk(delivery)
-                except (BlobNotStored, FrameTooLarge, PublishTimeout) as error:  # its consumer is silent, gets it again
+                except NOT_GIVEN as error:  # its consumer is silent, and gets it again
                     log.warning("message %d could not be given to %s: %s", delivery.number, delivery.consumer, error)
                 self._is_reading = False
 

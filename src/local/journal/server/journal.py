@@ -197,12 +197,13 @@ class Journal(Participant):
 
     async def _keep_house(self) -> None:
         """Look through the whole file once, and remove now and then what is too old or too much."""
-        damage = await self._store.verify()
-        if damage is not None:
-            raise StoreDamaged(f"{damage}; the journal is opened anew")
+        is_verified = False
         sweeps = False  # not before whoever waited for this process has sent again what it had to say
         while True:
             try:
+                if not is_verified and (damage := await self._store.verify()) is not None:
+                    raise StoreDamaged(f"{damage}; the journal is opened anew")
+                is_verified = True
                 elsewhere = 0
                 if sweeps:
                     await self._sweep(HOUSEKEEPING_SECONDS)
@@ -213,8 +214,10 @@ class Journal(Participant):
                     log.info("%d messages that nobody needs any more were removed", removed)
                 if removed and sweeps:
                     await self._sweep(HOUSEKEEPING_SECONDS)
+            except StoreDamaged:
+                raise
             except LocalError as error:
-                log.warning("nothing could be removed: %s", error)
+                log.warning("the journal could not be tidied: %s", error)
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
             sweeps = True
 

@@ -191,13 +191,13 @@ class JournalWriter:
         batch = self._queue.take()
         if self._queue:
             self._wake()
-        letters = [await self.dead_letters.tell(dead) for dead in batch.dead_letters]
         if not batch and not isinstance(self._trouble, StoreGone):
             return  # and if nothing could be written, nothing shows yet that it can
         failpoints.reach("journal.received")
-        envelopes = [*batch.envelopes, *letters]
-        entries = [_entry_of(envelope) for envelope in envelopes]
         try:
+            letters = [await self.dead_letters.tell(dead) for dead in batch.dead_letters]
+            envelopes = [*batch.envelopes, *letters]
+            entries = [_entry_of(envelope) for envelope in envelopes]
             appended = await self._store.commit(entries, batch.changes)
         except StoreFailed as error:
             self._queue.put_back_changes(batch)

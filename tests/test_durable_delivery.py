@@ -666,7 +666,7 @@ async def test_of_several_in_flight_of_a_session_a_lost_one_holds_back_those_beh
     lost = scene.lose_next("journal.deliver.")
     for text in ("wait 1", "wait 2", "wait 3", "wait 4"):
         await talker.publish(query(text), Trace("q", None, "s"))
-    assert lost.is_set()
+    await asyncio.wait_for(lost.wait(), SECONDS)
     await worker.has(worker.begun, "wait 1", "wait 2", "wait 3")
     assert worker.begun == ["wait 1", "wait 2", "wait 3"]
     worker.gate.set()

@@ -126,7 +126,7 @@ async def test_a_users_turn_takes_its_place_and_it_begins_its_message_again(both
     both.model.will_say("Noon.", to="When?")
     await both.door.ask("When?", "q2", session="another user's")
     assert (await both.door.hears(ResponseGeneration, query_id="q2")).answer == "Noon."
-    assert both.model_b.closed_early.is_set()
+    await asyncio.wait_for(both.model_b.closed_early.wait(), 30)
     both.model_b.will_say("At noon.")
     assert (await of_b(both)).answer == "Right."
     told = [(said.attempt, said.index, said.text) for said in both.door.of(GenerationToken, respondent_id="B")]

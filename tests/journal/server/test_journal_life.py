@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local.bus import bus as bus_module
-from local.errors import JournalFull, NoJournal, StoreFailed
+from local.errors import JournalFull, NoJournal, StoreFailed, StoreFull
 from local.journal.core.consumer_decision import Settled
 from local.journal.server import journal as journal_module
 from local.journal.server import journal_writer as writer_module
@@ -93,6 +93,23 @@ async def test_what_is_too_old_and_needed_by_nobody_is_removed(
     talker = await scene.bus()
     await talker.publish(QueryCancel(query_id="q"))
     await until(lambda: not scene.rows())
+
+
+async def test_a_disk_in_trouble_at_its_first_look_does_not_end_it(
+    scene: Any, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+
+    async def verify(self: JournalStore) -> None:
+        looks.append(self)
+        if len(looks) == 1:
+            raise StoreFull("journal.db: the disk is full")
+
+    monkeypatch.setattr(JournalStore, "verify", verify)
+    monkeypatch.setattr(journal_module, "HOUSEKEEPING_SECONDS", 0.01)
+    journal = await scene.journal()
+    await until(lambda: len(looks) == 2 or journal.task.done())
+    assert not journal.task.done()
 
 
 async def test_damage_that_is_found_while_it_runs_ends_it_and_the_next_start_looks_at_everything(

@@ -14,7 +14,7 @@ from local.bus.blobs import BlobStore
 from local.bus.reject_log import FILE_NAME as REJECTED
 from local.bus.reject_log import RejectLog
 from local.config import Settings
-from local.errors import LocalError, StoreDamaged
+from local.errors import LocalError, StoreDamaged, StoreUnwritable
 from local.journal.core.consumer_state import MAX_FAILURES, DeliveryLimits
 from local.journal.server.journal_writer import JournalWriter
 from local.journal.server.redaction import YOUNG_SECONDS, JournalRedaction, size_of_references
@@ -197,13 +197,10 @@ class Journal(Participant):
 
     async def _keep_house(self) -> None:
         """Look through the whole file once, and remove now and then what is too old or too much."""
-        is_verified = False
+        await self._look_through()
         sweeps = False  # not before whoever waited for this process has sent again what it had to say
         while True:
             try:
-                if not is_verified and (damage := await self._store.verify()) is not None:
-                    raise StoreDamaged(f"{damage}; the journal is opened anew")
-                is_verified = True
                 elsewhere = 0
                 if sweeps:
                     await self._sweep(HOUSEKEEPING_SECONDS)
@@ -214,12 +211,23 @@ class Journal(Participant):
                     log.info("%d messages that nobody needs any more were removed", removed)
                 if removed and sweeps:
                     await self._sweep(HOUSEKEEPING_SECONDS)
-            except StoreDamaged:
-                raise
             except LocalError as error:
-                log.warning("the journal could not be tidied: %s", error)
+                log.warning("nothing could be removed: %s", error)
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
             sweeps = True
+
+    async def _look_through(self) -> None:
+        """Raises `StoreDamaged`. On a disk in trouble it is done later."""
+        while True:
+            try:
+                damage = await self._store.verify()
+            except StoreUnwritable as error:
+                log.warning("the journal is looked through later: %s", error)
+                await asyncio.sleep(HOUSEKEEPING_SECONDS)
+                continue
+            if damage is not None:
+                raise StoreDamaged(f"{damage}; the journal is opened anew")
+            return
 
     async def _sweep(self, age_seconds: float) -> None:
         if not self._writer.problem:  # else what refers to a large field may be waiting for room

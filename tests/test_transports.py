@@ -341,10 +341,11 @@ async def test_on_silence_the_same_envelope_goes_again(room: Room, monkeypatch: 
     assert responder.counters["repeated"] >= 2 and responder.counters["missed"] == 0
 
 
-async def test_a_request_that_nobody_answers_names_subject_and_seconds(room: Room) -> None:
+async def test_a_request_that_nobody_answers_says_who_was_asked_and_keeps_its_subject(room: Room) -> None:
     asker = await room.talker()
-    with pytest.raises(RequestTimeout, match=r"tool\.request\.echo: no answer within 0\.02 s"):
+    with pytest.raises(RequestTimeout, match=r"^echo did not answer within 0\.02 s; `local2 status`") as silent:
         await asker.request(echo("x"), ToolResult, timeout=0.02)
+    assert silent.value.details == {"subject": "tool.request.echo"}
 
 
 async def test_a_late_answer_is_counted_and_never_given_to_the_next_request(room: Room) -> None:

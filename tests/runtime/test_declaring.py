@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from local.apps.system_declarations import SUPERVISOR
 from local.config import short_names
 from local.protocol import messages
+from local.protocol.control_messages import ParticipantRequest
+from local.protocol.delivery_classes import message_classes
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import MemoryRequest, MemoryResult
@@ -150,6 +153,19 @@ def test_a_tool_says_its_own_results_alone() -> None:
     declaration = declaration_of(OneFileTool)
     assert declaration.allows("tool.result.one_file") and not declaration.allows("tool.result.web_search")
     assert OneFileTool.subject_of(ToolSchema) == "tool.schema"
+
+
+@pytest.mark.parametrize(
+    "request_class", sorted(filter(lambda kind: kind.is_request, message_classes()), key=lambda kind: kind.subject)
+)
+def test_every_request_names_who_answers_it(request_class: type[messages.Message]) -> None:
+    asked = request_class.model_construct(tool="web_search").whom
+    if asked == SUPERVISOR:  # which is no participant
+        assert request_class is ParticipantRequest
+        return
+    module, _, kind = OURS[asked].partition(":")
+    handlers = getattr(importlib.import_module(module), kind).handlers()
+    assert request_class in {handles.message for handles in handlers}
 
 
 @pytest.mark.parametrize("name", OURS)

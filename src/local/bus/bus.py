@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Self, TypeVar
 
 from local.bus.blobs import BlobStore
@@ -248,12 +249,13 @@ class Bus:
         """
         subject = message.routing_key
         reply_subject = reply.subject + subject.removeprefix(message.subject) if reply.family_key else reply.subject
+        silence = partial(RequestTimeout, subject, timeout, message.whom)
         payload = await self._envelopes.payload(message)
         try:
             if not self._hears_replies.get(reply_subject):
                 await self._hear_replies(reply_subject, timeout)
             envelope, frame = self._envelopes.seal(subject, payload, trace, envelope_id=envelope_id)
-            opened = self._requests.begin(envelope.id, subject, timeout)
+            opened = self._requests.begin(envelope.id, timeout, silence)
             try:
                 if not self._send_queue.try_send(frame):
                     await self._send_queue.send(frame, subject, timeout)
@@ -264,7 +266,7 @@ class Bus:
             finally:
                 self._requests.end(opened)
         except (BusNotReady, PublishTimeout):
-            raise RequestTimeout(subject, timeout) from None
+            raise silence() from None
 
     async def _hear_replies(self, subject: str, seconds: float) -> None:
         if subject not in self._hears_replies:

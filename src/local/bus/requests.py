@@ -24,10 +24,10 @@ class Requests:
         self._open: RetryTable[Envelope] = RetryTable(resend)
         self._given_up: deque[str] = deque(maxlen=MAX_LATE)
 
-    def begin(self, request_id: str, subject: str, seconds: float) -> Retry[Envelope]:
-        """Open a request; its answer is an envelope, `RequestTimeout` after `seconds`, or `BusClosed`."""
+    def begin(self, request_id: str, seconds: float, silence: Callable[[], RequestTimeout]) -> Retry[Envelope]:
+        """Open a request; its answer is an envelope, what `silence()` makes after `seconds`, or `BusClosed`."""
         backoff = Backoff(FIRST_RESEND_SECONDS, LAST_RESEND_SECONDS)
-        return self._open.open(request_id, backoff, seconds, partial(RequestTimeout, subject, seconds))
+        return self._open.open(request_id, backoff, seconds, silence)
 
     def left(self, request: Retry[Envelope], frame: bytes) -> None:
         """A request was sent; on silence it goes again."""

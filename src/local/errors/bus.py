@@ -96,13 +96,15 @@ class PublishTimeout(LocalError):
 
 
 class RequestTimeout(LocalError):
-    """Nobody answered a request in time."""
+    """Nobody answered a request in time. `whom` is who was asked, where the request says so."""
 
     kind = "timeout"
 
-    def __init__(self, subject: str, seconds: float) -> None:
-        super().__init__(f"{subject}: no answer within {seconds:g} s")
+    def __init__(self, subject: str, seconds: float, whom: str = "") -> None:
+        silent = f"{whom} did not answer" if whom else f"nobody answered {subject}"
+        super().__init__(f"{silent} within {seconds:g} s; `local2 status` shows who is there")
         self.subject, self.seconds = subject, seconds
+        self.details = {"subject": subject}
 
 
 class NotConfirmed(LocalError):

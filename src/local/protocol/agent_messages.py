@@ -86,6 +86,7 @@ class AgentRequest(Message):
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
+    answered_by = "swarm"
     verb: AgentVerb
     of_user: str | None = None
     query_id: str = ""

@@ -36,6 +36,7 @@ class ChangeRequest(Message):
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
+    answered_by = "files"
     verb: ChangeVerb
     call_id: str | None = None
     query_id: str | None = None

@@ -21,6 +21,7 @@ class ClientToolRequest(Message):
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
+    answered_by = "generator"
     verb: ClientToolVerb
     query_id: str = ""
     tool: str = ""

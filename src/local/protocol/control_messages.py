@@ -19,6 +19,7 @@ class ParticipantRequest(Message):
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
+    answered_by = "supervisor"
     verb: ControlVerb
     name: str
 

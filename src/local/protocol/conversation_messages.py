@@ -57,6 +57,7 @@ class ConversationRequest(Message):
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
+    answered_by = "generator"
     verb: ConversationVerb
     key: str = ""
     of_user: str | None = None

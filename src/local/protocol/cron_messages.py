@@ -82,6 +82,7 @@ class CronRequest(Message):
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
+    answered_by = "cron"
     verb: CronVerb
     of_user: str | None = None
     job_id: str = ""

@@ -67,6 +67,7 @@ class GoalRequest(Message):
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
+    answered_by = "reflection"
     verb: GoalVerb
     goal_id: str = ""
     text: str = ""

@@ -19,6 +19,7 @@ class HookRequest(RespondentMessage):
     delivery = Delivery.RECORDED
     family_key = "hook"
     is_request = True
+    answered_by = "hooks"
     hook: str
     event: HookEvent
     call_id: str = ""

@@ -109,6 +109,7 @@ class JournalRedeliver(Message):
     subject = "journal.redeliver"
     delivery = Delivery.EPHEMERAL
     is_request = True
+    answered_by = "journal"
     consumer: str | None = None
     numbers: tuple[int, ...] = ()  # none is all
 
@@ -138,6 +139,7 @@ class JournalRead(Message):
     subject = "journal.read"
     delivery = Delivery.EPHEMERAL
     is_request = True
+    answered_by = "journal"
     subjects: tuple[str, ...] = ()  # whole ones and families; none is everything
     correlation_id: str | None = None
     correlation_ids: tuple[str, ...] = Field((), max_length=100)  # any of these; none is everything
@@ -178,6 +180,7 @@ class JournalRedact(Message):
     subject = "journal.redact"
     delivery = Delivery.EPHEMERAL
     is_request = True
+    answered_by = "journal"
     session_id: str | None = None
     query_id: str | None = None
     mentioned: str | None = Field(None, min_length=16)

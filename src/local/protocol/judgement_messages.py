@@ -57,6 +57,7 @@ class ComparisonRequest(Message):
 
     subject = "comparison.request"
     is_request = True
+    answered_by = "critic"
     respondent_id: str = MAIN_RESPONDENT
     question: str
     answer_a: str

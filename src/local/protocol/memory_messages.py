@@ -149,6 +149,7 @@ class MemoryRequest(Message):
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
+    answered_by = "memory"
     verb: MemoryVerb
     query: str = ""
     engram_id: str = ""

@@ -57,6 +57,7 @@ class Message(Data):
     delivery: ClassVar[Delivery] = Delivery.RECORDED
     family_key: ClassVar[str] = ""
     is_request: ClassVar[bool] = False
+    answered_by: ClassVar[str] = ""  # of a request: the participant that answers it
     hurried: ClassVar[bool] = True  # of a confirmed one: whether somebody's answer waits for its commit
     _holds_anything: ClassVar[bool] = False  # a field of free form, which may be nested to any depth
 
@@ -68,6 +69,11 @@ class Message(Data):
     def routing_key(self) -> str:
         """The subject that this very message is published on."""
         return self.subject + getattr(self, self.family_key) if self.family_key else self.subject
+
+    @property
+    def whom(self) -> str:
+        """The name of who is asked by a request, for people; empty where that is not known."""
+        return self.answered_by
 
     def encode(self) -> bytes:
         """The payload as JSON. Raises `UnsendableMessage` for what JSON cannot say, such as half a surrogate pair."""

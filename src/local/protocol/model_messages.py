@@ -30,6 +30,7 @@ class ModelRequest(Message):
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
+    answered_by = "model_keeper"
     verb: ModelVerb
     model: str = ""
 

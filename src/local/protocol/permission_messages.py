@@ -26,6 +26,7 @@ class GrantRequest(RespondentMessage):
     subject = "grant.request"
     delivery = Delivery.EPHEMERAL
     is_request = True
+    answered_by = "gatekeeper"
     call_id: str
     tool: str
     args: dict[str, Any]
@@ -119,6 +120,7 @@ class PermissionRequest(Message):
     family_key = "verb"
     delivery = Delivery.EPHEMERAL
     is_request = True
+    answered_by = "gatekeeper"
     verb: PermissionVerb
     of_user: str | None = None
     call_id: str = ""

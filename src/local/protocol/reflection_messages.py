@@ -46,6 +46,7 @@ class RoutineRequest(Message):
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
+    answered_by = "reflection"
     verb: RoutineVerb
     routine: RoutineName
 

@@ -35,6 +35,7 @@ class SkillRequest(Message):
     delivery = Delivery.EPHEMERAL
     family_key = "verb"
     is_request = True
+    answered_by = "files"
     verb: Literal["ready", "list", "show"]
     name: str = ""
 

@@ -47,6 +47,11 @@ class ToolRequest(RespondentMessage):
     tainted: bool = False  # words of strangers are before the model that calls
     grant: Grant | None = None  # which a tool wants to see that may do more than read
 
+    @property
+    def whom(self) -> str:
+        """The name of the tool."""
+        return self.tool
+
 
 class ToolResult(RespondentMessage):
     """A tool, when a call has settled: either `result` or `error`. `sources` are addresses the text came from, `links`

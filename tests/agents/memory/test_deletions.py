@@ -75,7 +75,7 @@ async def test_without_a_journal_the_rest_waits_and_the_asker_is_told(
         assert error.kind == "unavailable"
         assert "it is deleted from the memory; from the journal as soon as that is possible" in error.message
     assert (await remembering.ask("list")).engrams == ()
-    assert "no answer" in served.participant.details()["deletion_problem"]
+    assert "journal did not answer" in served.participant.details()["deletion_problem"]
     monkeypatch.setattr(deletions, "JOURNAL_SECONDS", 10.0)
     await remembering.stage.journal()
     assert (await remembering.ask("delete", engram_id=ENGRAM)).error is None

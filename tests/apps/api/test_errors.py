@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,10 +11,10 @@ import httpx
 import pytest
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from local.apps.api.errors import STATUS, status_of
+from local.apps.api.errors import STATUS, error_response, status_of
 from local.apps.api.field_fault import field_fault, field_path
 from local.apps.participant_client import ParticipantRefused
-from local.errors import StoreFull, StoreLocked, StoreReadOnly
+from local.errors import RequestTimeout, StoreFull, StoreLocked, StoreReadOnly
 from local.protocol.messages import ErrorInfo
 from tests.source_trees import source_trees
 
@@ -61,6 +62,12 @@ def test_every_bad_request_has_a_status_of_its_own() -> None:
 @pytest.mark.parametrize("error", [StoreFull("x"), StoreReadOnly("x"), StoreLocked("x")], ids=lambda error: error.kind)
 def test_a_store_that_can_be_written_again_later_is_no_fault_of_ours(error: Any) -> None:
     assert STATUS[error.kind] in (503, 507)
+
+
+def test_who_did_not_answer_is_named_for_people_and_the_subject_stands_beside_it() -> None:
+    error = json.loads(error_response("/approvals", RequestTimeout("permission.request.list", 10, "gatekeeper")).body)
+    said = "gatekeeper did not answer within 10 s; `local2 status` shows who is there"
+    assert error == {"error": {"kind": "timeout", "message": said, "subject": "permission.request.list"}}
 
 
 class Part(BaseModel):

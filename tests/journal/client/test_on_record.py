@@ -39,5 +39,5 @@ async def test_what_was_removed_is_left_out(scene: Any, journal: Any) -> None:
 
 async def test_without_a_journal_nobody_knows_and_that_is_said(scene: Any) -> None:
     bus = await scene.bus()
-    with pytest.raises(RecordUnreadable, match="no answer within"):
+    with pytest.raises(RecordUnreadable, match="journal did not answer within"):
         await messages_on_record(bus, "q1", (QueryReceived,), 0.05)

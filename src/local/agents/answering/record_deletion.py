@@ -108,7 +108,7 @@ class RecordDeletion:
                 notice = SessionDeleted(deleted_session_id=session_id)
                 await self._bus.publish(notice, Trace(new_id(), user_id=user_id))  # of no session: it is to stay
         except TimeoutError:
-            raise RequestTimeout(JournalRedact.subject, JOURNAL_SECONDS) from None
+            raise RequestTimeout(JournalRedact.subject, JOURNAL_SECONDS, JournalRedact.answered_by) from None
         self._stop_summarising(session_id)
         await self._discard_files(session_id=session_id)
         return redacted

@@ -60,6 +60,29 @@ async def test_a_call_that_is_cancelled_has_its_query_stopped(system: System, mo
         await system.generator.cancelled(query_id)
 
 
+@pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "said"),
+    [
+        ("", {}, 400, "content-type: expected application/json"),
+        ("", {"content-type": "application/json", **BOTH}, 400, "Parse error"),
+        ("{", {"content-type": "application/json", **BOTH}, 400, "Parse error"),
+        ("[]", {"content-type": "application/json", **BOTH}, 400, "JSON-RPC request"),
+        ('{"jsonrpc": "2.0"}', {"content-type": "application/json", **BOTH}, 400, "JSON-RPC request"),
+        ("{}", {"content-type": "application/json", "accept": "text/html"}, 406, "ccept"),
+    ],
+)
+async def test_what_is_no_message_is_told_as_a_json_rpc_error(
+    system: System, body: str, headers: dict[str, str], status: int, said: str, version: str
+) -> None:
+    async with system.door() as http:
+        answer = await http.post("/mcp", content=body, headers={"mcp-protocol-version": version, **headers})
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json")
+    told = answer.json()
+    assert (told["jsonrpc"], told["id"]) == ("2.0", None)
+    assert told["error"]["code"] < 0 and said in told["error"]["message"] and "\n" not in told["error"]["message"]
+
+
 async def test_each_user_asks_as_that_user_and_sees_what_is_theirs(system: System) -> None:
     folder = system.journal_file.parent
     make_owner_token(folder)

@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from local.apps.api.app import routed
 from local.apps.api.context import ApiContext
+from local.apps.api.mcp_answer import MCPAnswer
 from local.apps.api.principals import Principal
 from local.apps.mcp_client import TELL_SECONDS, Json, Told
 from local.apps.mcp_door import MCPDoor
@@ -128,4 +129,4 @@ class MCPSessions:
         """Answer one request, whose scope says by `principal` who asks."""
         principal: Principal = scope["principal"]
         token = AccessToken(token="", client_id="local2", scopes=[], subject=principal.user_id)
-        await self._manager.handle_request({**scope, "user": AuthenticatedUser(token)}, receive, send)
+        await self._manager.handle_request({**scope, "user": AuthenticatedUser(token)}, receive, MCPAnswer(send))

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from local import config_file
+from local.errors import refused_by_disk
 
 _WIDTH = 120
 
 
 def change(path: Path, values: Mapping[str, Any]) -> None:
     """Set these keys in a YAML file, mappings key by key; a file that is not there is made. It is the old one or the
-    new one, whatever happens. Raises `ConfigError` for a file that cannot be read or written."""
+    new one, whatever happens. Raises `ConfigError` for a file that cannot be read or written, and `StoreUnwritable`
+    where the disk takes nothing at present."""
     path = path.resolve()  # a link stays a link
     config_file.read(path)  # which says what is wrong with it
     text = _changed(path.read_text(encoding="utf-8-sig") if path.exists() else "", values)
@@ -32,7 +34,8 @@ def change(path: Path, values: Mapping[str, Any]) -> None:
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise config_file.fault(path, None, f"cannot be written: {error.strerror}") from None
+        fault = config_file.fault(path, None, f"cannot be written: {error.strerror}")
+        raise refused_by_disk(path, error.errno) or fault from None
 
 
 def _changed(text: str, values: Mapping[str, Any]) -> str:

@@ -10,18 +10,24 @@ from typing import Any, NoReturn
 
 import pytest
 
-from local.agents.reflecting import routine_diary
 from local.agents.reflecting.routine_diary import RoutineDiary, RoutineState
-from local.errors import StoreFailed, StoreFull
+from local.apps.users import Users
+from local.config_edit import change
+from local.errors import LocalError, StoreFull, StoreReadOnly, refused_by_disk
 from local.services.attachments.store import AttachmentStore
-from local.services.reflecting import goal_file
 from local.services.reflecting.goal_file import GoalFile
 
 WRITERS: dict[str, Callable[[Path], object]] = {
-    "goals": lambda folder: GoalFile(folder / "goals.json").write([]),
+    "goals": lambda folder: GoalFile(folder).write([]),
     "switches": lambda folder: RoutineDiary(folder, "dreams.json").write(RoutineState()),
     "attachments": lambda folder: AttachmentStore(folder).put("a.txt", "text/plain", b"a"),
+    "users": lambda folder: Users(folder).add("ann"),
+    "settings": lambda folder: change(folder / "system.yaml", {"api_port": 1}),
 }
+
+
+def test_a_disk_that_is_read_only_is_told_as_that(tmp_path: Path) -> None:
+    assert isinstance(refused_by_disk(tmp_path, errno.EROFS), StoreReadOnly)
 
 
 @pytest.fixture(params=[errno.ENOSPC, errno.EACCES])
@@ -32,15 +38,14 @@ def refusal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     def refuse(*_: Any) -> NoReturn:
         raise OSError(number, os.strerror(number))
 
-    for module in (goal_file, routine_diary):
-        monkeypatch.setattr(module, "write_private", refuse)
+    monkeypatch.setattr(os, "fsync", refuse)
     monkeypatch.setattr(AttachmentStore, "_write", refuse)
     return number
 
 
 @pytest.mark.parametrize("what", WRITERS)
 def test_a_full_disk_is_told_from_any_other_reason(what: str, refusal: int, tmp_path: Path) -> None:
-    with pytest.raises(StoreFailed) as failed:
+    with pytest.raises(LocalError) as failed:
         WRITERS[what](tmp_path)
     assert isinstance(failed.value, StoreFull) == (refusal == errno.ENOSPC)
     assert str(tmp_path) in str(failed.value)

@@ -76,10 +76,13 @@ class SettingsFiles:
 
     def change(self, name: str, values: Mapping[str, Any]) -> Json:
         """Write these keys into the user's file, if the whole is valid with them, and leave the rest of it as it is.
-        Returns what `show` does. Raises `SettingsRefused`, `ConfigError`."""
+        Returns what `show` does. Raises `SettingsRefused`, `ConfigError`, `StoreUnwritable`."""
         kind, _ = self._kind(name)
         with self._writing:
-            self._require_valid(name, kind, values)
+            try:
+                self._require_valid(name, kind, values)
+            except OSError as error:  # of the folder for temporary files
+                raise SettingsRefused("unavailable", f"the settings cannot be tried: {error}") from None
             change(self._layers[-1] / f"{name}.yaml", values)
         return self.show(name)
 

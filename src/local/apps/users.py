@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 
 from local.apps.owner_token import new_token
 from local.config import Settings, load
-from local.errors import ConfigError, LocalError
+from local.errors import ConfigError, LocalError, refused_by_disk
 from local.folder_lock import locked_folder
 from local.private_file import write_private
 from local.protocol.memory_messages import OWNER
@@ -76,7 +76,8 @@ class Users:
         return load("users", UsersConfig, [self._data_dir]).users
 
     def add(self, name: str) -> str:
-        """A new user; returns the token, which nobody can tell later. Raises `UserRefused`, `ConfigError`."""
+        """A new user; returns the token, which nobody can tell later. Raises `UserRefused`, `ConfigError`,
+        `StoreUnwritable`."""
         if fault := fault_of_name(name):
             raise UserRefused("invalid", fault)
         token = new_token()
@@ -88,7 +89,8 @@ class Users:
         return token
 
     def remove(self, name: str) -> None:
-        """End what a token is good for; what the user has asked stays. Raises `UserRefused`, `ConfigError`."""
+        """End what a token is good for; what the user has asked stays. Raises `UserRefused`, `ConfigError`,
+        `StoreUnwritable`."""
         with self._changed() as users:
             if users.pop(name, None) is None:
                 raise UserRefused("not_found", f"there is no user {name}")
@@ -130,14 +132,12 @@ class Users:
                 yield users
                 self._write(users)
         except OSError as error:
-            raise ConfigError(f"{self._data_dir} cannot hold users: {error.strerror}") from None
+            what = f"{self._data_dir} cannot hold users: {error.strerror}"
+            raise refused_by_disk(self._path, error.errno) or ConfigError(what) from None
 
     def _write(self, users: dict[str, UserEntry]) -> None:
         text = HEAD + yaml.safe_dump({"users": {name: entry.model_dump() for name, entry in sorted(users.items())}})
-        try:
-            write_private(self._path, text)
-        except OSError as error:
-            raise ConfigError(f"{self._path} cannot be written: {error.strerror}") from None
+        write_private(self._path, text)
 
 
 def _hash(token: str) -> str:

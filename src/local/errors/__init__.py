@@ -58,6 +58,7 @@ from local.errors.stores import StoreReplaced as StoreReplaced
 from local.errors.stores import StoreUnwritable as StoreUnwritable
 from local.errors.stores import TurnStillOpen as TurnStillOpen
 from local.errors.stores import UntrustedFact as UntrustedFact
+from local.errors.stores import refused_by_disk as refused_by_disk
 from local.errors.tools import FetchRefused as FetchRefused
 from local.errors.tools import SandboxMissing as SandboxMissing
 from local.errors.tools import SandboxRefused as SandboxRefused

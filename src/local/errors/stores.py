@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 from local.errors.base import BadRequest, LocalError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class StoreFailed(LocalError):
@@ -27,6 +30,15 @@ class StoreReadOnly(StoreUnwritable):
     """The file system takes no changes at present, as after a fault of the disk."""
 
     kind = "store_read_only"
+
+
+def refused_by_disk(path: Path, number: int | None) -> StoreUnwritable | None:
+    """The failure to write a file where `errno` says that nobody can write there at present; None if it is another."""
+    if number in _FULL:
+        return StoreFull(f"{path}: the disk is full; free some space and try again")
+    if number == errno.EROFS:
+        return StoreReadOnly(f"{path}: the file system is read-only; make it writable and try again")
+    return None
 
 
 class StoreGone(StoreUnwritable):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from local.backoff import Backoff
-from local.errors import StoreDamaged, StoreFailed, StoreFull, StoreLocked, StoreReadOnly, StoreUnwritable
+from local.errors import StoreDamaged, StoreFailed, StoreLocked, StoreUnwritable, refused_by_disk
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -25,7 +25,6 @@ UNWRITABLE_SECONDS = 0.5  # between two tries to open a file that cannot be writ
 SAY_SECONDS = 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two looks whether there is room for one more row
 PASSING = (StoreUnwritable, StoreLocked)  # what an opening waits for
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 # SQLITE_IOERR_SHMSIZE: the file beside the WAL could not grow, a way of being full that has another name.
 _FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 # What SQLite says, in the lowest byte, where a file system lets it make or change no file, whatever the reason.
@@ -56,13 +55,9 @@ def store_failure(path: Path, error: sqlite3.Error | OSError, *, what: str = "")
     """The failure: one of `PASSING` where it works again by itself once what is in the way has gone. `what` is what
     failed, if need be."""
     reason = _errno(path, error)
-    if reason in _FULL:
-        return StoreFull(f"{path}: the disk is full; free some space and try again")
-    if reason == errno.EROFS:
-        return StoreReadOnly(f"{path}: the file system is read-only; make it writable and try again")
     if reason == errno.EBUSY:
         return StoreLocked(f"{path}: a process is in the middle of a commit, perhaps frozen")
-    return StoreFailed(f"{path}: {what}{error}")
+    return refused_by_disk(path, reason) or StoreFailed(f"{path}: {what}{error}")
 
 
 def _errno(path: Path, error: sqlite3.Error | OSError) -> int | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import encodings.idna  # noqa: F401 - another Unix user may not read this Python, which would import it later
+import errno
 import http.client
 import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import httpx
 import pytest
@@ -343,6 +344,15 @@ async def test_what_is_sent_to_another_name_is_not_the_owner_s(system: System) -
         for host, status in [("box.lan", 401), ("127.0.0.1.lan", 401), ("localhost", 200), ("[::1]", 200)]:
             asked = await client.get("/sessions", headers={"host": f"{host}:{system.port}"})
             assert asked.status_code == status, host
+
+
+async def test_a_user_for_whom_the_disk_has_no_room_is_507(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    def has_no_room(*_: Any) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", has_no_room)
+    refused = await door.client.post("/users", json={"name": "eve"}, headers=door.headers("owner"))
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (507, "store_full")
 
 
 async def test_users_want_the_token_whoever_runs_the_client(door: Door) -> None:

@@ -172,6 +172,29 @@ async def test_the_messages_sent_are_the_history(ai: openai.AsyncOpenAI, system:
     )
 
 
+def taking(parameters: Any) -> Any:
+    return {"type": "function", "function": {"name": "other", "parameters": parameters}}
+
+
+def each(schema: Any) -> Any:
+    return {"type": "object", "properties": {"a": schema}}
+
+
+def formed(schema: Any) -> Any:
+    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+
+
+async def test_a_schema_that_says_little_or_much_is_taken(ai: openai.AsyncOpenAI) -> None:
+    rich = {
+        "type": "object", "required": ["a"], "additionalProperties": False,
+        "$defs": {"B": {"type": ["string", "null"]}},
+        "properties": {"a": {"anyOf": [{"$ref": "#/$defs/B"}, True]}, "b": {"items": {}, "minItems": 1}},
+    }  # fmt: skip
+    for schema in ({}, {"type": "object"}, {"properties": {"type": {"enum": [1, None]}}}, rich):
+        answer = await ai.chat.completions.create(model=MODEL, messages=HI, tools=[taking(schema)])
+        assert answer.choices[0].message.content
+
+
 @pytest.mark.parametrize(
     ("change", "param"),
     [
@@ -185,6 +208,23 @@ async def test_the_messages_sent_are_the_history(ai: openai.AsyncOpenAI, system:
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "other"}}}, "tool_choice"),
         ({"response_format": {"type": "json_schema"}}, "response_format"),
+        ({"response_format": formed({"type": "text"})}, "response_format.json_schema.schema.type"),
+        ({"tools": [taking({"type": "string"})]}, "tools.0.function.parameters.type"),
+        ({"tools": [WEATHER, taking({"properties": ["a"]})]}, "tools.1.function.parameters.properties"),
+        ({"tools": [taking(each(5))]}, "tools.0.function.parameters.properties.a"),
+        ({"tools": [taking(each({"type": "strng"}))]}, "tools.0.function.parameters.properties.a.type"),
+        ({"tools": [taking(each({"type": ["string", 5]}))]}, "tools.0.function.parameters.properties.a.type"),
+        ({"tools": [taking(each({"enum": "b"}))]}, "tools.0.function.parameters.properties.a.enum"),
+        ({"tools": [taking(each({"anyOf": []}))]}, "tools.0.function.parameters.properties.a.anyOf"),
+        (
+            {"tools": [taking(each({"items": {"minimum": "1"}}))]},
+            "tools.0.function.parameters.properties.a.items.minimum",
+        ),
+        ({"tools": [taking({"required": "a"})]}, "tools.0.function.parameters.required"),
+        (
+            {"tools": [taking({"$defs": {"B": {"oneOf": [{"type": 1}]}}})]},
+            "tools.0.function.parameters.$defs.B.oneOf.0.type",
+        ),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "assistant", "content": "x"}]}, "messages"),
         ({"messages": [{"role": "user", "content": " "}]}, "messages"),

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from local.apps.api.errors import RequestRefused
 from local.apps.api.openai_messages import ChatMessage, as_history, pictures_of
+from local.apps.api.schema_fault import schema_fault
 from local.protocol.messages import AnswerOptions
 
 Json = dict[str, Any]
@@ -169,7 +170,25 @@ def as_query(request: ChatRequest, profiles: Collection[str] = ()) -> ChatQuery:
     return ChatQuery(text, told[:asked], told[asked + 1 :], pictures, _options(request))
 
 
+def _refuse_senseless(request: ChatRequest) -> None:
+    """Raise `RequestRefused` for a schema that no model server could read, whatever comes of the query."""
+    for at, tool in enumerate(request.tools or ()):
+        place, schema = f"tools.{at}.function.parameters", tool.function.parameters
+        if schema and schema.get("type", "object") != "object":
+            text = f"{place}.type: expected object: the arguments of {tool.function.name} have names"
+            raise RequestRefused("invalid", text, f"{place}.type")
+        _require_schema(schema or {}, place)
+    if request.response_format is not None and request.response_format.json_schema is not None:
+        _require_schema(request.response_format.json_schema.schema_, "response_format.json_schema.schema")
+
+
+def _require_schema(schema: Json, place: str) -> None:
+    if (fault := schema_fault(schema, place)) is not None:
+        raise RequestRefused("invalid", f"{fault.place}: {fault.text}", fault.place)
+
+
 def _options(request: ChatRequest) -> AnswerOptions | None:
+    _refuse_senseless(request)
     functions = tuple(tool.as_function() for tool in request.tools or ())
     names = [function["function"]["name"] for function in functions]
     if len(set(names)) < len(names):

@@ -69,4 +69,4 @@ async def test_built_from_its_configuration_it_refuses_what_is_not_public(serve:
 
 
 def test_its_time_limit_leaves_room_for_fetching_and_for_extracting() -> None:
-    assert tool(ToolError(""), timeout_seconds=4).schema().timeout_seconds == 9
+    assert tool(ToolError(""), timeout_seconds=4).schema().timeout_seconds == 21

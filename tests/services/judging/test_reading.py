@@ -160,6 +160,8 @@ def test_a_well_formed_reply_is_read_with_its_feedback_and_its_place(profile: st
         "[RESULT] ３",
         "[RESULT]：３。",
         "［RESULT］ ３．",
+        "[RESULT 3]",
+        "\\[RESULT\\] 3",
     ],
 )
 def test_prometheus_may_dress_its_score(end: str) -> None:
@@ -193,6 +195,15 @@ def test_two_different_marks_in_one_reply_are_none(profile: str, text: str) -> N
         ('{"score": "３"}', 3),
         ('```json\n{"feedback": "ok", "score": 3}\n```', 3),
         ('{"score": "3"}', 3),
+        ('{"score": "3/5"}', 3),
+        ('{"score": "3/10"}', None),
+        ('{"score": "three"}', None),
+        ('{"feedback": "one line\nand another", "score": 3}', 3),
+        ('{"feedback": "ok, {so so,}", "score": 3,}', 3),
+        ('{"score": 3, "feedback": "the answer is rig', None),
+        ('{"Feedback": "ok", "Score": 3}', 3),
+        ('{"Score": 3, "score": 4}', None),
+        ("{'score': 3}", None),
         ('{"score": 3.0}', 3),
         ('{"score": true}', None),
         ('{"score": [3]}', None),
@@ -201,6 +212,9 @@ def test_two_different_marks_in_one_reply_are_none(profile: str, text: str) -> N
         ('{"detail": {"score": 5}}', None),
         ('{"feedback": "it says {\\"score\\": 5}"}', None),
         ('{"score": NaN}', None),
+        ('<think>{"score": 5}? No.</think>{"feedback": "ok", "score": 3}', 3),
+        ('<|channel|>analysis<|message|>{"score": 5}<|end|><|channel|>final<|message|>{"score": 3}', 3),
+        ('<think>{"score": 5}', None),
         ('{"score": ' + "9" * 5000 + "}", None),
         ('{"a": ' * 100_000, None),
         ("[5]", None),
@@ -233,6 +247,9 @@ def test_an_object_is_a_verdict_only_if_it_leaves_nothing_open(text: str, score:
         ("generic-json", '{"feedback": "x", "winner": "a"}', "A"),
         ("generic-json", '{"feedback": "x", "winner": "A"} {"feedback": "x", "winner": "B"}', None),
         ("generic-json", '{"feedback": "x", "winner": "AB"}', None),
+        ("generic-json", '{"feedback": "x", "winner": "Response B."}', "B"),
+        ("generic-json", '{"feedback": "x", "winner": "A or B"}', None),
+        ("generic-json", '{"feedback": "x", "winner": "tie"}', None),
         ("generic-json", '{"feedback": "x", "winner": ""}', None),
     ],
 )
@@ -240,3 +257,28 @@ def test_a_winner_is_one_letter_where_it_belongs(profile: str, text: str, winner
     reading = PROFILES[profile].read_winner(text)  # type: ignore[index]
 
     assert (reading.value if reading else None) == winner
+
+
+@pytest.mark.parametrize(
+    "thoughts", ["<think>A 5? [RESULT] 5. Hardly.</think>\n", "It may be a [RESULT] 5.\n</think>\n"]
+)
+def test_a_mark_that_was_only_thought_of_does_not_count(thoughts: str) -> None:
+    text = f"{thoughts}{reply('prometheus2', 3)}"
+
+    reading = PROFILES["prometheus2"].read_score(text)
+
+    assert reading is not None
+    assert (reading.value, reading.feedback, reading.at) == (3, FEEDBACK, text.rindex("3"))
+
+
+def test_a_thought_that_never_ends_is_no_verdict() -> None:
+    assert read("prometheus2", "<think>It may be a [RESULT] 5") is None
+
+
+def test_winners_are_found_behind_thoughts_where_the_log_probabilities_are() -> None:
+    text = '<think>{"winner": "A"}</think>{"feedback": "x", "winner": "Response B"}'
+
+    reading = PROFILES["generic-json"].read_winner(text)
+
+    assert reading is not None
+    assert (reading.value, reading.at) == ("B", text.rindex("B"))

@@ -148,11 +148,19 @@ async def test_the_loop_stays_free_while_a_page_is_extracted(monkeypatch):
 
 async def test_a_page_that_takes_too_long_to_extract_is_an_error(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("local.services.pages.page_reader.read_article", lambda document: free.wait(30))
-    async with serving(_PAGE) as site:
-        with pytest.raises(ToolError, match="too complicated") as caught:
-            await PageReader(allow_hosts=[site.host], timeout_seconds=1).read(f"http://{site.host}/")
-    free.set()
+
+    def spin(document: Document) -> Article:
+        while not free.is_set():
+            pass
+        return Article("", "done")
+
+    monkeypatch.setattr("local.services.pages.page_reader.read_article", spin)
+    try:
+        async with serving(_PAGE) as site:
+            with pytest.raises(ToolError, match="too complicated") as caught:
+                await PageReader(allow_hosts=[site.host], timeout_seconds=0.5).read(f"http://{site.host}/")
+    finally:
+        free.set()
     assert caught.value.kind == "timeout"
 
 

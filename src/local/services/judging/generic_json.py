@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from local.services.judging.marked_reply import plain
+from local.services.judging.marked_reply import SCORE, WINNER, plain
 from local.services.judging.neutral import quoted
 from local.services.judging.prompt import Case, JudgePrompt, Pair, Reading, context, rules
 from local.services.judging.rubric import Rubric
@@ -24,9 +24,10 @@ _RELATIVE = (
 _SCORES = (1, 2, 3, 4, 5)
 _WINNERS = ("A", "B")
 _SAID = {
-    "score": re.compile(r'"score"\s*:\s*"?(?P<said>[1-5１-５])'),
-    "winner": re.compile(r'"winner"\s*:\s*"(?P<said>[ABab])'),
+    "score": re.compile(r'"score"\s*:\s*"?(?P<said>[1-5])', re.IGNORECASE),
+    "winner": re.compile(r'"winner"\s*:\s*"(?:response\s)?(?P<said>[AB])', re.IGNORECASE),
 }
+_COMMA_AT_THE_END = re.compile(r",(?=\s*\})")
 
 
 class GenericJson:
@@ -47,28 +48,31 @@ class GenericJson:
 
     def read_score(self, generated: str) -> Reading[int] | None:
         """The score in the object of the reply: a whole number from 1 to 5, or a string that is one."""
-        verdict = _verdict(generated, "score")
-        said = verdict.get("score")
-        said = plain(said) if isinstance(said, str) else said
-        meant = [score for score in _SCORES if said == str(score) or (said == score and said is not True)]
-        return _reading(generated, verdict, "score", meant[0]) if meant else None
+        said = _said(generated, "score")
+        if isinstance(said.value, str):
+            form = SCORE.fullmatch(plain(said.value))
+            return Reading(int(form["said"]), said.feedback, said.at) if form else None
+        meant = [score for score in _SCORES if said.value == score and said.value is not True]
+        return Reading(meant[0], said.feedback, said.at) if meant else None
 
     def read_winner(self, generated: str) -> Reading[str] | None:
         """The winner, `A` or `B`, in the object of the reply."""
-        verdict = _verdict(generated, "winner")
-        said = verdict.get("winner")
-        winner = plain(said).upper() if isinstance(said, str) else ""
-        return _reading(generated, verdict, "winner", winner) if winner in _WINNERS else None
+        said = _said(generated, "winner")
+        form = WINNER.fullmatch(plain(said.value)) if isinstance(said.value, str) else None
+        return Reading(form["said"].upper(), said.feedback, said.at) if form else None
 
 
-def _reading(generated: str, verdict: Mapping[str, Any], key: str, value: Any) -> Reading[Any]:
-    *_, at = (None, *(found.start("said") for found in _SAID[key].finditer(generated)))
-    return Reading(value, str(verdict.get("feedback", "")).strip(), at)
+def _said(generated: str, key: str) -> Reading[Any]:
+    """What the object of a reply says of a key, None if nothing or different things, and where."""
+    reply = plain(generated)
+    verdict = _verdict(reply, key)
+    *_, at = (None, *(found.start("said") for found in _SAID[key].finditer(reply)))
+    return Reading(verdict.get(key), str(verdict.get("feedback", "")).strip(), at)
 
 
 def _verdict(text: str, key: str) -> Mapping[str, Any]:
     """The last object of a reply; an empty one if another one says something else of the key."""
-    objects = _objects(text)
+    objects = _objects(text) or _objects(_COMMA_AT_THE_END.sub(" ", text))
     different = {repr(each[key]) for each in objects if key in each}
     return objects[-1] if objects and len(different) == 1 else {}
 
@@ -76,7 +80,7 @@ def _verdict(text: str, key: str) -> Mapping[str, Any]:
 def _objects(text: str) -> list[Mapping[str, Any]]:
     """The JSON objects that do not lie within another; none if anything in braces is not JSON."""
     found = list[Mapping[str, Any]]()
-    decoder = json.JSONDecoder(object_pairs_hook=_flat)
+    decoder = json.JSONDecoder(object_pairs_hook=_flat, strict=False)
     start = text.find("{")
     while start >= 0:
         try:
@@ -90,7 +94,7 @@ def _objects(text: str) -> list[Mapping[str, Any]]:
 
 def _flat(pairs: Sequence[tuple[str, Any]]) -> Mapping[str, Any]:
     """An object of plain values, each key once; `ValueError` for any other, which leaves open what was meant."""
-    found = dict(pairs)
+    found = {name.lower(): value for name, value in pairs}
     if len(found) != len(pairs) or any(isinstance(value, (dict, list)) for value in found.values()):
         raise ValueError("a key that stands twice, or an object within an object")
     return found

@@ -23,14 +23,23 @@ _LABEL = re.compile(r"\A[\s*#]*(?:feedback|reasoning)\s*:?[\s*]*", re.IGNORECASE
 _END_OF_TEXT = re.compile(
     r"</s>|<\|(?:im_end|end_of_text|endoftext|eot_id|eot|end)\|>|<(?:eos|end_of_turn|pad)>|\[/INST\]", re.IGNORECASE
 )
+_THOUGHT_ENDS = re.compile(r"</think(?:ing)?>|\[/THINK\]|<\|channel\|>final<\|message\|>", re.IGNORECASE)
+_THOUGHT_BEGINS = re.compile(r"<think(?:ing)?>|\[THINK\]|<\|channel\|>analysis", re.IGNORECASE)
 _FULL_WIDTH = str.maketrans(
     "０１２３４５６７８９ＡＢａｂ．。：／（）［］【】！", "0123456789ABab..:/()[][]!"
 )  # one for one
 
 
 def plain(text: str) -> str:
-    """The text before the tag that ends it, full-width digits, letters and stops as others; no place in it moves."""
-    return _END_OF_TEXT.split(text, maxsplit=1)[0].translate(_FULL_WIDTH)
+    """What is said, without thoughts and what follows the end, in full width or not; no place in the text moves."""
+    begin = spoken(text)
+    said = _END_OF_TEXT.split(_THOUGHT_BEGINS.split(text[begin:], maxsplit=1)[0], maxsplit=1)[0]
+    return " " * begin + said.translate(_FULL_WIDTH)
+
+
+def spoken(text: str) -> int:
+    """Where a reply begins that was thought out loud: no mark counts that was weighed before."""
+    return max((thought.end() for thought in _THOUGHT_ENDS.finditer(text)), default=0)
 
 
 def marked(text: str, mark: re.Pattern[str], form: re.Pattern[str]) -> Reading[str] | None:
@@ -41,7 +50,9 @@ def marked(text: str, mark: re.Pattern[str], form: re.Pattern[str]) -> Reading[s
     begun = [_BEGUN[form].match(reply, each.end()) for each in marks]
     if said is None or len({each["said"].upper() for each in begun if each}) > 1:
         return None
-    return Reading(said["said"].upper(), _LABEL.sub("", text[: marks[-1].start()]).strip(), said.start("said"))
+    return Reading(
+        said["said"].upper(), _LABEL.sub("", text[spoken(text) : marks[-1].start()]).strip(), said.start("said")
+    )
 
 
 def score(found: Reading[str] | None) -> Reading[int] | None:

@@ -23,6 +23,7 @@ _BOLD_LABEL = re.compile(r"(?<!\*)\*++\s*+(result|reasoning|feedback|score|winne
 _KEY = re.compile(r'"\s*(score|winner)\s*"(?=\s*:)', re.IGNORECASE)
 _HASHES = re.compile(r"[#＃﹟](?=[#＃﹟])")
 _BRACKETED = re.compile(r"[\[［【⟦]([^\[\]［］【】⟦⟧]{1,60})[\]］】⟧]")
+_OPEN_MARK = re.compile(r"[\[［【⟦](?=\s*+result\s*+(?:[:：]|[1-5１-５AB]\b))", re.IGNORECASE)  # need not be closed
 _MARKS_IN_BRACKETS = frozenset(
     {"result", "inst", "system_prompt", "available_tools", "tool_calls", "tool_results", "tool_content", "think", "img"}
 )
@@ -52,6 +53,7 @@ def _defused(line: str) -> str:
     line = _BOLD_LABEL.sub(r"\1\2", line)
     line = _KEY.sub(r"'\1'", line)
     line = _HASHES.sub("# ", line)
+    line = _OPEN_MARK.sub("(", line)
     line = _BRACKETED.sub(lambda found: f"({found[1]})" if _folded(found[1]) in _MARKS_IN_BRACKETS else found[0], line)
     line, found = _WORD_TAG.sub(r"‹\1›", line), 1
     while found:  # a tag inside another one leaves the outer one, which is one only then

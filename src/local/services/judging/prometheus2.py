@@ -55,7 +55,7 @@ RELATIVE = (
     "###Score Rubric:\n{rubric}\n\n"
     "###Feedback: "
 )
-_MARK = re.compile(r"\[\s*RESULT\s*[\]:]", re.IGNORECASE)
+_MARK = re.compile(r"\[\s*RESULT\s*(?:\\?\]|:|(?=[1-5AB]\s*\]))", re.IGNORECASE)
 _NEXT_TASK = re.compile(
     r"^[^\S\n]*###[^\S\n]*(?:Task Description|The instruction to evaluate|Instruction:)", re.IGNORECASE | re.M
 )

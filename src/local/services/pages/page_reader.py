@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 import unicodedata
@@ -13,6 +12,7 @@ from local.errors import ToolError
 from local.services.pages.address_guard import AddressGuard
 from local.services.pages.article import Article, Link, read_article
 from local.services.pages.fetcher import Fetcher, Resolver, elsewhere, resolve_host
+from local.services.pages.reading_limit import ReadingLimit
 from local.services.pages.web_url import parse_web_url
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|(?=\n)")
@@ -126,9 +126,10 @@ class PageReader:
         resolve: Resolver = resolve_host,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`fetch_max_chars` is the length of a part; `timeout_seconds` bounds the fetch, and again the extraction."""
+        """`fetch_max_chars` is the length of a part; `timeout_seconds` bounds the fetch, and the extraction's processor
+        time."""
         self._fetch_max_chars = fetch_max_chars
-        self._timeout_seconds = timeout_seconds
+        self._limit = ReadingLimit(timeout_seconds)
         self._guard = AddressGuard(allow_hosts)
         self._fetcher = Fetcher(self._guard, timeout_seconds=timeout_seconds, resolve=resolve)
         self._clock = clock
@@ -149,8 +150,7 @@ class PageReader:
     async def _load(self, url: str, *, same_host: bool) -> CachedPage:
         document = await self._fetcher.fetch(url, same_host=same_host)
         try:
-            async with asyncio.timeout(self._timeout_seconds):
-                article = await asyncio.to_thread(read_article, document)
+            article = await self._limit.within(lambda: read_article(document))
         except TimeoutError:
             raise ToolError(f"{document.url} is too complicated to be read", kind="timeout") from None
         if not article.text:

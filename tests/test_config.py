@@ -365,6 +365,15 @@ def test_whoever_is_added_is_called_what_its_class_says(folder: Path) -> None:
     assert [entry.name for entry in entries] == ["dice", "odd", "Silent"]
 
 
+@pytest.mark.parametrize("name", ["supervisor", "proxy", "journal", "api", "bus"])
+def test_a_name_that_is_taken_by_what_no_settings_list_is_refused(folder: Path, name: str) -> None:
+    (folder / "mine.py").write_text(f'class One:\n    name = "{name}"\n')
+    with pytest.raises(ConfigError, match=f"mine:One has the name of LoCAL2's own {name}; rename it"):
+        system(folder, 'more_participants: ["mine:One"]')
+    with pytest.raises(ConfigError, match=f"'{name}' cannot be a client's name"):
+        system(folder, f"bus_clients: {{{name}: [query.received]}}")
+
+
 def test_two_of_one_name_are_refused(folder: Path) -> None:
     (folder / "mine.py").write_text('class Two:\n    name = "dice"\n')
     text = add_tools(folder, "DiceTool").replace("]", ", mine:Two]")

@@ -55,6 +55,7 @@ class Settings(BaseModel):
 
 
 M = TypeVar("M", bound=Settings)
+OWN_NAMES = ("supervisor", "proxy", "journal", "api", "bus")  # of those that need no line in the settings
 
 
 class ParticipantEntry(Settings):
@@ -161,7 +162,7 @@ class SystemConfig(Settings):
     @classmethod
     def _say_subjects(cls, clients: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         for name, subjects in clients.items():
-            if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name) or name in (*short_names(), "journal", "api", "bus"):
+            if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name) or name in (*short_names(), *OWN_NAMES):
                 raise ValueError(f"{name!r} cannot be a client's name: letters, digits, _ and -, and no participant's")
             for subject in subjects:
                 if not re.fullmatch(r"[a-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?", subject):
@@ -217,6 +218,8 @@ def load_system(layers: Sequence[Path], overrides: Mapping[str, Any], variables:
 def _require_one_of_each_name(entries: Sequence[ParticipantEntry]) -> None:
     targets: dict[str, str] = {}
     for entry in entries:
+        if entry.name in OWN_NAMES:
+            raise ConfigError(f"system.yaml: {entry.target} has the name of LoCAL2's own {entry.name}; rename it")
         other = targets.setdefault(entry.name, entry.target)
         if other != entry.target:
             raise ConfigError(f"system.yaml: {other} and {entry.target} are both called {entry.name}; rename one")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, cast
 
 import pytest
@@ -20,6 +20,8 @@ from local.protocol.control_messages import ParticipantRequest, ParticipantResul
 from local.protocol.envelope import Envelope
 from local.runtime.supervisor import ChildPhase, ChildSpec, ChildState, Supervisor
 
+Until = Callable[[Callable[[], object]], Awaitable[None]]
+
 PHASES = {"web_search": ChildPhase.READY, "api": ChildPhase.READY, "journal": ChildPhase.READY}
 
 
@@ -28,6 +30,7 @@ class Children:
 
     def __init__(self) -> None:
         self.phases = dict(PHASES)
+        self.begun: list[str] = []
         self.done: list[str] = []
         self.may_go_on = asyncio.Event()
         self.may_go_on.set()
@@ -52,6 +55,7 @@ class Children:
     async def _change(self, verb: str, name: str, phase: ChildPhase) -> None:
         if name not in self.phases:
             raise UnknownParticipant(name, self.phases)
+        self.begun.append(name)
         await self.may_go_on.wait()
         self.done.append(f"{verb} {name}")
         self.phases[name] = phase
@@ -170,10 +174,23 @@ async def test_a_request_that_comes_twice_is_done_once_and_answered_again(
     assert first.payload == again.payload and children.done == ["restart web_search"]
 
 
+async def test_one_that_is_long_in_starting_holds_up_nobody_but_who_asks_for_it_again(
+    door: Bus, children: Children, until: Until
+) -> None:
+    control = SystemControl(door)
+    children.may_go_on.clear()
+    names = ("journal", "journal", "web_search")
+    asking = [asyncio.create_task(control.participant("restart", name)) for name in names]
+    await until(lambda: children.begun == ["journal", "web_search"])
+    children.may_go_on.set()
+    await asyncio.gather(*asking)
+    assert children.done == ["restart journal", "restart web_search", "restart journal"]
+
+
 async def test_the_api_is_answered_before_its_own_restart(door: Bus, children: Children) -> None:
     children.may_go_on.clear()
     child = await asyncio.wait_for(SystemControl(door).participant("restart", "api"), 5)
     assert child is not None and children.done == []
     children.may_go_on.set()
-    await SystemControl(door).participant("restart", "web_search")  # one at a time
+    await SystemControl(door).participant("restart", "web_search")
     assert children.done == ["restart api", "restart web_search"]

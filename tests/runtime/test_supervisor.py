@@ -143,7 +143,9 @@ async def test_a_child_that_is_killed_again_and_again_is_given_up_and_the_rest_k
             process(supervisor, "critic").send_signal(signal.SIGABRT)
             await come_back(supervisor, "critic", deaths + 1)
         process(supervisor, "critic").send_signal(signal.SIGABRT)
-        failed = await asyncio.wait_for(supervisor.wait_failed(), PATIENCE)
+        given_up = supervisor.wait_until(lambda _: child(supervisor, "critic").state is ChildPhase.FAILED)
+        await asyncio.wait_for(given_up, PATIENCE)
+        failed = child(supervisor, "critic")
 
         assert (failed.name, failed.state, failed.pid) == ("critic", ChildPhase.FAILED, None)
         assert failed.detail == "killed by SIGABRT"

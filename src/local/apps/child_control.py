@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from weakref import WeakValueDictionary
 
 from local.apps.newcomers import Newcomers
 from local.bus.bus import Bus
@@ -31,7 +32,7 @@ class StopRefused(LocalError):
 
 
 class ChildControl:
-    """Does one thing at a time, each request once however often it is sent."""
+    """Does one thing at a time with each child, each request once however often it is sent."""
 
     publishes = (ParticipantResult,)
 
@@ -39,7 +40,7 @@ class ChildControl:
         """Subscribes: the bus has to be made ready after that."""
         self._bus, self._supervisor, self._newcomers = bus, supervisor, newcomers
         self._replies = RecentReplies()
-        self._one_at_a_time = asyncio.Lock()
+        self._one_at_a_time = WeakValueDictionary[str, asyncio.Lock]()  # by the child's name
         self._tasks: set[asyncio.Task[None]] = set()
         bus.subscribe(ParticipantRequest.subject, self._asked, repeats=True)
 
@@ -63,7 +64,7 @@ class ChildControl:
 
     async def _do(self, request: ParticipantRequest, envelope: Envelope) -> None:
         log.warning("%s asks for the %s of %s", envelope.sender, request.verb, request.name)
-        async with self._one_at_a_time:
+        async with self._one_at_a_time.setdefault(request.name, asyncio.Lock()):
             is_its_own_end = request.name == API and request.verb == "restart"
             if is_its_own_end:
                 await self._say(ParticipantResult(verb=request.verb, child=self._child(request.name)), envelope)

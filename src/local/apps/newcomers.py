@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from local.config import ParticipantEntry, SystemConfig, short_names
+from local.config import OWN_NAMES, ParticipantEntry, SystemConfig, short_names
 from local.runtime.supervisor import ChildSpec, ChildState
 
 PARTICIPANT = "participant"  # the kind of a child, which says itself of which kind it is
-ALWAYS = ("journal", "api")
 
 
 class Newcomers:
@@ -26,7 +25,7 @@ class Newcomers:
     def spec(self, name: str, child: ChildState | None) -> ChildSpec | None:
         """What starts `name`, which is that `child` if there is one; None where nothing is new, or the settings do not
         have it. Raises `ConfigError`."""
-        if child is not None and (child.kind != PARTICIPANT or name in ALWAYS or name in short_names()):
+        if child is not None and (child.kind != PARTICIPANT or name in OWN_NAMES or name in short_names()):
             return None
         system = self._configured()
         entry = next((entry for entry in system.participants if entry.name == name), None)

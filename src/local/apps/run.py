@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 import sys
@@ -43,9 +42,6 @@ from local.runtime.logs import logged_to_file
 from local.runtime.participant import Resources
 from local.runtime.supervisor import ChildSpec, ChildState, Supervisor
 from local.upkeep.missing import missing
-
-log = logging.getLogger(__name__)
-
 
 API = "local.apps.api.participant:ApiParticipant"
 JOURNAL = "local.journal.server.journal:Journal"

@@ -7,7 +7,7 @@ from local.bus.bus import Bus
 from local.protocol.control_messages import ControlVerb, ParticipantRequest, ParticipantResult
 from local.protocol.messages import ChildStatus
 
-CONTROL_SECONDS = 60.0  # a child gets ten to stop, and starts again
+CONTROL_SECONDS = 120.0  # a child gets ten to stop, and five times twenty to start
 
 
 class SystemControl:

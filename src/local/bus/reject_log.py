@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 FILE_NAME = "rejected.jsonl"  # in the data directory
@@ -22,7 +23,6 @@ class RejectLog:
         self._clock = clock
         self._next_sample = 0.0
         self.count = 0
-        self.unwritten = 0
 
     def add(self, participant: str, reason: str, data: bytes) -> None:
         """Count one refused frame and perhaps keep its first bytes."""
@@ -38,12 +38,10 @@ class RejectLog:
             "size": len(data),
             "head": data[:SAMPLE_BYTES].decode("latin-1"),
         }
-        try:
+        with suppress(OSError):
             if not self._path.exists() or self._path.stat().st_size < MAX_BYTES:
                 with self._path.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(line) + "\n")
-        except OSError:
-            self.unwritten += 1
 
     def clear(self) -> None:
         """Remove the file, for all who write to it."""

@@ -100,15 +100,6 @@ class Supervisor:
         while not true(self.children):
             await self._changed.wait()
 
-    async def wait_failed(self) -> ChildState:
-        """Wait until a required child is given up, and return it."""
-        required = {name for name, monitor in self._monitors.items() if monitor.spec.required}
-        while True:
-            for child in self.children:
-                if child.state is ChildPhase.FAILED and child.name in required:
-                    return child
-            await self._changed.wait()
-
     def wind_down(self) -> None:
         """The end is near: whoever dies from now on is not started again, and no child ends by a SIGTERM of others. For
         the moment of a signal, which may have gone to the children as well."""

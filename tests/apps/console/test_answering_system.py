@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -23,12 +24,15 @@ NOBODY = 2**22 + 1  # larger than any process's number
 class Refused:
     """A system that is started while another one holds the folder."""
 
+    ended: ClassVar[list[Refused]] = []
+
     def __init__(self, data_dir: Path, *, flags: list[str]) -> None: ...
 
     def __enter__(self) -> None:
         raise SystemDidNotStart("a system runs here already")
 
-    def __exit__(self, *error: object) -> None: ...
+    def __exit__(self, *error: object) -> None:
+        self.ended.append(self)
 
 
 @pytest.fixture
@@ -47,8 +51,8 @@ def test_a_system_that_somebody_else_starts_is_waited_for(
     monkeypatch.setattr(time, "sleep", lambda seconds: looks.pop(0)())
     with DataDirLock(folder.data_dir), AnsweringSystem(None, folder.data_dir, may_start=True) as system:
         system.find()
-        assert not system.was_started  # it does not end with this command
     assert not looks
+    assert Refused.ended == []  # it is somebody else's, and runs on
 
 
 def test_a_start_that_has_failed_by_itself_is_said(folder: RunDirectory) -> None:

@@ -36,7 +36,6 @@ class AnsweringSystem:
         self._api, self._directory, self._may_start, self._flags = api, data_dir(directory), may_start, flags
         self._workspace, self._has_told = workspace, False
         self._stack = ExitStack()
-        self.was_started = False
 
     def __enter__(self) -> Self:
         return self
@@ -84,7 +83,6 @@ class AnsweringSystem:
         flags = [*self._flags, *(["--workspace", str(self._workspace)] if self._workspace else [])]
         try:
             self._stack.enter_context(TemporarySystem(self._directory, flags=flags))
-            self.was_started = True
         except SystemDidNotStart:
             if not self._is_started_elsewhere(time.monotonic() + START_SECONDS):
                 raise

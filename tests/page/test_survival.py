@@ -114,6 +114,19 @@ def test_an_api_that_is_killed_costs_the_reader_nothing(visit: Visit, paged: Pag
     assert shown(page) == as_text(page, paged, session)
 
 
+def test_while_the_journal_is_held_up_the_page_says_what_it_waits_for(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open()
+    (journal,) = (one for one in paged.request("GET", "/participants")["participants"] if one["name"] == "journal")
+    process = psutil.Process(journal["pid"])
+    process.suspend()
+    try:
+        begin(page, "What is 14+11?")
+        expect(page.locator(".pending")).to_contain_text("waiting for the journal to put it on record")
+    finally:
+        process.resume()
+    expect(page.locator("[data-answer]")).to_have_text("14+11 = 25")
+
+
 def kill_api(paged: PagedSystem) -> None:
     """kill -9."""
     (api,) = [one for one in paged.request("GET", "/participants")["participants"] if one["name"] == "api"]

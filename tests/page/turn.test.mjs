@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { after, asked, recorded, stepsTaken } from "../../src/local/apps/page/core/turn.js";
+import { after, asked, recorded, stepsTaken, waitedFor } from "../../src/local/apps/page/core/turn.js";
 
 const said = (events, from = asked("q", "s", "Hi?")) => events.reduce((turn, [name, data]) => after(turn, name, data), from);
 
@@ -9,6 +9,15 @@ test("fragments grow into the answer, and the response replaces them", () => {
   assert.deepEqual([grown.phase, grown.thinking, grown.answer], ["answering", "hm", "You"]);
   const ended = after(grown, "response", { status: "answered", answer: "You there.", tool_calls: [] });
   assert.deepEqual([ended.phase, ended.status, ended.answer], ["ended", "answered", "You there."]);
+});
+
+test("what is waited for is the journal, then its turn, then the model, and nothing while a call runs", () => {
+  const sent = asked("q", "s", "Hi?", { phase: "sending" });
+  const accepted = after(asked("q", "s", "Hi?"), "accepted", { attempt: 1 });
+  const called = after(accepted, "tool_call", { call_id: "1", tool: "dice", args: {} });
+  const away = after(accepted, "waiting", { attempt: 1, reason: "no model server answers" });
+  const words = [sent, asked("q", "s", "Hi?"), accepted, called, away].map(waitedFor);
+  assert.deepEqual(words, ["waiting for the journal to put it on record", "waiting for its turn", "waiting for the model", "", "waits: no model server answers"]);
 });
 
 test("what comes after the end changes nothing but the scores", () => {

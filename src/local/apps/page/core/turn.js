@@ -57,6 +57,14 @@ export function isUntouched(turn) {
   return turn.status === "open" && !turn.thinking && !turn.answer && !turn.tool_calls.length;
 }
 
+/** What a turn waits for of which nothing is seen yet, in words; empty while a call runs, which is seen. */
+export function waitedFor(turn) {
+  if (turn.waiting_for) return `waits: ${turn.waiting_for}`;
+  if (turn.phase === "sending") return "waiting for the journal to put it on record";
+  if (turn.phase === "calling") return "";
+  return turn.attempt ? "waiting for the model" : "waiting for its turn";
+}
+
 /** Whether a call has ended. */
 export function isDone(call) {
   return call.error != null || call.result != null || call.duration_ms != null;

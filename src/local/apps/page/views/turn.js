@@ -3,7 +3,7 @@
 import { html, useMemo } from "../html.js";
 import { isAsked } from "../core/approvals.js";
 import { sourcesOf } from "../core/sources.js";
-import { isUntouched } from "../core/turn.js";
+import { isUntouched, waitedFor } from "../core/turn.js";
 import { bytes } from "../core/words.js";
 import { Prose } from "../markdown/prose.js";
 import { outbox } from "../state/outbox.js";
@@ -68,9 +68,7 @@ function Waiting({ turn }) {
 }
 
 function waitWord(turn) {
-  if (isAsked(approvals.value, turn.query_id)) return "waiting for you";
-  if (turn.waiting_for) return `waits: ${turn.waiting_for}`;
-  return turn.phase === "calling" ? "" : "waiting for the model";
+  return isAsked(approvals.value, turn.query_id) ? "waiting for you" : waitedFor(turn);
 }
 
 function shortened(text) {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 
 import pytest
 
-from local.runtime.processor_wait import MOST_EXCUSES, ProcessorWait, waited_seconds
+from local.runtime.processor_wait import MOST_EXCUSES, ProcessorStatus, ProcessorWait, processor_status
 
 PID = 7
 BUSY = "import os; os.sched_setaffinity(0, {%d}); print(flush=True)\nwhile True: pass"
@@ -19,16 +20,16 @@ class Process:
     """One of which the tests say how long it has waited."""
 
     def __init__(self) -> None:
-        self.waited = 100.0
+        self.ran, self.waited, self.is_ready = 1.0, 100.0, False
 
-    def seconds(self, pid: int) -> float:
+    def status(self, pid: int) -> ProcessorStatus:
         assert pid == PID
-        return self.waited
+        return ProcessorStatus(self.ran, self.waited, self.is_ready)
 
 
 def test_one_that_waited_for_most_of_its_silence_is_excused_as_often_as_that_is_so() -> None:
     process = Process()
-    wait = ProcessorWait(process.seconds)
+    wait = ProcessorWait(process.status)
     wait.begin(PID, 10.0)
     process.waited += 1.6
     wait.begin(PID, 11.0)  # which has begun already
@@ -41,16 +42,31 @@ def test_one_that_waited_for_most_of_its_silence_is_excused_as_often_as_that_is_
 
 def test_one_that_could_have_run_is_not_excused_and_nor_is_one_of_whom_nothing_is_known() -> None:
     process = Process()
-    wait = ProcessorWait(process.seconds)
+    wait = ProcessorWait(process.status)
     assert not wait.excuses(13.0)
     wait.begin(PID, 10.0)
     process.waited += 1.0
     assert not wait.excuses(13.0)
 
 
+@pytest.mark.parametrize(
+    ("is_ready", "ran", "is_excused"),
+    [(True, 0.2, True), (True, 0.4, False), (False, 0.0, False)],
+    ids=["waits", "spins", "is blocked"],
+)
+def test_a_wait_that_is_not_over_yet_counts_where_there_is_hardly_anything_else(
+    is_ready: bool, ran: float, is_excused: bool
+) -> None:
+    process = Process()
+    wait = ProcessorWait(process.status)
+    wait.begin(PID, 10.0)
+    process.is_ready, process.ran = is_ready, process.ran + ran
+    assert wait.excuses(13.0) is is_excused
+
+
 def test_one_that_only_ever_waits_is_not_excused_for_ever_but_is_again_once_it_has_spoken() -> None:
     process, now = Process(), 10.0
-    wait = ProcessorWait(process.seconds)
+    wait = ProcessorWait(process.status)
     wait.begin(PID, now)
     excused = 0
     while True:
@@ -73,13 +89,18 @@ def test_the_system_says_how_long_a_process_has_waited_for_a_processor() -> None
     try:
         for each in both:
             assert each.stdout is not None and each.stdout.readline()
-        before = waited_seconds(both[0].pid)
+        before, now = processor_status(both[0].pid), ProcessorStatus()
         end = time.monotonic() + 60.0
-        while waited_seconds(both[0].pid) - before < 0.05:  # each has half of the time that there is
+        while now.waited_seconds - before.waited_seconds < 0.05:  # each has half of the time that there is
             assert time.monotonic() < end
             time.sleep(0.02)
+            now = processor_status(both[0].pid)
+        assert now.is_ready and now.ran_seconds > before.ran_seconds
+        both[0].send_signal(signal.SIGSTOP)
+        while processor_status(both[0].pid).is_ready:
+            assert time.monotonic() < end
     finally:
         for each in both:
             each.kill()
             each.communicate()
-    assert waited_seconds(both[0].pid) == 0.0  # it has gone
+    assert processor_status(both[0].pid) == ProcessorStatus()  # it has gone

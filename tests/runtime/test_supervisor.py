@@ -15,7 +15,7 @@ import pytest
 
 from local.errors import ConfigError, StartFailed, StartInterrupted, UnknownParticipant
 from local.runtime import child_monitor, restart_policy, supervisor, template
-from local.runtime.processor_wait import ProcessorWait
+from local.runtime.processor_wait import ProcessorStatus, ProcessorWait
 from local.runtime.supervisor import ChildPhase, ChildSpec, ChildState, Supervisor
 
 pytestmark = pytest.mark.usefixtures("targets_on_the_path")
@@ -260,7 +260,7 @@ async def test_a_child_that_others_keep_from_the_processors_is_given_time(monkey
 
     class Told(ProcessorWait):
         def __init__(self) -> None:
-            super().__init__(lambda pid: time.monotonic() if is_starved else 0.0)
+            super().__init__(lambda pid: ProcessorStatus(0.0, time.monotonic() if is_starved else 0.0))
 
         def excuses(self, now: float) -> bool:
             excused.put_nowait(super().excuses(now))

@@ -4,51 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 NANOSECOND = 1e-9
-MOST_OF_IT = 0.5  # of a silence
+MOST_OF_IT, HARDLY_ANY = 0.5, 0.1  # of a silence
 MOST_EXCUSES = 10  # of one silence, so that what hangs on a busy machine is found out all the same
 
 
-def waited_seconds(pid: int) -> float:
-    """How long the threads of a process have been ready to run while others ran, all together, in seconds; 0 where the
-    system does not say, as macOS. The figure is the second one of Linux' `schedstat`."""
-    waited = 0
-    for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+@dataclass(frozen=True, slots=True)
+class ProcessorStatus:
+    """How the threads of a process stand with the processors, all together: for how many seconds they have run, and
+    were ready to run while others did, which is counted once that is over; and whether one is ready at this moment."""
+
+    ran_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    is_ready: bool = False
+
+
+def processor_status(pid: int) -> ProcessorStatus:
+    """What the system says of a process; nothing where it says nothing, as macOS. The figures are the first and the
+    second of Linux' `schedstat`, the state is that in its `stat`."""
+    ran, waited, is_ready = 0, 0, False
+    for thread in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError, ValueError, IndexError):  # it has ended, or tells otherwise
-            waited += int(thread.read_text().split()[1])
-    return waited * NANOSECOND
+            run, wait, _ = (thread / "schedstat").read_text().split()
+            ran, waited = ran + int(run), waited + int(wait)
+            is_ready |= (thread / "stat").read_text().rpartition(")")[2].split()[0] == "R"
+    return ProcessorStatus(ran * NANOSECOND, waited * NANOSECOND, is_ready)
 
 
 class ProcessorWait:
     """What one silent process waits for, from `begin` on; times are seconds of one monotonic clock."""
 
-    def __init__(self, waited: Callable[[int], float] = waited_seconds) -> None:
-        self._waited = waited
-        self._begun: tuple[int, float, float] | None = None  # the process, when that was, and what it had waited
+    def __init__(self, look: Callable[[int], ProcessorStatus] = processor_status) -> None:
+        self._look = look
+        self._begun: tuple[int, float, ProcessorStatus] | None = None  # the process, when that was, and how it was then
         self._excuses = 0
 
     def begin(self, pid: int, now: float) -> None:
         """Measure from now on, unless that has begun."""
         if self._begun is None:
-            self._begun = pid, now, self._waited(pid)
+            self._begun = pid, now, self._look(pid)
 
     def end(self) -> None:
         """Forget it: the process has said something, or is gone."""
         self._begun, self._excuses = None, 0
 
     def excuses(self, now: float) -> bool:
-        """Whether the process spent most of the time since `begin` waiting for a processor; then that begins anew. No
-        more than ten times in one silence."""
+        """Whether the process spent most of the time since `begin` waiting for a processor, or has hardly got one and
+        waits now; then that begins anew. No more than ten times in one silence."""
         if self._begun is None or self._excuses >= MOST_EXCUSES:
             return False
         pid, since, before = self._begun
-        if self._waited(pid) - before < MOST_OF_IT * (now - since):
+        status, silence = self._look(pid), now - since
+        waits_still = status.is_ready and status.ran_seconds - before.ran_seconds < HARDLY_ANY * silence
+        if not waits_still and status.waited_seconds - before.waited_seconds < MOST_OF_IT * silence:
             return False
         self._excuses += 1
-        self._begun = None
-        self.begin(pid, now)
+        self._begun = pid, now, status
         return True
 
     @property

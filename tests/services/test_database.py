@@ -15,6 +15,7 @@ from local.errors import StoreFailed, StoreFull, StoreGone, StoreReplaced
 from local.services.database import Database
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
+OPEN_FILES = Path("/proc/self/fd")
 NORMAL, FULL = 1, 2  # as PRAGMA synchronous tells them
 MIGRATIONS = ("CREATE TABLE notes (text TEXT NOT NULL UNIQUE)",)
 
@@ -117,6 +118,18 @@ async def test_a_job_that_raises_leaves_no_trace_and_disturbs_no_other(path: Pat
         assert isinstance(failed, ZeroDivisionError)
         assert (before, after) == ("a", "b")
         assert await database.run(all_notes) == ["a", "b"]
+
+
+@pytest.mark.skipif(not OPEN_FILES.is_dir(), reason="the system does not tell which files are open")
+async def test_what_a_job_may_have_to_undo_lies_in_no_file_beside_the_database(path: Path) -> None:
+    def change_much(db: sqlite3.Connection) -> set[str]:
+        db.execute("UPDATE notes SET text = text || ' changed'")
+        return {str(each.resolve()) for each in OPEN_FILES.iterdir()}
+
+    async with Database(path, MIGRATIONS) as database:
+        await asyncio.gather(*(database.run(insert(f"{number} " + "x" * 1000)) for number in range(200)))
+        opened = await database.run(change_much)
+    assert {name for name in opened if "etilqs" in name} == set()  # as SQLite calls them
 
 
 async def test_what_sqlite_reports_is_a_store_failure_that_names_the_file(path: Path) -> None:

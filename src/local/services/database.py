@@ -213,6 +213,7 @@ class Database:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA temp_store=MEMORY")  # what a savepoint may have to undo would go to a file, else
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA secure_delete=ON")  # what a user deletes is gone from the file
         migrate(connection, self._migrations)

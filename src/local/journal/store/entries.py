@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, TypedDict
 
 from local.journal.store.entry import Appended, Entry, Stored
-from local.journal.store.schema import put, read_state, rows, write_state
+from local.journal.store.schema import add, put, read_state, rows, write_state
 
 SESSION, QUERY, ENVELOPE = "session", "query", "envelope"  # the kinds of a tombstone
 _COLUMNS = {SESSION: "session_id", QUERY: "correlation_id", ENVELOPE: "envelope_id"}
@@ -25,7 +25,8 @@ def append(db: sqlite3.Connection, entries: Sequence[Entry], now: float) -> list
             appended.append(Appended(known[0], is_new=False))
             continue
         is_redacted = _is_buried(db, entry)
-        state = state.appended(put_entry(db, Stored(state.last_number + 1, float(now), is_redacted, entry)))
+        stored = Stored(state.last_number + 1, float(now), is_redacted, entry)
+        state = state.appended(add(db, "entries", _row_of(stored)))
         appended.append(Appended(state.last_number, is_new=True))
     if state != before:
         write_state(db, state)
@@ -71,14 +72,17 @@ def bury(db: sqlite3.Connection, kind: str, identifier: str, up_to: int) -> int:
 
 
 def put_entry(db: sqlite3.Connection, stored: Stored) -> bytes:
-    """Write a row, the payload left out if it is redacted; returns its checksum."""
+    """Write a row, over the one with the same number; returns its checksum."""
+    return put(db, "entries", _row_of(stored))
+
+
+def _row_of(stored: Stored) -> tuple[Any, ...]:
+    """The values of a row but its checksum, the payload left out if it is redacted."""
     entry = stored.entry
     frame = entry.frame[: entry.frame.rfind(b"\0") + 1] if stored.redacted else entry.frame
-    return put(
-        db,
-        "entries",
-        (stored.number, stored.committed_at, int(stored.redacted), entry.subject, entry.envelope_id, entry.sender,
-         entry.instance, entry.seq, entry.correlation_id, entry.session_id, float(entry.sent_at), frame),
+    return (
+        stored.number, stored.committed_at, int(stored.redacted), entry.subject, entry.envelope_id, entry.sender,
+        entry.instance, entry.seq, entry.correlation_id, entry.session_id, float(entry.sent_at), frame,
     )  # fmt: skip
 
 

@@ -89,10 +89,11 @@ COLUMNS = {
     "tombstones": "kind, id, up_to, checksum",
     "gaps": "first, last, checksum",
 }
-_PUT = {
-    table: f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({', '.join('?' * len(columns.split(',')))})"
+_ADD = {
+    table: f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(columns.split(',')))})"
     for table, columns in COLUMNS.items()
 }
+_PUT = {table: sql.replace("INSERT", "INSERT OR REPLACE") for table, sql in _ADD.items()}
 
 
 def checksum(values: Iterable[Any]) -> bytes:
@@ -117,8 +118,17 @@ def is_sound(row: Sequence[Any]) -> bool:
 
 def put(db: sqlite3.Connection, table: str, values: Sequence[Any]) -> bytes:
     """Write a row, over the one with the same key if there is one; returns its checksum."""
+    return _write(db, _PUT[table], values)
+
+
+def add(db: sqlite3.Connection, table: str, values: Sequence[Any]) -> bytes:
+    """Write a row whose keys are new; returns its checksum. `put` takes a third more, as it makes ready to undo [m]."""
+    return _write(db, _ADD[table], values)
+
+
+def _write(db: sqlite3.Connection, sql: str, values: Sequence[Any]) -> bytes:
     seal = checksum(values)
-    db.execute(_PUT[table], (*values, seal))
+    db.execute(sql, (*values, seal))
     return seal
 
 

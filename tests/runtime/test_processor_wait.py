@@ -27,57 +27,67 @@ class Process:
         return ProcessorStatus(self.ran, self.waited, self.is_ready)
 
 
+def seen(process: Process, *times: float) -> ProcessorWait:
+    """What was seen of the process at these times."""
+    wait = ProcessorWait(process.status)
+    for now in times:
+        wait.look(PID, now)
+    return wait
+
+
 def test_one_that_waited_for_most_of_its_silence_is_excused_as_often_as_that_is_so() -> None:
     process = Process()
-    wait = ProcessorWait(process.status)
-    wait.begin(PID, 10.0)
+    wait = seen(process, 10.0)
     process.waited += 1.6
-    wait.begin(PID, 11.0)  # which has begun already
+    wait.look(PID, 13.0)
     assert wait.excuses(13.0) and wait.is_first_excuse
     process.waited += 1.6
+    wait.look(PID, 16.0)
     assert wait.excuses(16.0) and not wait.is_first_excuse
     process.waited += 1.4
+    wait.look(PID, 19.0)
     assert not wait.excuses(19.0)
 
 
 def test_one_that_could_have_run_is_not_excused_and_nor_is_one_of_whom_nothing_is_known() -> None:
     process = Process()
-    wait = ProcessorWait(process.status)
-    assert not wait.excuses(13.0)
-    wait.begin(PID, 10.0)
+    assert not seen(process).excuses(13.0)
+    wait = seen(process, 10.0)
     process.waited += 1.0
+    wait.look(PID, 13.0)
     assert not wait.excuses(13.0)
 
 
 @pytest.mark.parametrize(
     ("is_ready", "ran", "is_excused"),
-    [(True, 0.2, True), (True, 0.4, False), (False, 0.0, False)],
-    ids=["waits", "spins", "is blocked"],
+    [(True, 0.0, True), (True, 0.001, False), (False, 0.0, False)],
+    ids=["waits", "has something to do now and then", "is blocked"],
 )
-def test_a_wait_that_is_not_over_yet_counts_where_there_is_hardly_anything_else(
-    is_ready: bool, ran: float, is_excused: bool
-) -> None:
+def test_a_wait_that_is_not_over_yet_is_seen_before_it_is_counted(is_ready: bool, ran: float, is_excused: bool) -> None:
     process = Process()
-    wait = ProcessorWait(process.status)
-    wait.begin(PID, 10.0)
-    process.is_ready, process.ran = is_ready, process.ran + ran
+    process.is_ready = is_ready
+    wait = seen(process, 10.0)
+    for now in (11.0, 12.0, 13.0):
+        process.ran += ran
+        wait.look(PID, now)
     assert wait.excuses(13.0) is is_excused
 
 
 def test_one_that_only_ever_waits_is_not_excused_for_ever_but_is_again_once_it_has_spoken() -> None:
     process, now = Process(), 10.0
-    wait = ProcessorWait(process.status)
-    wait.begin(PID, now)
+    wait = seen(process, now)
     excused = 0
     while True:
         process.waited, now = process.waited + 3.0, now + 3.0
+        wait.look(PID, now)
         if not wait.excuses(now):
             break
         excused += 1
     assert excused == MOST_EXCUSES
     wait.end()
-    wait.begin(PID, now)
+    wait.look(PID, now)
     process.waited += 3.0
+    wait.look(PID, now + 3.0)
     assert wait.excuses(now + 3.0) and wait.is_first_excuse
 
 

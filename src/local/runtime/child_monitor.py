@@ -191,7 +191,7 @@ class ChildMonitor:
     def silent(self) -> None:
         """Look what the child waits for: a sign of life has not come for half of its time."""
         if self._child is not None:
-            self._wait.begin(self._child.pid, self._now())
+            self._wait.look(self._child.pid, self._now())
 
     def overdue(self) -> None:
         """Kill the child: no sign of life came in time, though it could have been given."""

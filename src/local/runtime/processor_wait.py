@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NANOSECOND = 1e-9
-MOST_OF_IT, HARDLY_ANY = 0.5, 0.1  # of a silence
+MOST_OF_IT = 0.5  # of a silence
 MOST_EXCUSES = 10  # of one silence, so that what hangs on a busy machine is found out all the same
 
 
@@ -35,34 +35,39 @@ def processor_status(pid: int) -> ProcessorStatus:
 
 
 class ProcessorWait:
-    """What one silent process waits for, from `begin` on; times are seconds of one monotonic clock."""
+    """What one silent process waits for, from its first `look` on; times are seconds of one monotonic clock."""
 
-    def __init__(self, look: Callable[[int], ProcessorStatus] = processor_status) -> None:
-        self._look = look
-        self._begun: tuple[int, float, ProcessorStatus] | None = None  # the process, when that was, and how it was then
+    def __init__(self, status_of: Callable[[int], ProcessorStatus] = processor_status) -> None:
+        self._status_of = status_of
+        self._begun: tuple[float, ProcessorStatus] | None = None  # when that was, and how the process was then
+        self._latest = ProcessorStatus()
+        self._ran_at = 0.0  # the first time that it was seen to have run for as long as it has
         self._excuses = 0
 
-    def begin(self, pid: int, now: float) -> None:
-        """Measure from now on, unless that has begun."""
-        if self._begun is None:
-            self._begun = pid, now, self._look(pid)
+    def look(self, pid: int, now: float) -> None:
+        """To be called now and then while the process is silent."""
+        status = self._status_of(pid)
+        if self._begun is None or status.ran_seconds != self._latest.ran_seconds:
+            self._ran_at = now
+        self._begun, self._latest = self._begun or (now, status), status
 
     def end(self) -> None:
         """Forget it: the process has said something, or is gone."""
         self._begun, self._excuses = None, 0
 
     def excuses(self, now: float) -> bool:
-        """Whether the process spent most of the time since `begin` waiting for a processor, or has hardly got one and
-        waits now; then that begins anew. No more than ten times in one silence."""
+        """Whether the process has spent most of the time until the latest look waiting for a processor; then that
+        begins anew. No more than ten times in one silence."""
         if self._begun is None or self._excuses >= MOST_EXCUSES:
             return False
-        pid, since, before = self._begun
-        status, silence = self._look(pid), now - since
-        waits_still = status.is_ready and status.ran_seconds - before.ran_seconds < HARDLY_ANY * silence
-        if not waits_still and status.waited_seconds - before.waited_seconds < MOST_OF_IT * silence:
+        since, before = self._begun
+        waited = self._latest.waited_seconds - before.waited_seconds
+        if self._latest.is_ready:
+            waited += now - self._ran_at
+        if waited < MOST_OF_IT * (now - since):
             return False
         self._excuses += 1
-        self._begun = pid, now, status
+        self._begun = now, self._latest
         return True
 
     @property

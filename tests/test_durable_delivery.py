@@ -374,6 +374,30 @@ async def test_a_message_is_acknowledged_when_its_handler_has_returned(scene: An
     assert worker.begun == ["wait", "go"]
 
 
+@pytest.mark.parametrize("size", [1, 100_000])
+async def test_who_is_in_a_hurry_has_what_was_said_before_however_long_it_may_linger(
+    scene: Any, talker: Any, size: int
+) -> None:
+    worker = durable_worker()
+    type(worker).linger_ms = 500
+    await scene.serve(worker)
+    for number in range(3):
+        await talker.publish(query("go" * size + str(number)))
+        assert await worker.caught_up(SECONDS)
+        assert len(worker.done) == number + 1
+
+
+async def test_who_is_in_a_hurry_hears_that_a_handler_takes_longer(scene: Any, talker: Any) -> None:
+    worker = durable_worker()
+    await scene.serve(worker)
+    await talker.publish(query("wait"))
+    await worker.has(worker.begun, "wait")
+    assert not await worker.caught_up(0.05)
+    worker.gate.set()
+    assert await worker.caught_up(SECONDS)
+    assert worker.done == ["wait"]
+
+
 async def test_sessions_go_side_by_side_and_each_in_order(scene: Any, talker: Any) -> None:
     worker = durable_worker(concurrency=4)
     await scene.serve(worker)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from local.protocol.messages import QueryFailed
 
 COMMON = {message.subject for message in EVERYBODY}
-CONSUMING = {f"journal.{word}" for word in ("attach", "detach", "ack", "failed", "working")}
+CONSUMING = {f"journal.{word}" for word in ("attach", "detach", "ack", "failed", "hurry", "working")}
 OURS = {**short_names(), "journal": "local.journal.server.journal:Journal"}
 OURS["api"] = "local.apps.api.participant:ApiParticipant"
 

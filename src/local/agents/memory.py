@@ -118,7 +118,9 @@ class MemoryAgent(Participant):
             await stack.enter_async_context(self._engrams)
             await stack.enter_async_context(self._leases.are_open(self.bus))
             self._deletions = Deletions(self.bus, self._engrams)
-            self._requests = MemoryRequestHandler(self._engrams, self._embedding, self._deletions, self._tell_pinned)
+            self._requests = MemoryRequestHandler(
+                self._engrams, self._embedding, self._deletions, self._tell_pinned, self.caught_up
+            )
             self._classifier = Classifier(
                 self.bus, self._engrams, self._model, self._model_name, self._settings.num_ctx or CONTEXT_TOKENS,
                 self._leases, self._tell_pinned, self._quiet.begins, signs_as=self._signs_as,

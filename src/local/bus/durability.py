@@ -31,6 +31,10 @@ class Consumer(Protocol):
     def acknowledge(self, number: int) -> None:
         """Done with it, for good."""
 
+    async def caught_up(self, seconds: float) -> bool:
+        """Whether all that was for it when this was called has been given, and has ended well or ill, within so many
+        seconds."""
+
     def release(self, number: int) -> None:
         """Not done: give it again, after a while, to whoever serves the consumer then."""
 

@@ -81,6 +81,28 @@ class JournalDeliver(Message):
     frame: str
 
 
+class JournalHurry(Message):
+    """A process that serves a durable consumer, when somebody waits for what that does: what has arrived for it so far
+    is to be given at once. `mark` is the sender's, to tell the answers apart."""
+
+    subject = "journal.hurry"
+    delivery = Delivery.EPHEMERAL
+    consumer: str
+    mark: int
+
+
+class JournalGiven(Message):
+    """The journal to the instance that was in a hurry: what had arrived for its consumer before that `mark` has been
+    given to it, as much as it takes at a time."""
+
+    subject = "journal.given."
+    delivery = Delivery.EPHEMERAL
+    family_key = "consumer"
+    consumer: str
+    instance: str
+    mark: int
+
+
 class JournalAck(Message):
     """A durable consumer: it is done with these, for good."""
 

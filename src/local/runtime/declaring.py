@@ -9,12 +9,19 @@ from typing import Any, get_args, get_type_hints
 
 from local.bus.sender_guard import Declaration
 from local.protocol.bus_messages import BusGap, BusProbe
-from local.protocol.journal_messages import JournalAck, JournalAttach, JournalDetach, JournalFailed, JournalWorking
+from local.protocol.journal_messages import (
+    JournalAck,
+    JournalAttach,
+    JournalDetach,
+    JournalFailed,
+    JournalHurry,
+    JournalWorking,
+)
 from local.protocol.messages import BusDead, Message, ParticipantStatus
 from local.runtime.participant import Participant
 
 EVERYBODY = (ParticipantStatus, BusGap, BusDead, BusProbe)
-CONSUMERS = (JournalAttach, JournalDetach, JournalAck, JournalFailed, JournalWorking)
+CONSUMERS = (JournalAttach, JournalDetach, JournalAck, JournalFailed, JournalHurry, JournalWorking)
 
 
 def declaration_of(kind: type[Participant]) -> Declaration:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 from local.bus.bus import Bus
+from local.bus.durability import Consumer
 from local.config import Settings
 from local.config_models import Routing
 from local.protocol.envelope import Envelope
@@ -135,6 +137,7 @@ class Participant:
     def __init__(self, config: Settings) -> None:
         self.config = config
         self.attempts: dict[str, int] = {}  # of what the journal has given and is not done: how often, by envelope id
+        self.consumers: list[Consumer] = []  # that give it what its durable handlers take
 
     @classmethod
     def build(cls, config: Any, resources: Resources) -> Self:
@@ -169,6 +172,11 @@ class Participant:
 
     async def announce(self) -> None:
         """Say what others need to know; called when serving begins and after every reconnection."""
+
+    async def caught_up(self, seconds: float) -> bool:
+        """Whether the durable handlers have ended with all that had arrived for them when this was called, within so
+        many seconds. For other handlers: a durable one would wait for itself."""
+        return all(await asyncio.gather(*(consumer.caught_up(seconds) for consumer in self.consumers)))
 
     def hand_back(self) -> None:
         """Asked to stop: let those durable handlers raise `HandedBack` that would take long."""

@@ -195,6 +195,7 @@ class DurableSubscriptions:
             lane_width=max(subscription.handles.lane_width for subscription in self.subscriptions),
             linger_ms=participant.linger_ms,
         )
+        participant.consumers.append(self.consumer)
         for subscription in self.subscriptions:
             subscription.consumer = self.consumer
 

@@ -11,10 +11,12 @@ import pytest
 from agent_stage.served import Wire
 
 from local import failpoints
+from local.agents.remembering import memory_request_handler
 from local.protocol.envelope import Trace
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
 from local.protocol.memory_messages import MemoryAnnotated, MemoryIngested, UserFacts
-from local.services.engrams.engram import engram_id
+from local.services.engrams.engram import EngramDraft, Ingested, engram_id
+from local.services.engrams.service import EngramService
 
 pytestmark = pytest.mark.usefixtures("stage")
 IN_S = Trace("q", None, "s", None)
@@ -37,6 +39,36 @@ async def test_an_answer_is_stored_at_once_and_found(remembering: Any) -> None:
     ]
     assert (await remembering.ask("search", query="zebras", not_session="s")).hits == ()
     assert (await remembering.ask("search", query="zebras", user="bob")).hits == ()
+
+
+async def test_whoever_has_an_answer_finds_it_in_the_memory(remembering: Any) -> None:
+    await remembering.serve()
+    for number, word in enumerate(("zebras", "lions", "camels")):
+        await remembering.answered(f"q{number}", f"I like {word}")
+        (hit,) = (await remembering.ask("search", query=word)).hits
+        assert hit.query == f"I like {word}"
+        assert len((await remembering.ask("list")).engrams) == number + 1
+
+
+async def test_a_memory_that_is_behind_answers_with_what_it_has_and_says_so(
+    remembering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_request_handler, "CATCH_UP_SECONDS", 0.01)
+    gate, ingest = asyncio.Event(), EngramService.ingest
+
+    async def held(service: EngramService, exchange: EngramDraft) -> Ingested:
+        await gate.wait()
+        return await ingest(service, exchange)
+
+    monkeypatch.setattr(EngramService, "ingest", held)
+    await remembering.serve()
+    await remembering.answered("q", "I like zebras")
+    behind = await remembering.ask("search", query="zebras")
+    assert behind.hits == () and memory_request_handler.BEHIND in behind.degraded
+    gate.set()
+    await remembering.door.hears(MemoryIngested)
+    current = await remembering.ask("search", query="zebras")
+    assert current.hits and memory_request_handler.BEHIND not in current.degraded
 
 
 async def test_what_is_stored_is_told_though_the_process_dies_before_anybody_has_heard_it(

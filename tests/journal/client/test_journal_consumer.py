@@ -20,6 +20,8 @@ from local.protocol.journal_messages import (
     JournalDeliver,
     JournalDetach,
     JournalFenced,
+    JournalGiven,
+    JournalHurry,
     JournalWorking,
 )
 from local.protocol.message import Message
@@ -214,3 +216,31 @@ async def test_what_it_has_done_is_remembered_within_bounds(process: Process, mo
         process.consumer.acknowledge(number)
     assert len(process.consumer._done) == 10
     assert process.consumer.attempts == {}
+
+
+async def test_it_has_caught_up_when_what_it_held_at_the_journal_s_answer_has_ended(process: Process) -> None:
+    waiting = asyncio.create_task(process.consumer.caught_up(SECONDS))
+    hurry = await process.says(JournalHurry)
+    for number in (7, 8, 9):
+        process.deliver(number)
+    for instance, mark in (("elsewhere", hurry.mark), ("here", hurry.mark + 1), ("here", hurry.mark)):
+        assert not waiting.done()
+        process.hear(JournalGiven(consumer="critic", instance=instance, mark=mark))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    process.deliver(10)  # arrived later: nobody waits for it
+    process.consumer.acknowledge(7)
+    process.consumer.fail(8, "no")
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    process.consumer.release(9)
+    assert await waiting
+
+
+async def test_it_has_not_caught_up_with_what_takes_longer_or_without_a_journal(process: Process) -> None:
+    assert not await process.consumer.caught_up(0.001)
+    waiting = asyncio.create_task(process.consumer.caught_up(0.05))
+    process.deliver(7)
+    hurry = await process.says(JournalHurry, 2)
+    process.hear(JournalGiven(consumer="critic", instance="here", mark=hurry.mark))
+    assert not await waiting

@@ -14,6 +14,7 @@ from local.protocol.journal_messages import (
     JournalAttach,
     JournalDetach,
     JournalFailed,
+    JournalHurry,
     JournalWorking,
 )
 from local.protocol.message import Message
@@ -29,12 +30,13 @@ SAID: list[Callable[[int], Message]] = [
     lambda number: JournalAck(consumer="mine", numbers=(number,)),
     lambda number: JournalDetach(consumer="mine"),
     lambda number: JournalFailed(consumer="mine", number=number, attempt=1, reason="forged"),
+    lambda number: JournalHurry(consumer="mine", mark=1),
     lambda number: JournalWorking(attempts={"mine": {number: 1}}),
     lambda number: JournalAttach(consumers=(ConsumerClaim(name="mine", subjects=("query.cancel",)),)),
 ]
 
 
-@pytest.mark.parametrize("said", SAID, ids=["ack", "detach", "failed", "working", "attach"])
+@pytest.mark.parametrize("said", SAID, ids=["ack", "detach", "failed", "hurry", "working", "attach"])
 async def test_what_is_said_in_the_name_of_another_s_consumer_changes_nothing(
     scene: Any, journal: Any, until: Any, said: Callable[[int], Message]
 ) -> None:

@@ -27,12 +27,18 @@ from local.protocol.messages import ErrorInfo
 from local.services.engrams.hand_edits import EditOutcome, HandEdit
 from local.services.engrams.service import EngramService
 
+CATCH_UP_SECONDS = 0.5
+AT_ONCE = ("embed", "facts")  # facts are made of exchanges later, by a model
+BEHIND = (
+    f"the latest exchanges may be missing: the memory has not caught up with the journal within {CATCH_UP_SECONDS} s"
+)
 SHOWN_CHARS = 300  # of each text of an outcome: several of them travel within a frame
 
 
 class MemoryRequestHandler:
     """Everything is asked on behalf of one user, who sees nothing of the others'. `told(user_id)` is called when what a
-    user has pinned may have changed."""
+    user has pinned may have changed; `caught_up(seconds)` waits for answers that are on record and not yet stored, so
+    that whoever has an answer finds it here, too."""
 
     def __init__(
         self,
@@ -40,8 +46,10 @@ class MemoryRequestHandler:
         embedding: EmbeddingChoice,
         deletions: Deletions,
         told: Callable[[str], Awaitable[None]],
+        caught_up: Callable[[float], Awaitable[bool]],
     ) -> None:
         self._engrams, self._embedding, self._deletions, self._told = engrams, embedding, deletions, told
+        self._caught_up = caught_up
 
     async def answer(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         """What was asked for, or an error that says why there is none."""
@@ -62,7 +70,9 @@ class MemoryRequestHandler:
             "edit": self._edit,
         }[request.verb]
         try:
-            return await work(request, user_id)
+            is_behind = request.verb not in AT_ONCE and not await self._caught_up(CATCH_UP_SECONDS)
+            result = await work(request, user_id)
+            return result.model_copy(update={"degraded": (*result.degraded, BEHIND)}) if is_behind else result
         except LocalError as error:
             info = ErrorInfo.of(error)
         except ValueError as error:

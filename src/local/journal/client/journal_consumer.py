@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import count
 
 from local.bus.durability import Carrier, Delivered
 from local.errors import MalformedFrame
@@ -18,6 +19,8 @@ from local.protocol.journal_messages import (
     JournalDetach,
     JournalFailed,
     JournalFenced,
+    JournalGiven,
+    JournalHurry,
     JournalWorking,
 )
 from local.tick import until_next_tick
@@ -102,9 +105,13 @@ class JournalConsumer:
         self._done: OrderedDict[int, None] = OrderedDict()
         self._unsaid: list[int] = []  # of these, what the journal is told with what else is done in a moment
         self._closed = False
+        self._marks = count(1)
+        self._hurries: dict[int, asyncio.Future[None]] = {}  # by mark
+        self._ended = asyncio.Event()  # something in flight has
         self._ends = [
             self._carrier.subscribe(JournalDeliver.subject + claim.name, self._deliver),
             self._carrier.subscribe(JournalFenced.subject + claim.name, self._fenced),
+            self._carrier.subscribe(JournalGiven.subject + claim.name, self._given),
         ]
 
     def start(self) -> None:
@@ -113,7 +120,7 @@ class JournalConsumer:
 
     def acknowledge(self, number: int) -> None:
         """As in `Consumer`."""
-        self.attempts.pop(number, None)
+        self._pop(number)
         self._done[number] = None
         if len(self._done) > KEPT_DONE:
             self._done.popitem(last=False)
@@ -121,13 +128,26 @@ class JournalConsumer:
             self._all.clock().call_later(self.claim.linger_ms / 1000, self._say_what_is_done)
         self._unsaid.append(number)
 
+    async def caught_up(self, seconds: float) -> bool:
+        """As in `Consumer`."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._hurry()
+                before = set(self.attempts)
+                while not before.isdisjoint(self.attempts):
+                    self._ended.clear()
+                    await self._ended.wait()
+        except TimeoutError:
+            return False
+        return True
+
     def release(self, number: int) -> None:
         """As in `Consumer`."""
-        self.attempts.pop(number, None)
+        self._pop(number)
 
     def fail(self, number: int, reason: str) -> None:
         """As in `Consumer`."""
-        attempt = self.attempts.pop(number, None)
+        attempt = self._pop(number)
         if attempt is not None and not self._closed:
             self._carrier.post(
                 JournalFailed(consumer=self.claim.name, number=number, attempt=attempt, reason=reason[:MAX_REASON])
@@ -145,6 +165,27 @@ class JournalConsumer:
         lasting = {number: attempt for number, attempt in self.attempts.items() if number in self._said}
         self._said = dict(self.attempts)
         return lasting
+
+    def _pop(self, number: int) -> int | None:
+        self._ended.set()
+        return self.attempts.pop(number, None)
+
+    async def _hurry(self) -> None:
+        """Returns when the journal has given what there was."""
+        mark, given = next(self._marks), asyncio.get_running_loop().create_future()
+        self._hurries[mark] = given
+        self._say_what_is_done()  # there is room for as much
+        try:
+            self._carrier.post(JournalHurry(consumer=self.claim.name, mark=mark))
+            await given
+        finally:
+            del self._hurries[mark]
+
+    def _given(self, envelope: Envelope) -> None:
+        given = JournalGiven.decode(envelope.payload)
+        hurry = self._hurries.get(given.mark)
+        if given.instance == self._carrier.instance and hurry is not None and not hurry.done():
+            hurry.set_result(None)
 
     def _say_what_is_done(self) -> None:
         if self._unsaid and not self._closed:

@@ -26,6 +26,8 @@ from local.protocol.journal_messages import (
     JournalDeliver,
     JournalDetach,
     JournalFailed,
+    JournalGiven,
+    JournalHurry,
     JournalWorking,
 )
 
@@ -35,7 +37,7 @@ PAGE = 2000
 
 
 NOT_GIVEN = (BlobNotStored, FrameTooLarge, PublishTimeout, StoreLocked, StoreUnwritable)
-ConsumerMessage = JournalAttach | JournalDetach | JournalAck | JournalWorking | JournalFailed
+ConsumerMessage = JournalAttach | JournalDetach | JournalAck | JournalHurry | JournalWorking | JournalFailed
 
 
 def consumers_of(message: ConsumerMessage) -> Collection[str]:
@@ -70,6 +72,10 @@ class JournalAdmission:
             else:
                 self._newcomers[claim.name] = (claim, instance)
         return bool(self._newcomers)
+
+    def detach(self, message: JournalDetach, instance: str) -> None:
+        """A process that ends serves a consumer no longer."""
+        self._carry_out(self._core.detach(message.consumer, instance))
 
     async def admit_newcomers(self) -> None:
         """Admit those that wait for it. Raises `StoreFailed`."""
@@ -133,6 +139,8 @@ class JournalDeliveries:
         self._news = asyncio.Event()
         self._is_reading = False
         self._lingering: list[JournalDeliver] = []
+        self._hurried: list[JournalGiven] = []  # what they wait for has arrived
+        self._told_when_read: list[JournalGiven] = []  # it is on record
 
     def give(self, delivery: Deliver, frame: bytes | None) -> None:
         """Send a message; `frame` is None where it is not at hand."""
@@ -159,6 +167,19 @@ class JournalDeliveries:
         for message in lingering:
             self._bus.post(message)
 
+    def hurry(self, hurry: JournalHurry, instance: str) -> bool:
+        """Somebody waits for what a consumer does: its process is told by `tell_given`, which is urgent."""
+        self._hurried.append(JournalGiven(consumer=hurry.consumer, instance=instance, mark=hurry.mark))
+        return True
+
+    def tell_given(self) -> None:
+        """What had arrived is on record: send what lingers, and tell whoever was in a hurry when all has been read."""
+        if self._hurried:
+            self.flush()
+            self._told_when_read += self._hurried
+            self._hurried.clear()
+            self._news.set()
+
     async def run(self) -> None:
         """Send what is given again, or later, or is too large for one frame, until cancelled."""
         while True:
@@ -172,6 +193,9 @@ class JournalDeliveries:
                 except NOT_GIVEN as error:  # its consumer is silent, and gets it again
                     log.warning("message %d could not be given to %s: %s", delivery.number, delivery.consumer, error)
                 self._is_reading = False
+            told, self._told_when_read = self._told_when_read, []
+            for given in told:
+                self._bus.post(given)
 
     async def _give_from_disk(self, delivery: Deliver) -> None:
         found = await self._store.read(limit=1, after=delivery.number - 1)

@@ -28,6 +28,7 @@ from local.protocol.journal_messages import (
     JournalEntries,
     JournalEntry,
     JournalFenced,
+    JournalGiven,
     JournalOpened,
     JournalRead,
     JournalRedact,
@@ -63,7 +64,7 @@ class Journal(Participant):
     kind = Kind.SERVICE
     Config = JournalConfig
     journaled: ClassVar[bool] = False
-    publishes = (JournalOpened, JournalConfirmed, JournalDeliver, JournalFenced)
+    publishes = (JournalOpened, JournalConfirmed, JournalDeliver, JournalGiven, JournalFenced)
 
     def __init__(
         self,

@@ -38,6 +38,7 @@ from local.protocol.journal_messages import (
     JournalDetach,
     JournalFailed,
     JournalFenced,
+    JournalHurry,
     JournalWorking,
 )
 from local.protocol.message import Message
@@ -86,10 +87,11 @@ class JournalWriter:
         """Hear everything that is to be kept, and what consumers say."""
         for subject in kept_subjects():
             self._bus.subscribe(subject, self._take, repeats=True)
-        heard: dict[type[ConsumerMessage], Callable[[Any, str], None]] = {
-            JournalAttach: self._attach,
-            JournalDetach: self._detach,
+        heard: dict[type[ConsumerMessage], Callable[[Any, str], bool | None]] = {
+            JournalAttach: self._admission.attach,
+            JournalDetach: self._admission.detach,
             JournalAck: self._acknowledge,
+            JournalHurry: self._deliveries.hurry,
             JournalWorking: self._working,
             JournalFailed: self._failed,
         }
@@ -111,6 +113,8 @@ class JournalWriter:
                     async with self._committing:
                         await self._commit()
                     await self._admission.admit_newcomers()
+                    if not self._queue:
+                        self._deliveries.tell_given()
                     if self.dead_letters.asked:
                         await self.dead_letters.give_again()
         finally:
@@ -138,21 +142,15 @@ class JournalWriter:
         self._wake()
         return True
 
-    def _hear(self, kind: type[ConsumerMessage], take: Callable[[Any, str], None], envelope: Envelope) -> None:
+    def _hear(self, kind: type[ConsumerMessage], take: Callable[[Any, str], bool | None], envelope: Envelope) -> None:
         message, guard = kind.decode(envelope.payload), self._bus.guard
         sender, instance, names = envelope.sender, envelope.instance, consumers_of(message)
         if guard is not None and not all(guard.may_serve(sender, instance, name) for name in names):
             self._bus.refuse(f"{sender} has not declared that it serves {', '.join(names)}", envelope.payload)
             return
         with suppress(UnknownConsumer):  # a journal that has just started: it attaches, and is given it again
-            take(message, instance)
-
-    def _attach(self, message: JournalAttach, instance: str) -> None:
-        if self._admission.attach(message, instance):
-            self._wake(is_urgent=True)
-
-    def _detach(self, message: JournalDetach, instance: str) -> None:
-        self._carry_out(self._core.detach(message.consumer, instance))
+            if take(message, instance):
+                self._wake(is_urgent=True)
 
     def _acknowledge(self, message: JournalAck, instance: str) -> None:
         for number in message.numbers:
@@ -163,8 +161,7 @@ class JournalWriter:
         for consumer, attempts in message.attempts.items():
             for number, attempt in attempts.items():
                 with suppress(UnknownConsumer):
-                    decisions = self._core.working(consumer, number, attempt, instance, self._clock())
-                    self._carry_out(decisions)
+                    self._carry_out(self._core.working(consumer, number, attempt, instance, self._clock()))
 
     def _failed(self, said: JournalFailed, instance: str) -> None:
         now = self._clock()

@@ -705,6 +705,19 @@ export interface JournalFenced {
   instance: string;
 }
 
+/** The journal to the instance that was in a hurry: what had arrived for its consumer before that `mark` has been given to it, as much as it takes at a time. */
+export interface JournalGiven {
+  consumer: string;
+  instance: string;
+  mark: number;
+}
+
+/** A process that serves a durable consumer, when somebody waits for what that does: what has arrived for it so far is to be given at once. `mark` is the sender's, to tell the answers apart. */
+export interface JournalHurry {
+  consumer: string;
+  mark: number;
+}
+
 /** The journal, when it begins to serve and after each reconnection: resend what it has not confirmed, attach. */
 export interface JournalOpened {
 }
@@ -1571,6 +1584,8 @@ export interface Messages {
   "journal.entries": JournalEntries;
   "journal.failed": JournalFailed;
   [subject: `journal.fenced.${string}`]: JournalFenced;
+  [subject: `journal.given.${string}`]: JournalGiven;
+  "journal.hurry": JournalHurry;
   "journal.opened": JournalOpened;
   "journal.read": JournalRead;
   "journal.redact": JournalRedact;

@@ -169,7 +169,9 @@ async def supervisor_says(stage: Any, dice: Any, state: str) -> None:
         name=type(dice).__name__, kind="participant", state=state, pid=None, detail="exit status 1: no dice"
     )
     status = {"name": "supervisor", "kind": "supervisor", "pid": 1, "instance": "s", "state": "ready"}
-    await stage.door.bus.publish(ParticipantStatus(**status, children=(child,)))
+    other = ChildStatus(name="proxy", kind="proxy", state="ready")
+    children = (other,) if state == "gone" else (other, child)
+    await stage.door.bus.publish(ParticipantStatus(**status, children=children))
 
 
 async def test_a_call_of_a_tool_that_is_given_up_fails_at_once_and_says_why(stage: Any, dice: Any) -> None:
@@ -187,9 +189,12 @@ async def test_a_call_of_a_tool_that_is_given_up_fails_at_once_and_says_why(stag
     assert (await call_dice(stage)).result == "a 5 of 6"
 
 
+@pytest.mark.parametrize(
+    ("state", "reason"), [("failed", "its process cannot live"), ("gone", "it was taken out of the settings")]
+)
 @pytest.mark.parametrize(("effect", "kind"), [("read", "unavailable"), ("write", "outcome_unknown")])
-async def test_a_call_under_way_ends_when_its_tool_is_given_up(
-    stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch, effect: str, kind: str
+async def test_a_call_under_way_ends_when_its_tool_is_given_up_or_taken_out(
+    stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch, effect: str, kind: str, state: str, reason: str
 ) -> None:
     schema = dice.schema().model_copy(update={"effect": effect})
     monkeypatch.setattr(dice, "schema", lambda: schema)
@@ -200,9 +205,9 @@ async def test_a_call_under_way_ends_when_its_tool_is_given_up(
     calling = asyncio.create_task(call_dice(stage))
     await asyncio.wait_for(dice.started.wait(), 10)
     await served.kill()
-    await supervisor_says(stage, dice, "failed")
+    await supervisor_says(stage, dice, state)
     record = await asyncio.wait_for(calling, 30)
-    assert (record.error.kind, "its process cannot live" in record.error.message) == (kind, True)
+    assert (record.error.kind, reason in record.error.message) == (kind, True)
 
 
 async def test_a_tool_that_never_answers_is_a_timeout_the_model_reads(stage: Any) -> None:

@@ -1,12 +1,14 @@
 """Which tools there are, learned from what tools say of themselves."""
 
+import asyncio
+
 from local.agents.answering.tool_registry import (
     MAX_SCHEMA_BYTES,
     SILENT_SECONDS,
     ToolRegistry,
     as_function,
 )
-from local.protocol.messages import ToolSchema
+from local.protocol.messages import ChildStatus, ToolSchema
 
 
 def schema(tool: str = "dice", description: str = "Rolls dice.") -> ToolSchema:
@@ -25,6 +27,24 @@ def test_a_restarted_participant_takes_its_own_tool_over() -> None:
     registry.announce(schema(description="old"), "dice", "first", now=0)
     assert registry.announce(schema(description="new"), "dice", "second", now=1) is None
     assert registry.offered(now=1)["dice"].description == "new"
+
+
+async def test_a_tool_of_a_participant_that_was_taken_out_answers_nothing_also_once_it_has_left() -> None:
+    registry = ToolRegistry()
+    registry.announce(schema(), "mcp_dice", "i1", now=0)
+    registry.outages.heard("mcp_dice", "dice_child")
+    registry.outages.supervised([])  # who has not heard of it yet
+    assert registry.trouble("dice", now=1) is None
+    registry.outages.supervised([ChildStatus(name="dice_child", kind="participant", state="ready")])
+    assert registry.trouble("dice", now=1) is None
+    registry.left("mcp_dice", "i1", now=1)
+    hoping = asyncio.create_task(registry.given_up("dice"))
+    assert registry.trouble("dice", now=1) is None  # it may be a restart
+    registry.outages.supervised([])
+    assert registry.trouble("dice", now=1) == "it was taken out of the settings"
+    assert await asyncio.wait_for(hoping, 5) == "it was taken out of the settings"
+    registry.outages.supervised([ChildStatus(name="dice_child", kind="participant", state="starting")])
+    assert registry.trouble("dice", now=1) is None
 
 
 def test_a_second_tool_of_the_same_name_is_refused_in_words() -> None:

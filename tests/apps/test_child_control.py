@@ -48,6 +48,10 @@ class Children:
     async def restart(self, name: str) -> None:
         await self._change("restart", name, ChildPhase.READY)
 
+    async def remove(self, name: str) -> None:
+        await self._change("remove", name, ChildPhase.STOPPED)
+        del self.phases[name]
+
     def add(self, spec: ChildSpec) -> None:
         self.done.append(f"add {spec.name}")
         self.phases.setdefault(spec.name, ChildPhase.STOPPED)
@@ -151,9 +155,20 @@ async def test_what_users_have_added_begins_with_what_the_settings_say_by_now_an
         await control.participant("restart", name)
     assert children.done == ["restart web_search", "restart journal"]
 
-    settings.fault, settings.targets = "", []  # it runs on as it began
-    await control.participant("restart", "dice")
-    assert children.done[2:] == ["restart dice"]
+
+async def test_who_was_taken_out_of_the_settings_is_removed_and_our_own_are_not(
+    door: Bus, children: Children, settings: SettingsRead
+) -> None:
+    control = SystemControl(door)
+    children.phases |= {"dice": ChildPhase.READY, "coin": ChildPhase.STOPPED}
+    for verb, name in (("start", "dice"), ("restart", "dice"), ("start", "coin"), ("restart", "web_search")):
+        child = await control.participant(cast(Any, verb), name)
+        assert child is not None
+        is_kept = (verb, name) in (("start", "dice"), ("restart", "web_search"))  # the first ran, and nothing was to do
+        assert (child.name, child.state) == (name, "ready" if is_kept else "gone")
+    assert children.done == ["remove dice", "remove coin", "restart web_search"]
+    with pytest.raises(ParticipantRefused, match="there is no participant dice"):
+        await control.participant("restart", "dice")
 
 
 async def test_a_request_that_comes_twice_is_done_once_and_answered_again(

@@ -440,6 +440,26 @@ async def test_a_child_that_is_added_under_a_name_that_there_is_begins_its_next_
         assert [each.name for each in supervisor.children] == ["memory"]
 
 
+async def test_a_child_that_is_removed_is_known_no_longer_and_the_others_end_as_ever() -> None:
+    told: list[tuple[str, int]] = []
+    async with Supervisor(
+        [spec("proxy"), (spec("memory"), spec("critic"))],
+        hang_seconds=PATIENCE,
+        on_change=lambda child: told.append((child.name, len(supervisor.children))),
+    ) as supervisor:
+        process_of_memory = process(supervisor, "memory")
+        await supervisor.remove("memory")
+        assert not process_of_memory.is_running()
+        assert [each.name for each in supervisor.children] == ["proxy", "critic"]
+        assert told[-1] == ("memory", 2)  # whoever listens looks again
+        with pytest.raises(UnknownParticipant, match="there is no participant memory"):
+            await supervisor.remove("memory")
+        supervisor.add(spec("memory"))
+        await supervisor.start("memory")
+        assert child(supervisor, "memory").state is ChildPhase.READY
+    assert {each.state for each in supervisor.children} == {ChildPhase.STOPPED}
+
+
 async def test_nobody_is_started_once_the_end_has_begun() -> None:
     async with running(spec("critic")) as supervisor:
         supervisor.add(spec("memory"))

@@ -36,6 +36,13 @@ for line in sys.stdin:
         said = {"jsonrpc": "2.0", "id": asked["id"], "result": answer(asked["method"], asked.get("params", {}))}
         print(json.dumps(said), flush=True)
 """
+SLOW_COIN = COIN.replace(
+    "        return",
+    "        import asyncio, pathlib\n"
+    "        pathlib.Path(__file__).with_name('in_the_air').touch()\n"
+    "        await asyncio.sleep(1)\n"
+    "        return",
+)
 TAKEN_OVER = "the system that runs has taken that over"
 
 
@@ -101,6 +108,8 @@ def test_a_skill_s_tool_is_used_once_it_is_approved_and_until_it_is_taken_back(
     status, shown = told(live, capfd, "skills", "tools", skill, "--remove")
     assert (status, shown) == (0, f"harbour is offered no longer; {TAKEN_OVER}\n")
     assert asked(live, "Call harbour__tide a last time.")[0] == []
+    live.wait_until(lambda: live.participant("mcp_harbour") == {})
+    assert live.http.get("/health").json()["status"] == "ok"
 
 
 def test_a_line_of_settings_is_used_once_its_participant_is_started(
@@ -121,3 +130,28 @@ def test_a_line_of_settings_is_used_once_its_participant_is_started(
     status, shown = told(live, capfd, "restart", "coin", settings=False)
     assert (status, "nonsense: unknown key" in shown, live.participant("coin")["pid"]) == (2, True, pid)
     assert told(live, capfd, "restart", "generator", settings=False)[0] == 0  # which began with what was there then
+
+
+def test_who_was_taken_out_of_the_settings_answers_what_is_in_hand_and_is_there_no_longer(
+    live: Live, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (live.config_dir / "my_tools").mkdir()
+    (live.config_dir / "my_tools" / "coin.py").write_text(SLOW_COIN)
+    settings = live.config_dir / "system.yaml"
+    before = settings.read_text()
+    settings.write_text(f'{before}more_participants: ["my_tools.coin:CoinTool"]\n')
+    assert told(live, capfd, "restart", "coin", settings=False)[0] == 0
+    settings.write_text(before)
+    with live.stream("POST", "/query", json={"query": "toss a coin", "session_id": "purse"}) as events:
+        for name, data in events:
+            if name == "tool_call":
+                live.wait_until((live.config_dir / "my_tools" / "in_the_air").exists)
+                assert told(live, capfd, "restart", "coin", settings=False) == (
+                    0, "coin takes part no longer: the settings do not have it any more\n"
+                )  # fmt: skip
+            answer = data.get("answer", "")
+    assert "the coin shows heads" in answer
+    live.wait_until(lambda: live.participant("coin") == {})
+    assert live.http.get("/health").json()["status"] == "ok"
+    assert "heads" not in asked(live, "toss a coin once more")[1]
+    assert told(live, capfd, "restart", "coin", settings=False)[0] == 2  # there is no such participant

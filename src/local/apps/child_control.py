@@ -7,10 +7,10 @@ import logging
 from collections.abc import Coroutine
 from weakref import WeakValueDictionary
 
-from local.apps.newcomers import Newcomers
+from local.apps.newcomers import PARTICIPANT, Newcomers
 from local.bus.bus import Bus
 from local.errors import LocalError
-from local.protocol.control_messages import ParticipantRequest, ParticipantResult
+from local.protocol.control_messages import GONE, ParticipantRequest, ParticipantResult
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ChildStatus, ErrorInfo, Message
 from local.runtime.recent_replies import RecentReplies
@@ -19,6 +19,7 @@ from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
 log = logging.getLogger(__name__)
 
 API = "api"
+NOT_IN_SETTINGS = "the settings do not have it any more"
 NEEDED = frozenset({"proxy", "journal", API})  # without whom nobody could ask for the start
 
 
@@ -85,17 +86,24 @@ class ChildControl:
                 raise StopRefused(name)
             case "stop":
                 await self._supervisor.stop(name)
-            case "restart":
-                self._renew(name)
+            case "restart" if self._renew(name):
                 await self._supervisor.restart(name)
-            case "start" if not self._runs(name):
-                self._renew(name)
+            case "start" if self._runs(name):
+                pass
+            case "start" if self._renew(name):
                 await self._supervisor.start(name)
+            case _:
+                await self._supervisor.remove(name)
 
-    def _renew(self, name: str) -> None:
-        """Have it begin with what the settings say by now. Raises `ConfigError`, with nothing changed."""
-        if (spec := self._newcomers.spec(name, self._find(name))) is not None:
-            self._supervisor.add(spec)
+    def _renew(self, name: str) -> bool:
+        """Have it begin with what the settings say by now; False if they do not have it any more, or never had. Raises
+        `ConfigError`, with nothing changed."""
+        if not self._newcomers.may_change(name, self._find(name)):
+            return True
+        if (spec := self._newcomers.spec(name)) is None:
+            return False
+        self._supervisor.add(spec)
+        return True
 
     async def _say(self, reply: Message, envelope: Envelope) -> None:
         try:
@@ -107,10 +115,10 @@ class ChildControl:
         child = self._find(name)
         return child is not None and child.state in (ChildPhase.READY, ChildPhase.STARTING)
 
-    def _child(self, name: str) -> ChildStatus | None:
+    def _child(self, name: str) -> ChildStatus:
         child = self._find(name)
         if child is None:
-            return None
+            return ChildStatus(name=name, kind=PARTICIPANT, state=GONE, detail=NOT_IN_SETTINGS)
         return ChildStatus(
             name=child.name, kind=child.kind, state=child.state, pid=child.pid, restarts=child.restarts,
             detail=child.detail,

@@ -1,4 +1,4 @@
-"""Who takes part by the settings as they stand now: what was written there since the start needs no other one."""
+"""Who takes part by the settings as they stand now: what was written or taken out there since needs no other start."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ PARTICIPANT = "participant"  # the kind of a child, which says itself of which k
 
 
 class Newcomers:
-    """The participants that may begin with something else than at the start of the system: those that were not there,
-    and those that users have added. Our own can be restarted whatever stands in the settings by now.
+    """The participants that may begin with something else than at the start of the system, or no more: those that were
+    not there, and those that users have added. Our own can be restarted whatever stands in the settings by now.
 
     `configured` reads the settings, `spec_in` makes of such an entry what starts it.
     """
@@ -22,11 +22,12 @@ class Newcomers:
     ) -> None:
         self._configured, self._spec_in = configured, spec_in
 
-    def spec(self, name: str, child: ChildState | None) -> ChildSpec | None:
-        """What starts `name`, which is that `child` if there is one; None where nothing is new, or the settings do not
-        have it. Raises `ConfigError`."""
-        if child is not None and (child.kind != PARTICIPANT or name in OWN_NAMES or name in short_names()):
-            return None
+    def may_change(self, name: str, child: ChildState | None) -> bool:
+        """Whether the settings as they stand now say how `name` begins, which is that `child` if there is one."""
+        return child is None or not (child.kind != PARTICIPANT or name in OWN_NAMES or name in short_names())
+
+    def spec(self, name: str) -> ChildSpec | None:
+        """What starts `name`; None where the settings do not have it. Raises `ConfigError`."""
         system = self._configured()
         entry = next((entry for entry in system.participants if entry.name == name), None)
         return None if entry is None else self._spec_in(system, entry)

@@ -56,5 +56,7 @@ def _has_failed(child: dict[str, Any]) -> bool:
 
 
 def _said(child: dict[str, Any]) -> str:
+    if child["state"] == "gone":
+        return f"{child['name']} takes part no longer: {child['detail']}"
     why = f"has failed: {child['detail']}" if _has_failed(child) else f"is {child['state']}"
     return f"{child['name']} {why}"

@@ -8,6 +8,7 @@ from typing import Literal
 from local.protocol.message import Delivery, ErrorInfo, Message
 from local.protocol.messages import ChildStatus
 
+GONE = "gone"  # the state of one that takes part no longer
 ControlVerb = Literal["start", "stop", "restart"]
 
 

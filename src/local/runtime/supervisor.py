@@ -118,6 +118,14 @@ class Supervisor:
         self._monitors[spec.name] = self._monitor_of(spec)
         self._monitors[spec.name].show_warnings()  # it keeps no system from starting
 
+    async def remove(self, name: str) -> None:
+        """Stop a child, which has time for what it has in flight, and know it no longer. Raises UnknownParticipant."""
+        await self.stop(name)
+        if not self._is_ending:  # else it belongs to those that are stopped now
+            child = self._monitors.pop(name).state
+            self._stages = [tuple(spec for spec in stage if spec.name != name) for stage in self._stages]
+            self._note(child)
+
     async def start(self, name: str) -> None:
         """Start a child that was added, stopped or given up; returns when it is ready or given up (see `children`).
         Without effect once the end has begun."""

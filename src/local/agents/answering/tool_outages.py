@@ -1,4 +1,4 @@
-"""Which tools nobody answers for, as the supervisor says: their process was given up until its next try."""
+"""Which tools nobody answers for, as the supervisor says: given up until the next try, or no participant any more."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class ToolOutages:
     def __init__(self) -> None:
         self._children: dict[str, ChildStatus] = {}  # by name
         self._child_of: dict[str, str] = {}  # by tool's participant, the latest
+        self._gone: set[str] = set()  # children that there were
         self._changed = asyncio.Event()
 
     def heard(self, sender: str, child: str) -> None:
@@ -24,13 +25,17 @@ class ToolOutages:
 
     def supervised(self, children: Iterable[ChildStatus]) -> None:
         """The supervisor says how its children are."""
-        self._children = {child.name: child for child in children}
+        before, self._children = self._children.keys(), {child.name: child for child in children}
+        self._gone = (self._gone | before) - self._children.keys()
         self._changed.set()
         self._changed = asyncio.Event()
 
     def reason(self, sender: str) -> str | None:
         """Why a tool's participant answers nothing; None if it is not known to be away."""
-        child = self._children.get(self._child_of.get(sender, ""))
+        name = self._child_of.get(sender, "")
+        if name in self._gone:
+            return "it was taken out of the settings"
+        child = self._children.get(name)
         if child is None or child.state != GIVEN_UP:
             return None
         return f"its process cannot live ({child.detail})"

@@ -41,6 +41,7 @@ class ToolRegistry:
         self._refused: dict[str, str] = {}  # sender -> the tool that it may not offer
         self._faulty: set[str] = set()  # senders of tools that no model is told of
         self._functions: dict[str, tuple[ToolSchema, ToolFunction]] = {}  # by tool, of the schema it was told with last
+        self._owners: dict[str, str] = {}  # by tool that has left: its participant
         self.outages = ToolOutages()
         self._before: Collection[str] = ()
         self.settled_at = 0.0
@@ -85,6 +86,7 @@ class ToolRegistry:
                     self._offers[name] = replace(offer, processes=others)
                 else:
                     del self._offers[name]
+                    self._owners[name] = sender
                     self._functions.pop(name, None)
 
     def offered(self, now: float) -> dict[str, ToolSchema]:
@@ -102,14 +104,15 @@ class ToolRegistry:
         """Why a tool that was offered would not answer now; None if nothing is known of that."""
         offer = self._offers.get(tool)
         if offer is None:
-            return None
+            return self.outages.reason(self._owners.get(tool, tool))
         if not self._is_alive(offer, now):
             return f"nothing was heard of it for {SILENT_SECONDS:g} s"
         return self.outages.reason(offer.sender)
 
     async def given_up(self, tool: str) -> str:
         """Wait until the process of a tool is given up; returns why."""
-        return await self.outages.begins(self._offers[tool].sender if tool in self._offers else tool)
+        offer = self._offers.get(tool)
+        return await self.outages.begins(self._owners.get(tool, tool) if offer is None else offer.sender)
 
     def _is_alive(self, offer: Offer, now: float) -> bool:
         return now - max(offer.processes.values()) < SILENT_SECONDS

@@ -9,6 +9,7 @@ from pydantic_core import to_json
 
 from local.apps.api.event_stream import ServerEvent
 from local.apps.api.participant_table import ParticipantTable
+from local.protocol.control_messages import GONE
 
 Row = dict[str, Any]
 Key = tuple[str, int | None]
@@ -32,7 +33,7 @@ class ParticipantWatch:
             return []
         self.due = False
         rows = {_key(row): row for row in self._table.listing(self._clock())}
-        gone = [{**row, "state": "gone"} for key, row in self._told.items() if key not in rows]
+        gone = [{**row, "state": GONE} for key, row in self._told.items() if key not in rows]
         changed = [row for key, row in rows.items() if self._told.get(key) != row]
         self._told = rows
         return [ServerEvent("participant", to_json(row)) for row in (*gone, *changed)]

@@ -8,6 +8,15 @@ const STATES = {
   failed: "has failed and is tried again now and then",
 };
 
+/** The participants with what is new of one; who takes part no longer is not named any more.
+ * @param {Map<string, any>} known by name @param {any} row */
+export function withParticipant(known, row) {
+  const next = new Map(known);
+  if (row.state !== "gone") next.set(row.name, row);
+  else if (next.get(row.name)?.pid === row.pid) next.delete(row.name); // else another one has taken its place
+  return next;
+}
+
 /** @param {Iterable<any>} rows of /participants @returns {{name: string, text: string}[]} */
 export function troubles(rows) {
   return [...rows]

@@ -9,6 +9,7 @@ import { announce } from "./announcer.js";
 import { hearApproval, loadApprovals } from "./approvals.js";
 import { deliver, onAccepted, outbox } from "./outbox.js";
 import { hearPull } from "./system.js";
+import { withParticipant } from "../core/system_words.js";
 import { asked } from "../core/turn.js";
 import { currentId, health, isOutdated, me, offlineSince, participants, sessions } from "./store.js";
 
@@ -91,7 +92,7 @@ const HEARD = {
   session: hearSession,
   session_deleted: (data) => hearDeleted(data.session_id),
   participant(data) {
-    participants.value = new Map(participants.peek()).set(data.name, data);
+    participants.value = withParticipant(participants.peek(), data);
     if (data.name === "reflection" && (goals || data.counters?.goals_unseen)) {
       goals ??= import("./goals.js");
       void goals.then((file) => file.hearGoals(data.counters));

@@ -18,6 +18,7 @@ from local.protocol.messages import (
     ResponseGeneration,
 )
 from local.runtime.participant_runner import STOP_SECONDS
+from local.services.database import Database
 
 Break = Callable[..., asyncio.Event]
 
@@ -31,11 +32,11 @@ def breaks(monkeypatch: pytest.MonkeyPatch) -> Break:
         conversation, left, was_full = served.participant._conversation, iter(range(times)), asyncio.Event()
         works = getattr(conversation, method)
 
-        async def fails(first: Any, *others: Any) -> Any:
+        async def fails(first: Any, *others: Any, **how: Any) -> Any:
             if getattr(first, "query_id", first) == "q1" and next(left, None) is not None:
                 was_full.set()
                 raise StoreFull("conversation.db: the disk is full")
-            return await works(first, *others)
+            return await works(first, *others, **how)
 
         monkeypatch.setattr(conversation, method, fails)
         return was_full
@@ -83,6 +84,28 @@ async def test_a_turn_that_cannot_be_stored_goes_on_from_its_last_step_until_it_
     assert [asked.query for asked in stage.model.asked] == ["Roll!"] * 4 + ["Really?"]
     assert dice.rolls == [6]
     assert [response.status for response in stage.door.of(ResponseGeneration)] == ["answered", "answered"]
+
+
+async def test_a_call_leaves_and_an_answer_is_given_only_when_that_is_on_the_disk_and_results_wait_for_no_disk(
+    stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stage.generator()
+    commit, commits = Database._commit_together, []
+
+    def noted(self: Any, group: Any) -> Any:
+        outcomes = commit(self, group)
+        if "conversation" in self._path.name:
+            commits.append((len(stage.model.asked), len(dice.rolls), self._is_synced))
+        return outcomes
+
+    monkeypatch.setattr(Database, "_commit_together", noted)
+    await stage.tool(dice)
+    stage.model.will_say(ToolCall("dice", {}))
+    stage.model.will_say("A 5.")
+    await stage.door.ask("Roll!", "q1")
+    assert (await stage.end_of("q1")).answer == "A 5."
+    accepted, step, results, end = commits[-4:]
+    assert (accepted, step, results, end) == ((1, 0, False), (1, 0, True), (1, 1, False), (2, 1, True))
 
 
 async def test_a_turn_that_is_cancelled_while_it_cannot_be_stored_ends_as_cancelled(stage: Any, breaks: Break) -> None:

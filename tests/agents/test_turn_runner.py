@@ -241,7 +241,7 @@ async def test_a_turn_that_cannot_be_stored_is_left_open_and_ends_when_it_is_run
     said_before: list[Any],
     said_then: list[Any],
 ) -> None:
-    async def fails(*_: object) -> None:
+    async def fails(*_: object, **__: object) -> None:
         raise StoreFull("turns.db: the disk is full")
 
     for said in [*said_before, *said_then]:

@@ -123,15 +123,16 @@ class ConversationService:
         sql = "UPDATE turns SET attempt = attempt + 1 WHERE query_id = ? AND respondent_id = ? RETURNING attempt"
         return await self.write(lambda db: int(db.execute(sql, (query_id, self._respondent_id)).fetchone()[0]))
 
-    async def add_steps(self, query_id: str, first_number: int, bodies: list[str]) -> None:
-        """Store steps of a turn, numbered from `first_number`; single results have done their duty then."""
+    async def add_steps(self, query_id: str, first_number: int, bodies: list[str], *, is_synced: bool = True) -> None:
+        """Store steps of a turn, numbered from `first_number`; single results have done their duty then. What is not
+        `is_synced` is brought to the disk by what is stored next."""
         rows = [(query_id, self._respondent_id, first_number + index, body) for index, body in enumerate(bodies)]
 
         def work(db: sqlite3.Connection) -> None:
             db.executemany("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?)", rows)
             db.execute("DELETE FROM results WHERE query_id = ? AND respondent_id = ?", (query_id, self._respondent_id))
 
-        await self._database.write_short(work)
+        await (self._database.write_short if is_synced else self._database.write_unsynced)(work)
 
     def keep_result(self, query_id: str, call_id: str, body: str) -> asyncio.Future[object]:
         """Keep how one of several tool calls ended until the step that tells of them all is stored, or the turn ends.

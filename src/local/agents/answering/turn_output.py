@@ -13,6 +13,7 @@ from local.agents.answering.context.prompt_fitter import compacted
 from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.outcomes import publish_outcome, response_id
 from local.agents.answering.own_schemas import SCHEMAS
+from local.agents.answering.steps import Step, ToolStep
 from local.agents.answering.turn_table import TurnState
 from local.bus.bus import Bus
 from local.models.chat import AwayDelta, ContentDelta, Delta, Json, ThinkingDelta
@@ -177,10 +178,15 @@ class TurnOutput:
         await self.released()
         return await self._conversation.next_attempt(self._query_id)
 
-    async def store_steps(self, first_number: int, bodies: list[str]) -> None:
-        """Have steps on record."""
+    async def store_steps(self, first_number: int, steps: Sequence[Step]) -> None:
+        """Have steps on record, numbered from `first_number`: what the model has said is on the disk before its calls
+        leave."""
         await self.released()
-        await self._conversation.add_steps(self._query_id, first_number, bodies)
+        are_results = all(
+            isinstance(step, ToolStep) for step in steps
+        )  # nothing leaves before something is stored next
+        bodies = [step.model_dump_json() for step in steps]
+        await self._conversation.add_steps(self._query_id, first_number, bodies, is_synced=not are_results)
         failpoints.reach("turn.step_stored")
 
     def keep_result(self, call_id: str, body: str) -> None:

@@ -273,7 +273,7 @@ class TurnRunner:
         return await self._taint.link_filter()
 
     async def _store_steps(self) -> None:
-        new = [step.model_dump_json() for step in self._turn.steps[self._stored :]]
+        new = self._turn.steps[self._stored :]
         await self._output.store_steps(self._stored, new)
         self._stored += len(new)
 

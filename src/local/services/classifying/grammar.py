@@ -30,7 +30,9 @@ sisters?|brothers?|siblings?|mother|father|mum|mom|dad|parents?|wife|husband|spo
 |fianc[eé]e?|sons?|daughters?|child|children|kids?|bab(?:y|ies)|twins?|friends?|colleagues?|coworkers?|boss
 |manager|neighbou?rs?|aunt|uncle|cousins?|niece|nephew|grand(?:mother|father|ma|pa|parents|son|daughter|child
 |children)|flatmates?|roommates?|housemates?|landlord|teacher|doctor|dentist|therapist|clients?|customers?
-|students?|ex|mother-in-law|father-in-law|in-laws|guest|visitor|people|everyone|everybody|somebody|someone|man
+|students?|patients?|ceo|cto|tenants?|lodger|carer|nanny|coach|trainer|supervisor|interns?|assistant|mentor
+|accountant|lawyer|groom|bride|ex|mother-in-law|father-in-law|in-laws|guest|visitor|people|everyone|everybody|somebody
+|someone|man
 |woman|guy|boy|girl|character|hero|heroine|protagonist|narrator|author|schwester\w*|bruder|brüder|geschwister
 |mutter|vater|mama|eltern|ehefrau|frau|ehemann|mann|freund(?:in|e|innen)?|sohn|söhne|tochter|töchter|kind(?:er)?
 |kolleg(?:e|in|en|innen)|chef(?:in)?|nachbar(?:n|in)?|tante|onkel|cousine?|oma|opa|großmutter|großvater
@@ -85,23 +87,57 @@ ANIMALS: Final = re.compile(rf"(?<!\w)(?:{_joined(_PETS)})(?!\w)|狗|猫|犬|宠
 SELF: Final = (
     _words(r"""
 i|i['’](?:m|ve|d|ll)|we|we['’](?:re|ve|d|ll)|ich|wir|je|nous|yo|nosotr[oa]s|io|noi|eu|nós|a gente|ik|wij|jag|jeg
-|vi|я|мы|мне|нам|у меня|у нас|me (?:gusta|encanta|duele)n?|mi piac\w+|(?<=et )moi|(?<=mais )moi|(?<=, )moi
+|(?:reach|contact|call|text|e-?mail|write|phone|message|find) me (?:at(?! least)|on|via|under)|mich unter
+|vi|ive|im(?= (?:an?|the|not|so|also|very|really|allergic|vegan|vegetarian|diabetic|pregnant|from|at|on
+|called|married|single|\d+|[a-z]+ing)(?!\w))|я|мы|мне|нам|у меня|у нас
+|me (?:gusta|encanta|duele)n?|mi piac\w+|(?<=et )moi|(?<=mais )moi|(?<=, )moi
 """)
-    + r"|(?<!\w)j['’](?=\w)|我们|我(?!的)|咱们|私たち|(?:私|僕|俺|わたし|ぼく)(?!の)|나는|난|저는|제가|내가|우리는"
+    + r"|(?<!\w)j['’](?=\w)|(?<!告诉)(?<![给帮教替陪让请])(?:我们|我(?!的))|咱们|私たち"
+    r"|(?:私|僕|俺|わたし|ぼく)(?!の|に(?!は))|나는|난|저는|제가|내가|우리는"
 )
 # Where the verb alone says so.
 VERB_I: Final = (
     _words(r"""
 soy|echo de menos|extraño|tengo|vivo|trabajo|prefiero|bebo|hablo|uso|estudio|odio|juego|conduzco|nací|estoy
 |hemos|vivimos|tenemos|somos|dejé|he \w+[ai]do|me (?:llamo|mudé|casé|divorcié)|nos (?:mudamos|separamos
-|divorciamos|casamos)|vendí|rompimos|terminamos|trabajé|viví|tomo|recuerdo|cumplo|necesito|padezco|aprendo|toco
-|como (?!se\\b)|ya no \w+o|no \w+o|sono|abito|preferisco|lavoro|bevo|mangio|parlo|uso|ho|abbiamo|siamo|prendo
+|divorciamos
+|casamos)|regalé|compré|perdí|cancelé|empecé|cambié|vendí|rompimos|terminamos|trabajé|viví|tomo|recuerdo|cumplo|necesito|padezco|aprendo|toco
+|ya no \w+o|no \w+o|não \w+o|posso|sono|abito|preferisco|lavoro|bevo|mangio|parlo|uso|ho|abbiamo|siamo|prendo
 |gioco|guido|suono|mi (?:chiamo|sono|trasferisco)|ci siamo|sou|tenho|moro|trabalho|prefiro|falo|estou|nasci|bebo
-|vendi|deixei|mudei|chamo-me|me chamo|gosto|jogo|estudo|mieszkam|jestem|mam|pracuję|lubię|wolę|piję|mówię
+|vendi|deixei|dei|larguei|comprei|perdi|parei|comecei|cancelei|casei|mudei|chamo-me|me chamo|gosto|jogo|estudo
+|mieszkam|jestem|mam|pracuję|lubię|wolę|piję|mówię
 |nazywam się
 """)
-    + "|(?:住んで|働いて|勤めて|飼って)(?:い?ます|い?る)|(?:好き|嫌い|苦手)(?:です|だ)"
+    + "|(?:住んで|暮らして|働いて|勤めて|飼って|飲んで|服用して|通って|使って|学んで|勉強して|乗って|運転して)い?"
+    "(?:ます|ません|ました|て|(?:る|た|ない)(?=[。！!、\\s]|$|の|け|が|から|ので|んで))"
+    "|(?:好き|嫌い|苦手)(?:です|だ)|(?:話し|話せ|でき|吸い)ま(?:す|せん)|アレルギー(?:なん|があ|持ち|です|で[、。])"
+    "|(?:名前|仕事|職業|趣味|出身|誕生日|年齢|血液型|住所|電話番号|身長|体重|母語)は"
 )
+# The user as whom a sentence is about that begins without a subject.
+ELLIPSIS: Final = (
+    _words(r"""
+allergic to|intolerant to|intolerant of|based in|born (?:in|on)|living (?:in|with)|married to|originally from
+|diagnosed with|(?:the )?name['’]s|am (?=(?:an?|in|from|at|also|allergic|veg\w+|diabetic|\w+ing|really|very|so)(?!\w))
+|live in|work (?:as|at|for)|moved to|[^\W\d]+ (?:since|seit|depuis|desde)|got an? \w+ (?:allergy|intolerance)
+|(?:have|having) an? \w+ (?:allergy|intolerance)
+|bin(?! ich)|habe?(?! ich)|wohne(?! ich)|arbeite(?! ich)|heiße(?! ich)|nehme(?! ich)|suis(?!-)
+|allergisch (?:gegen|auf)|wohnhaft in|geboren (?:am|in)|verheiratet mit|allergique (?:à|aux?)
+|alérgic[oa] (?:a|al|à|ao|aos)|allergic[oa] (?:a|al|alla|alle|ai|agli|all)|intolleran(?:te|ti) (?:a|al)|allergisch voor
+""")
+    + r"|(?<!\w)(?!(?:from|is|are|the|over|right|in|out|around|up|down|nothing|anything)\b)"
+    r"[^\s,.;:?!]+(?:\s[^\s,.;:?!]+){0,3}\shere\b(?=\W*$|[,.!])"
+)
+# Whoever does what only people do is no thing of the user's: "my CEO lives in …".
+SOMEBODY: Final = (
+    r"(?<!\w)(?:my|our|mein\w?|unser\w?|mon|ma|notre|mi|mia|mio|meu|minha|a friend of mine|one of (?:my|our) \w+)"
+    r"(?! (?:family|skin|body|whole|entire|familie|famille|familia|famiglia|família)(?!\w))(?: [\w-]+){0,3}?(?= (?:"
+    r"lives|works (?:as|at|for|in)|speaks|eats|drinks|smokes|studies|teaches|is allergic|is diabetic|is (?:a )?veg\w+"
+    r"|was born|wohnt|lebt in|arbeitet (?:als|bei|in)|spricht|isst|trinkt|raucht|habite|travaille (?:chez|à|comme)"
+    r"|parle|fume|vive en|trabaja (?:en|como|de)|habla|fuma|abita|lavora (?:a|come|per|in)|parla|mora (?:em|no|na)"
+    r"|trabalha (?:em|no|na|como)|fala)(?!\w))"
+)
+# As what somebody does something.
+AS_A: Final = r"(?<!\w)(?:as an?|being(?: an?)?|als|en tant que|como|come|in quanto)\s"
 # The user as whoever the sentence says something of, without being its subject.
 MINE: Final = (
     _words(r"""
@@ -114,7 +150,8 @@ ME: Final = _words(r"me|myself|mich|mir|moi|m['’]\w+|(?-i:us)|uns|meg|mig|mij|
 # Somebody else as a subject.
 THEY: Final = (
     _words(r"""
-he|she|they|(?:he|she|they)['’](?:s|re|d|ll|ve)|er|elles?|ils|ell[oa]s?|él|lei|loro|el[ea]s?|hij|zij|он|она|они
+he(?! \w+[ai]do(?!\w))|she|they|(?:he|she|they)['’](?:s|re|d|ll|ve)|er|elles?|ils|ell[oa]s?|él|lei|loro|el[ea]s?|hij|zij
+|он|она|они
 |ona|hon|hun|il (?:est|a|aime|habite|vit|travaille|adore|déteste|mange|boit|parle|préfère|prend|joue|s['’]\w+
 |n['’]\w+|était|dit)|les? (?:gusta|encanta|duele)n?|(?:gli|le) piac\w+
 """)

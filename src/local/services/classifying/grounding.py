@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from local.services.classifying import moods
-from local.services.classifying.grammar import ANIMALS, PEOPLE
 from local.services.classifying.lexicon import STEM, holds_several, is_plain, matters, places
 from local.services.classifying.prompt import MAX_ENTITIES, Claim, ClassifierReply
-from local.services.classifying.sentence import Sentence, Speaker
+from local.services.classifying.sentence import Sentence
+from local.services.classifying.speaker import Speaker
 from local.services.classifying.splitting import sentences
+from local.services.classifying.statement import DENIED, OVER, against, is_a_pet
 from local.services.engrams.engram import StatedFact, slot_key
 from local.services.engrams.facts import Classified, FactFinding, Way
 from local.services.engrams.masking import masked
@@ -70,12 +71,14 @@ def is_named(entity: str, own_words: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """A claim that is believed, and the sentence that says so. `taken_back` are the facts that hold no more."""
+    """A claim that is believed, and the sentence that says so. `taken_back` are the facts that hold no more,
+    `put_right` those that the sentence says not to be so beside it."""
 
     claim: Claim
     sentence: Sentence
     certain: bool = True
     taken_back: tuple[StatedFact, ...] = ()
+    put_right: tuple[StatedFact, ...] = ()
 
 
 def _ground(claim: Claim, own_words: str, known: Sequence[StatedFact]) -> _Ground | str:
@@ -94,88 +97,47 @@ def _ground(claim: Claim, own_words: str, known: Sequence[StatedFact]) -> _Groun
         return "the user did not speak of that"
     if claim.retracts:
         return _taken_back(claim, own_words, known)
-    stated = _stated(claim, slot, value, own_words)
-    if stated in (_DENIED, _OVER) or (isinstance(stated, _Ground) and moods.PARTED.search(stated.sentence.plain)):
+    is_known = any(slot_key(fact.slot) == slot_key(slot) for fact in known)
+    stated = _stated(claim, own_words, is_known)
+    if stated in (DENIED, OVER) or (isinstance(stated, _Ground) and moods.PARTED.search(stated.sentence.plain)):
         same = [fact for fact in known if slot_key(fact.slot) == slot_key(slot) and _is_like(fact.value, value)]
         taken_back = _taken_back(claim, own_words, same) if same else stated
         return stated if isinstance(taken_back, str) else taken_back
-    return stated
+    return stated if isinstance(stated, str) else replace(stated, put_right=_put_right(stated, known))
 
 
-_OF_OTHERS = "the user did not say so of themselves"
-_DENIED, _OVER = "the user says that it is not so", "the user says that it was so once"
+def _put_right(ground: _Ground, known: Sequence[StatedFact]) -> tuple[StatedFact, ...]:
+    """The facts of the same slot in whose place the sentence puts a certain one: "Tino, not Timo"."""
+    same = (fact for fact in known if slot_key(fact.slot) == slot_key(ground.claim.slot) and ground.certain)
+    sentence = ground.sentence
+    return tuple(
+        fact
+        for fact in same
+        if not _is_like(fact.value, ground.claim.value)
+        and any(sentence.is_replaced(at, len(fact.value)) for at in sentence.places(fact.value))
+    )
 
 
-def _stated(claim: Claim, slot: str, value: str, own_words: str) -> _Ground | str:
-    if not content_words(value) and not _is_written_large(value, own_words):
+def _stated(claim: Claim, own_words: str, is_known: bool) -> _Ground | str:
+    slot, value = claim.slot.strip(), claim.value.strip()
+    if not content_words(value) and not _is_written_large(value, own_words) and not _PRONOUNS.search(slot):
         return "it has no value"
     reason = "the user did not say so in these words"
     for sentence in sentences(own_words, value):
         for at in sentence.places(value):
-            against = _against(sentence, at, slot, value)
-            if against is None:
+            objection = against(sentence, at, slot, value, is_known)
+            if objection is None:
                 return _Ground(claim, sentence, claim.certain and not sentence.is_doubtful(at))
-            reason = against
+            reason = objection
     return reason
+
+
+_PRONOUNS = re.compile(r"pronoun|pronom", re.IGNORECASE)
 
 
 def _is_written_large(value: str, own_words: str) -> bool:
     """Whether a value of small words alone is a name, such as IT or May."""
     return value not in ("I", "Me", "My") and value[:1].isupper() and value in own_words
-
-
-def _against(sentence: Sentence, at: int, slot: str, value: str) -> str | None:
-    """Why a sentence that says a value states nothing of the user's life."""
-    if sentence.is_fiction:
-        return "the user tells or asks for a story"
-    if not sentence.is_request_to_remember:
-        if sentence.is_question:
-            return f"{_OF_OTHERS}: it is a question"
-        if sentence.is_conditional(at):
-            return "the user only supposes it"
-    if not _is_of_the_user(sentence, at, slot, value):
-        return _OF_OTHERS
-    says_not = moods.NOT.search(value) or moods.NOT_SLOT.search(slot) or _is_averse(slot, sentence.clause(at))
-    if sentence.is_denied(at) and not says_not:
-        return _DENIED
-    if sentence.is_over(at) and not says_not and not moods.ENDED_SLOT.search(slot):
-        return _OVER
-    if sentence.is_wish(at) and not moods.WISHED_SLOT.search(slot):
-        return "the user only wants it so"
-    return None
-
-
-def _is_averse(slot: str, clause: str) -> bool:
-    """Whether a slot is for what the user keeps away from, and a clause with a "not" says that the user does."""
-    return moods.AVERSE.search(slot) is not None and moods.AVERSE.search(clause) is None
-
-
-def _is_of_the_user(sentence: Sentence, at: int, slot: str, value: str) -> bool:
-    """Whether a sentence says a value of the user, or of somebody whom the slot names as the user's."""
-    speaker, subject = sentence.speaker(at, len(value)), sentence.subject(at)
-    if speaker is not Speaker.OTHER:
-        return speaker is Speaker.USER or sentence.is_request_to_remember
-    if _is_a_pet(subject):
-        return ANIMALS.search(slot) is not None or "pet" in matters(slot)
-    names_them = PEOPLE.search(slot) is not None or bool(content_words(subject) & content_words(slot))
-    if sentence.is_request_to_remember:
-        return names_them
-    return names_them and PEOPLE.search(subject) is not None and _names(slot, value)
-
-
-def _is_a_pet(subject: str) -> bool:
-    return ANIMALS.search(subject) is not None and not PEOPLE.search(subject)
-
-
-_ABOUT_A_NAME = re.compile(
-    r"[\s'’]|names?|nickname|called|birth\w*|born|s|of|my|the|who|is|name|nom|nombre|nome|名字|生日|名前|の|的"
-)
-
-
-def _names(slot: str, value: str) -> bool:
-    """Whether a slot of somebody else asks for no more than who they are, and the value is a name or a day."""
-    rest = _ABOUT_A_NAME.sub("", PEOPLE.sub("", slot.casefold()))
-    return not rest and (value[:1].isupper() or value[:1].isdigit() or not value[:1].isascii())
 
 
 def _taken_back(claim: Claim, own_words: str, known: Sequence[StatedFact]) -> _Ground | str:
@@ -212,11 +174,13 @@ def _takes_back(sentence: Sentence, fact: StatedFact, claim: Claim) -> bool:
     named = _places_of(sentence, fact, claim)
     if sentence.is_request_to_forget:
         return bool(named)
-    if sentence.is_fiction or sentence.is_question:
+    if sentence.is_fiction:
         return False
     return any(
         _concerns_the_user(sentence, at, length)
         and sentence.is_given_up(at)
+        and not sentence.is_question(at)
+        and not sentence.is_doubtful(at)
         and not sentence.is_conditional(at)
         and not sentence.is_wish(at)
         for at, length in named
@@ -225,11 +189,13 @@ def _takes_back(sentence: Sentence, fact: StatedFact, claim: Claim) -> bool:
 
 def _concerns_the_user(sentence: Sentence, at: int, length: int) -> bool:
     """Whether the user is in what is said there, not only as its subject: "they fired me"."""
+    if sentence.is_mine(at) or (sentence.is_named_alone(at, length) and moods.DIED.search(sentence.clause(at))):
+        return True
     match sentence.speaker(at, length):
         case Speaker.USER:
             return True
         case Speaker.OTHER:
-            return _is_a_pet(sentence.subject(at)) or sentence.is_first_person(at)
+            return is_a_pet(sentence.subject(at)) or sentence.is_first_person(at)
     return sentence.speaks_of_the_user
 
 
@@ -252,7 +218,7 @@ def _findings(believed: Sequence[_Ground], number: int) -> list[FactFinding]:
         return [FactFinding(Way.RETRACT, fact.slot, fact.value) for fact in ground.taken_back]
     claim = ground.claim
     found = FactFinding(_way(believed, number), claim.slot.strip(), claim.value.strip(), ground.certain)
-    return [found]
+    return [found, *(FactFinding(Way.RETRACT, fact.slot, fact.value) for fact in ground.put_right)]
 
 
 def _way(believed: Sequence[_Ground], number: int) -> Way:

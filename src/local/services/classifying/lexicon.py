@@ -174,6 +174,7 @@ _PATTERNS: Final = {matter: either(*words) for matter, words in _MATTERS.items()
 _SEVERAL: Final = frozenset(
     {"pet", "allergy", "language", "medication", "condition", "child", "sibling", "interest", "instrument"}
 )
+_OF_HEALTH: Final = frozenset({"allergy", "condition", "medication", "diet"})
 _ONE_OF_THEM: Final = either(
     r"""
 favou?rite\w*|preferred|native|main|primary|current\w*|mother|first|name|names|called|age|birth\w*|best
@@ -200,6 +201,11 @@ def holds_several(slot: str) -> bool:
     return bool(matters(slot) & _SEVERAL) and not _ONE_OF_THEM.search(slot)
 
 
+def is_of_health(slot: str) -> bool:
+    """Whether a slot is for what somebody may be hurt by who does not know of it."""
+    return bool(matters(slot) & _OF_HEALTH)
+
+
 _PLAIN_WORDS: Final = re.compile(
     either(
         r"""
@@ -218,6 +224,13 @@ favou?rite\w*|prefer\w*|like[sd]?|dislike[sd]?|love[sd]?|hate[sd]?|enjoy\w*|feel
 |plans?|goals?|projects?|tasks?|hobb\w+|habit\w*|routine\w*|breakfast|lunch|dinner|snack\w*|cuisine\w*|dish\w*
 |restaurant\w*|milk|sugar|spic\w*|taste\w*|taken?|takes?|way\w*|kinds?|status|state|number\w*|amount|count
 |current\w*|new|old|former|past|previous|next|own\w*|used?|uses?|using|main|primary|second\w*|first|last|native
+|passport|visa|licen[cs]e|permit|ticket\w*|reservation|booking|subscription\w*|membership|expir\w+|valid\w*|renew\w*
+|e|cannot|can|unable|never|no|without|don|must|should|foods|medical|surger\w*|operation\w*|vaccin\w*|pregnan\w*|injur\w*
+|chronic|mental|pain|symptom\w*|implant|pacemaker|emergency|disabilit\w*|hearing|vision|eyesight|handed\w*|body|dental
+|parking|garage|locker|wifi|network|router|server|printer|camera|tv|console|internet|provider|runtime|language|stack|shell
+|distro\w*|database|cloud|host\w*|hardware|model|brand|make|licence plate|plate|stepson|stepdaughter|step\w+|godchild
+|fianc[eé]e?s?|roommate\w*|flatmate\w*|manager|team|client\w*|customer\w*|shift\w*|notice|contract|bedtime|curfew|fear\w*
+|phobia\w*|temperature|thermostat|measurement\w*|currency|party|vote\w*|charit\w*|instrument\w*|collection\w*|collect\w*
 |learning|learn\w*|playing|member\w*|volunteer\w*|garden\w*|plant\w*|room\w*|floor\w*|area|region|district
 |street|postcode|postal|zip|code|zone|timezone|office|workplace|desk|department|industry|field|subject\w*
 |topic\w*|restriction\w*|requirement\w*|need\w*|avoid\w*|not|personal|private|self|user\w*|owner|information

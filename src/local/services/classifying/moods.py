@@ -10,7 +10,8 @@ from local.services.classifying.grammar import either
 REMEMBER: Final = either(
     r"""
 (?:please |kindly |and |so |also |ok,? |you should |(?:can|could|will|would) you (?:please )?
-|i want you to |let['’]?s )*remember|(?:please|take) note|note that|make a note|keep in mind|don['’]?t forget
+|i want you to |let['’]?s )*remember|(?:please|take) note|note (?:that
+|to self)|make a note|keep in mind|don['’]?t forget
 |do not forget|for the record|for future reference|merke? dir|bitte merken|merken sie sich|denk daran
 |vergiss (?:bitte )?nicht|notiere?|zur erinnerung|retiens|retenez|souviens-toi|souvenez-vous
 |n['’]oublie(?:z)? pas|note(?:z)? que|recuerda|recuerde|no olvides|no te olvides|anota|apunta|ten en cuenta
@@ -29,7 +30,8 @@ FORGET: Final = either(
 NOT: Final = either(
     r"""
 \w+n['’]t|cannot|not|never|neither|nor|no longer|nobody|nothing|nicht|kein\w{0,2}|nie|niemals|weder
-|n['’]\w+.{0,40}?(?:pas|plus|jamais)|ne .{0,40}?(?:pas|plus|jamais)|pas|no|nunca|jamás|tampoco|ya no|non|mai|não
+|(?:i|we|you|they) dont|(?:does|did|ca|wo|is|was|have|has|are)nt|n['’]\w+.{0,40}?(?:pas|plus|jamais)
+|ne .{0,40}?(?:pas|plus|jamais)|pas|no|nunca|jamás|tampoco|ya no|non|(?:ho|sono|abbiamo) mai|mai \w+[aiu]to|não
 |nem|já não|niet|geen|nooit|inte|aldrig|ikke|aldri|не|нет|никогда|nie
 """,
     "(?<!要)(?<!差)不(?!错|过(?!敏)|但|仅|只|好意思|同|久)|没|未|别(?!忘)|ません|ない(?!で)|なく"
@@ -42,6 +44,14 @@ NOT_ONLY: Final = either(
     r"not (?:only|just|to mention)|no doubt|why not|nicht nur|non seulement"
     r"|no s[oó]lo|non solo|não só|niet alleen|не только",
     "不仅|不但|不只|だけで(?:は)?なく",
+)
+# In Portuguese this is "in the", not "no".
+IN_THE: Final = either("no")
+PORTUGUESE: Final = either(
+    r"""
+(?-i:[Ee]u)|meus?|minhas?|nossos?|nossas?|sou|tenho|moro|moramos|trabalho|estou|nasci|falo|estudo|faço|gosto|uso|jogo
+|fui|anos?|mês|ao|não|(?:vivo|vivemos|fico|ando) no
+"""
 )
 ENDED: Final = either(
     r"""
@@ -56,7 +66,9 @@ used to|no longer|any ?more|formerly|previously|once was|until (?:last|recently|
 PAST: Final = either(
     r"""
 \w{2,}ed|sold|left|quit|broke|gave|given|lost|threw|thrown|got rid|stop|stopp\w+|went|came|died|gone|over
-|switch\w*|took|became|split|swapped|cut|let go|put down|was|were|had|did|used|single again|single now
+|switch\w*|took|became|split|swapped|cut|let go|put down|out of|done with
+|through with|rid of|stole|stolen|burnt|ran away|was|were|had|did|used
+|single again|single now
 |unemployed|widow\w*|ex|chang\w+|sworn off|ge\w+(?:t|en)|ver\w+t|ver\w+en|\w+ge\w+(?:t|en)|aufgehört|war|hatte
 |wurde|verlor|verließ|vorbei|arbeitslos|getrennt|gekündigt|(?:ai|a|as|avons|ont|suis|est
 |sommes) (?:\w+ ){0,2}?\w+(?:é|ée|és|ées|i|is|u|us|ue|it|ise)|(?:ai|a|avons) (?:\w+ ){0,2}?\w+|célibataire
@@ -80,6 +92,37 @@ sold|quit|broke up|split up|cancell?ed|gave (?:it |them )?(?:up|away)|given up|l
 """,
     "卖了|卖掉|分手|离婚|辞职|戒了|取消|去世|売りました|売った|別れ|離婚|辞め|やめ|亡くな|팔았|헤어",
 )
+# What is only advised, planned or possible has not been done.
+UNDONE: Final = either(
+    r"""
+should|shouldn['’]t|ought to|must|might|(?-i:may)|could|(?:need|have|has) to(?! (?:say|admit|tell|confess))|will
+|won['’]t|shall|(?:i|we)['’]ll|going to|about to|sollte|müsste|könnte|werde|devrais|pourrais|vais|debería|podría
+|voy a|dovrei|potrei|deveria|poderia|vou|zou|moet
+""",
+    "应该|可能会|要不要|べき|つもり|かもしれ",
+)
+# Of whom one has, and names, this says that they are no more.
+DIED: Final = either(
+    r"""
+died|passed away|has died|is dead|gestorben|verstorben|tot|mort|décédée?|murió|falleció|è mort[oa]|morreu|faleceu
+|overleden|умер\w*|zmarł\w*
+""",
+    "去世|死了|亡くな|死ん|돌아가",
+)
+# Why something is to be without what was named: "no nuts please, I am allergic".
+ALLERGIC: Final = re.compile(
+    r"(?<!\w)(?<!no )(?<!non )(?<!não )(?:i['’]?m|i am|we['’]?re|we are|ich|bin|suis|soy|sono|sou|eu) "
+    r"(?:(?!not|nicht|pas|non|não|no)\w+ ){0,2}?"
+    r"(?:allergic|intolerant|allergisch|allergique|alérgic[oa]|allergic[oa]|intolérante?|intolerante)"
+    r"(?: (?:bin|sind|to (?:it|them|that|those)))?\s*(?:[,.;!]|$)|过敏[。！，]?$",
+    re.IGNORECASE,
+)
+# Where the user is for a time, whenever that is.
+WHEN_THERE: Final = re.compile(
+    r"(?<!\w)(?:when(?:ever)?|every time|quand|lorsque|cuando|quando|wann immer) "
+    r"(?:i['’]?m|i am|we['’]?re|we are|je suis|estoy|sono|estou) (?:in|at|à|en|a|em)\s+$",
+    re.IGNORECASE,
+)
 IF: Final = either(
     r"""
 if|unless|whether|suppos(?:e|ing)|assum(?:e|ing)|provided that|in case|what if|let['’]s say|hypothetically
@@ -87,7 +130,7 @@ if|unless|whether|suppos(?:e|ing)|assum(?:e|ing)|provided that|in case|what if|l
 |supposons|au cas où|suponiendo|supongamos|en caso de|se|qualora|supponiamo|nel caso|caso eu|suponha\w*|supondo
 |als ik|indien|stel dat|om jag|hvis|если|если бы|ли|jeśli|jeżeli|gdyby|gdybym
 """,
-    "如果|假如|要是|假设|若是|倘若|もし|たら(?!しい)|なら(?!ない|び|ず)|であれば|만약|라면",
+    "如果|假如|要是|假设|若是|倘若|もし|(?:だ|である|る|た)とします|と仮定|としたら|たら(?!しい)|なら(?!ない|び|ず)|であれば|만약|라면",
 )
 WOULD: Final = either(
     r"""
@@ -103,9 +146,11 @@ would(?! (?:like|prefer|rather|love) (?!to)| like to be (?:called|addressed))|wo
 # What is only wanted is not so yet, unless the slot is about wishes.
 WISH: Final = either(
     r"""
-(?:want|wants|hope|hoping|plan|planning|intend|wish|dream(?:ing)? of|dream(?:ing)? about|like|love|going
+(?:want|wants|wanted|hope|hoping|plan|planning|intend|wish|dream(?:ing)? of|dream(?:ing)? about|like|love|going
 |thinking of|thinking about|considering) (?:to (?:move|live|be(?!\s+(?:called|addressed))|become|get|buy|work
 |learn|study|own|have|adopt|marry|visit|go|switch)|moving|living|becoming|getting|buying|working|learning)
+|(?:my|our) dream(?:ed)? \w+|mein\w? traum\w+|de (?:mes rêves|mis sueños)|dei miei sogni|dos meus sonhos
+|dream(?:ing)? (?:of|about)|long for|wish for|träume von|rêve d['’e]|sueño con|sogno (?:di|una?)|sonho com
 |(?:might|may|could|can) (?:move|live|become|buy|get|switch)|someday|one day|(?:möchte|will|wollen|hoffe|plane
 |würde gern|träume).{0,60}(?:wohnen|leben|ziehen|arbeiten|werden|sein|lernen|kaufen|reisen|umziehen)|(?:veux
 |voudrais|aimerais|espère|rêve d[e'’]|envisage d[e'’]|compte) ?(?:bien )?\w+(?:er|ir|re|oir)|(?:quiero|espero
@@ -146,7 +191,8 @@ DOUBT: Final = either(
     r"""
 maybe|perhaps|probably|possibly|presumably|i think(?! (?:about|of))|i guess|i believe(?! in)|i suppose|i assume
 |i suspect|might(?! have)|(?:not|n['’]t) (?:\w+ )?(?:sure|certain)|unsure|if i (?:remember|recall)(?: correctly
-| right| it right)?|as far as i know|afaik|could be|or so|i seem to|vielleicht|wahrscheinlich|vermutlich
+| right| it right)?|as far as i know|afaik|could be|(?:pretty|fairly|almost) (?:sure
+|certain)|don['’]t quote me|or so|i seem to|vielleicht|wahrscheinlich|vermutlich
 |möglicherweise|wohl|ich glaube(?! an)|glaube ich|ich denke|ich vermute|nicht (?:ganz )?sicher|soweit ich weiß
 |peut-être|probablement|je crois(?! en)|je pense|je suppose|pas (?:tout à fait )?s[uû]re?|sans doute
 |il me semble|quiz[aá]s?|tal vez|probablemente|a lo mejor|creo que|me parece|supongo|no estoy segur[oa]|igual
@@ -178,15 +224,19 @@ OR: Final = either("or|oder|ou|oppure|eller|или|albo|lub|of(?= (?:met|zonder)
 # A frame in which things are said that are not so, to the end of what is said in it.
 FICTION: Final = either(
     r"""
-i dream(?:ed|t) (?:that )?i|ich habe geträumt|mir träumte|j['’]ai rêvé|soñé|ho sognato|sonhei|imagine|pretend\w*
-|role-?play\w*|let['’]s play|act (?:as|like)|in (?:my|the|this|a|our|his|her|that) (?:story|novel|dream|fantasy
+(?<![a-z] )you play an? \w+|in (?:the )?first[- ]person|first-person \w+|ich-perspektive|à la première personne
+|i dream(?:ed|t) (?:that )?i|ich habe geträumt|mir träumte|j['’]ai rêvé|soñé|ho sognato|sonhei|imagine
+|pretend\w*
+|role-?play\w*|let['’]s play|lass uns spielen|(?<!nous )jouons|juguemos|vamos brincar
+|the (?:song|lyrics?|poem|verse|chorus|saying) (?:goes|says|reads)
+|act (?:as|like)|in (?:my|the|this|a|our|his|her|that) (?:story|novel|dream|fantasy
 |script|role|fairy tale|short story|sketch|tale|rpg|campaign|poem|song|screenplay|play)|(?:write|compose|tell
 |continue|invent|make up|draft|finish)(?: \w+){0,3}? (?:story|poem|song|novel|scene|dialogue|monologue|lyrics
 |tale|haiku|sketch|limerick|fiction|screenplay|diary entry|script)|fiction\w*|(?:for|in) the game|you are (?:a
 |an|the|my) \w+(?: \w+){0,4} and i am|as if|my character|from the (?:perspective|point of view|viewpoint) of
 |in the voice of|lyrics?|stell dir vor|stellen wir uns vor|tu so|tun wir so|rollenspiel|in (?:meine[mr]|der|dem
 |einer?|diese[mr]) (?:geschichte|roman|traum|märchen|gedicht|spiel|lied)|(?:schreib\w*|erfinde
-|erzähl\w*)(?: \w+){0,3}? (?:geschichte|gedicht|lied|roman|szene|märchen|dialog|monolog)|als ob|imagine[zr]?
+|erzähl\w*)(?: \w+){0,3}? (?:\w*geschichte|gedicht|lied|roman|szene|märchen|dialog|monolog)|als ob|imagine[zr]?
 |imaginons|fais comme si|faisons semblant|jeu de rôle|dans (?:mon|ma|le|la|cette|ce|un|une) (?:histoire|roman
 |rêve|conte|poème|jeu|chanson)|(?:écris|écrivez|invente|raconte)(?:-\w+)?(?: \w+){0,3}? (?:histoire|poème
 |chanson|roman|scène|conte|dialogue)|comme si|imagina|imaginemos|finge|finjamos|juego de rol|en (?:mi|la|el|esta
@@ -201,8 +251,26 @@ i dream(?:ed|t) (?:that )?i|ich habe geträumt|mir träumte|j['’]ai rêvé|so�
 |напиши(?: \w+){0,3}? (?:рассказ|историю|стих\w*)|wyobraź|udawaj|napisz(?: \w+){0,3}? (?:opowiadanie|wiersz)
 |föreställ dig|låtsas|tenk deg|late som
 """,
-    "想象|假装|扮演|角色扮演|写(?:一|个|首|篇|段)*(?:故事|诗|小说|歌|剧本)|故事里|小说里|梦里|梦见"
+    "第一人称|一人称|想象|假装|扮演|角色扮演|写(?:一|个|首|篇|段)*(?:故事|诗|小说|歌|剧本)|故事里|小说里|梦里|梦见"
     "|想像して|ふりをし|ロールプレイ|(?:物語|小説|詩|歌|話)を書|物語の中|小説の中|夢の中|夢で|상상해|소설|역할극",
+)
+# Said behind a sentence, this takes it back as a joke.
+KIDDING: Final = either(
+    r"""
+(?:just|only|i['’]m|i was|was|am) (?:kidding|joking|pulling your leg)|j/k|jk|/s|nur (?:ein )?(?:spaß|scherz)
+|war (?:nur )?ein (?:scherz|witz)|je (?:plaisante|rigole)|c['’]est une blague|es (?:una )?broma|estoy bromeando
+|sto scherzando
+|(?:é|foi|estou) (?:uma )?brinca\w+
+""",
+    "开玩笑|冗談(?:です|だ)",
+)
+# What follows is about the user, line by line.
+ABOUT_ME: Final = re.compile(
+    r"^\W*(?:(?:some |a few )?(?:facts|things|a bit|a little|details|info(?:rmation)?)? ?about (?:me|myself)"
+    r"|my (?:profile|details|data|info)"
+    r"|über mich|zu mir|mein profil|à propos de moi|mon profil|sobre mí|mi perfil|su di me|il mio profilo|sobre mim"
+    r"|meu perfil|关于我|我的资料|我的信息|自己紹介|プロフィール)\W*$",
+    re.IGNORECASE,
 )
 REALITY: Final = either(
     r"""

@@ -7,67 +7,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
-from local.services.classifying import grammar, moods
-from local.services.classifying.questions import ASKS
+from local.services.classifying import corrections, grammar, moods
+from local.services.classifying.questions import is_asked
+from local.services.classifying.speaker import CLAUSE_BREAK, MARKERS, SELF, Speaker, who
 from local.services.engrams.words import all_words, content_words
 
-
-class Speaker(StrEnum):
-    """Whom a part of a sentence is about."""
-
-    USER = "user"
-    OTHER = "other"
-    NOBODY = "nobody"
-
-
-_NAME: Final = r"(?-i:(?<![\w’'-])[A-ZÀ-ÖØ-ÞА-Я][\w-]+)"
-_MARKERS: Final = re.compile(
-    "|".join(
-        f"(?P<{name}>{pattern})"
-        for name, pattern in (
-            ("together", rf"(?:{grammar.SELF}){grammar.AND}(?:{grammar.PERSON}|{grammar.PET}|[A-Z]\w+)"),
-            ("person", rf"(?:{grammar.PERSON}|{grammar.PET})"),
-            ("i", grammar.SELF),
-            ("they", grammar.THEY),
-            ("theirs", rf"{grammar.THEIRS}\s+(?=\w)"),
-            ("mine", grammar.MINE),
-            ("verb_i", grammar.VERB_I),
-            ("me", grammar.ME),
-            ("you", grammar.YOU),
-            ("name", rf"{_NAME}(?:\s{_NAME})?(?={grammar.VERB})"),
-            ("break", grammar.BREAK),
-        )
-    ),
-    re.IGNORECASE,
-)
-_SELF: Final = frozenset({"i", "together", "me", "verb_i"})
-_VERB: Final = re.compile(grammar.VERB, re.IGNORECASE)
-_TOPIC: Final = ("は", "が", "も")
-_NO_NAME: Final = re.compile(
-    r"(?:vielleicht|heute|jetzt|hier|dort|leider|seitdem|übrigens|talvez|hoje|agora|forse|oggi|adesso|hoy|ahora|quizás?|aquí"
-    r"|peut-être|maintenant|aujourd|maybe|perhaps|today|now|here|there|this|that|it|what|which|how|breakfast|lunch|dinner"
-    r"|work|school)(?!\w)",
-    re.IGNORECASE,
-)
-# In German every noun has a capital: one behind an article or an adjective is no name.
-_NOUN: Final = re.compile(
-    r"(?<!\w)(?:\w+(?:em|en|er|es)|die|das|mein|unser|ein\w?|im|am|zum|zur|vom)\s+$", re.IGNORECASE
-)
-_REPORTS: Final = re.compile(r"(?:觉得|认为|说|知道|听说|希望|以为|告诉)$")
-_CONTRAST: Final = r"but|aber|sondern|mais|pero|sino|bensì|maar|но|ale"
-_CLAUSE_BREAK: Final = re.compile(
-    r"(?P<turn>,\s*(?:ma|mas|men)(?!\w))|[,;:–—()、，；：]| - "
-    rf"|(?<!\w)(?:(?P<contrast>{_CONTRAST})|because|while|whereas|although|though|so|weil|während|obwohl"
-    rf"|dass|parce que|tandis que|alors que|porque|mientras|aunque|perché|mentre|enquanto|embora"
-    rf"|(?:and|or|und|oder|et|ou|y|o|e)(?=\s+(?:{grammar.SELF}|{grammar.THEY}|{grammar.YOU}|{grammar.MINE}|{grammar.VERB_I})))(?!\w)"
-    "|(?P<contrasting>但是|但|而是|而且|不过(?!敏)|けど|けれど|ですが|ますが)|因为|所以",
-    re.IGNORECASE,
-)
-_SUBJECTS: Final = frozenset({"together", "i", "they", "person", "verb_i", "name"})
+_SUBJECTS: Final = frozenset({"together", "i", "they", "person", "somebody", "verb_i", "name"})
 _IMPERSONAL: Final = re.compile(
     rf"\s*(?:{grammar.YOU}|(?:it|that|this|es|das|dir|ça|cela|te|ti|isso|quieres|necesitas|vuoi|ti serve|quiser"
     r"|precisar|nötig|nécessaire)(?!\w))",
@@ -77,6 +25,7 @@ _TELL: Final = re.compile(
     r"(?:know|tell|see|check|wonder|care|sure|mind|ask|me|sag\w*|weiß\w*|dis|sais|dime|sabes|dimmi|sai|diga|sabe)\s*$",
     re.IGNORECASE,
 )
+_MINE_BEFORE: Final = re.compile(rf"(?:{grammar.MINE})\s*$", re.IGNORECASE)
 _SE: Final = re.compile(r"se", re.IGNORECASE)
 _REFLEXIVE: Final = re.compile(r"\s+(?:me|te|le|nos|os|les|lo|la|ll?ama|puede|dice|habla)(?!\w)", re.IGNORECASE)
 QUOTED: Final = "\x00"
@@ -90,13 +39,15 @@ class Sentence:
     text: str
     plain: str
     is_fiction: bool = False
+    is_about_the_user: bool = False
 
     def places(self, value: str) -> list[int]:
         """Where a value is said: the whole of it, else its telling words, none of them within a quotation."""
         text, wanted = folded(self.text), folded(value.strip().strip(".,;:!?…。！？\"'“”„«»「」"))
         found = [at for at in occurrences(text, wanted) if self._is_own(at, at + len(wanted))] if wanted else []
         words = content_words(value)
-        if found or len(words) < 2 or not words <= all_words(self.plain):
+        is_one_word = wanted.isascii() and " " not in wanted
+        if found or is_one_word or len(words) < 2 or not words <= all_words(self.plain):
             return found[:MOST_PLACES]
         firsts = [occurrences(folded(self.plain), word)[:1] for word in words]
         return [max(first for (first,) in firsts)] if all(firsts) else []
@@ -118,77 +69,55 @@ class Sentence:
         """Whether the user asks to have it forgotten."""
         return moods.FORGET.search(self.plain) is not None
 
-    @cached_property
-    def is_question(self) -> bool:
-        """Whether the sentence asks, with or without a question mark."""
-        return ASKS.search(self.plain.strip()) is not None
+    def is_question(self, at: int) -> bool:
+        """Whether what stands there is asked, with or without a question mark."""
+        return is_asked(self.plain, at)
+
+    def is_correction(self, at: int, length: int) -> bool:
+        """Whether what stands there is put in the place of something that was said before: "Sorry, it's the 5th"."""
+        before, behind = self.plain[:at], self.plain[at + length :]
+        return bool(corrections.CORRECTS.fullmatch(before) and corrections.CLOSED.match(behind))
+
+    def is_replaced(self, at: int, length: int) -> bool:
+        """Whether something else is put in the place of what stands there: "Tino, not Timo"."""
+        before, behind = self.plain[:at], self.plain[at + length :]
+        return bool(corrections.INSTEAD_OF.search(before) and corrections.CLOSED.match(behind))
+
+    def is_put_right(self, value: str, at: int) -> bool:
+        """Whether what stands there is put right by what stands behind it: "in 1987, sorry, 1978"."""
+        found = corrections.PUT_RIGHT.match(self.plain, at + len(value))
+        if found is None or found["digit"] or found["capital"] is None:
+            return found is not None and (found["digit"] is None or value[-1:].isdigit())
+        return value[:1].isupper()
 
     def speaker(self, at: int, length: int = 1) -> Speaker:
         """Whom what stands there is about: the last subject before it, else the first one after it in its clause."""
-        return self._who(at, length)[0]
+        return who(self.plain, at, length)[0]
 
     def is_first_person(self, at: int) -> bool:
         """Whether the user speaks of themselves in the clause around a place, as a subject or not."""
-        return any(found.lastgroup in _SELF for found in _MARKERS.finditer(self.clause(at)))
+        return any(found.lastgroup in SELF for found in MARKERS.finditer(self.clause(at)))
 
     @property
     def speaks_of_the_user(self) -> bool:
         """Whether the user is in it anywhere."""
-        return any(found.lastgroup in _SELF | {"mine"} for found in _MARKERS.finditer(self.plain))
+        return any(found.lastgroup in SELF | {"mine"} for found in MARKERS.finditer(self.plain))
+
+    def is_mine(self, at: int) -> bool:
+        """Whether the user calls what stands there their own."""
+        return _MINE_BEFORE.search(self.plain[:at]) is not None
+
+    def is_named_alone(self, at: int, length: int) -> bool:
+        """Whether a sentence begins with what stands there."""
+        return length > 1 and not self.plain[:at].strip()
 
     def subject(self, at: int) -> str:
         """The words for somebody else whom what stands there is about."""
-        return self._who(at, 1)[1]
-
-    def _who(self, at: int, length: int) -> tuple[Speaker, str]:
-        owner, words, has_subject, addressed = Speaker.NOBODY, "", False, False
-        for found in _MARKERS.finditer(self.plain):
-            if found.end() > at:
-                break
-            kind = found.lastgroup or ""
-            if kind == "break":
-                has_subject = False
-                continue
-            who = self._role(found, kind, has_subject and not (kind == "mine" and addressed))
-            if who is None or (kind == "me" and owner is not Speaker.NOBODY):
-                continue
-            owner, words, has_subject, addressed = who, found[0], has_subject or kind != "me", kind == "you"
-        return (owner, words) if owner is not Speaker.NOBODY else self._who_after(at, at + length)
-
-    def _who_after(self, start: int, end: int) -> tuple[Speaker, str]:
-        clause_end = next((each.start() for each in _CLAUSE_BREAK.finditer(self.plain, end)), len(self.plain))
-        if not self.plain[:start].strip() and not self.plain[end:clause_end].strip():
-            clause_end = len(self.plain)
-        for found in _MARKERS.finditer(self.plain, end, clause_end):
-            kind = found.lastgroup or ""
-            if kind in ("i", "mine", "me", "together", "verb_i"):
-                return Speaker.USER, ""
-            if kind in ("they", "person", "theirs", "name"):
-                return Speaker.OTHER, found[0]
-        return Speaker.NOBODY, ""
-
-    def _role(self, found: re.Match[str], kind: str, has_subject: bool) -> Speaker | None:
-        match kind:
-            case "i" | "together":
-                return Speaker.USER
-            case "they":
-                return Speaker.OTHER
-            case "verb_i" | "mine":
-                return None if has_subject else Speaker.USER
-            case "me":
-                return Speaker.USER
-            case "name" if _NO_NAME.match(found[0]) or _NOUN.search(self.plain[: found.start()]):
-                return None
-            case "you" | "theirs" | "name":
-                is_free = not has_subject or (kind == "you" and _REPORTS.search(self.plain[: found.start()]))
-                return Speaker.OTHER if is_free else None
-        has_verb = _VERB.match(self.plain, found.end()) or self.plain[found.end() : found.end() + 1] in _TOPIC
-        is_object = grammar.PREPOSITION.search(self.plain[: found.start()]) is not None
-        return Speaker.OTHER if has_verb or not (has_subject or is_object) else None
+        return who(self.plain, at, 1)[1]
 
     @cached_property
     def _breaks(self) -> list[re.Match[str]]:
-        return list(_CLAUSE_BREAK.finditer(self.plain))
+        return list(CLAUSE_BREAK.finditer(self.plain))
 
     def clause(self, at: int) -> str:
         """The part of the sentence around a place, from its subject on."""
@@ -197,7 +126,7 @@ class Sentence:
         start = 0
         for each in reversed([each for each in breaks if each.end() <= at]):
             start = each.end()
-            has_subject = any(m.lastgroup in _SUBJECTS | {"mine"} for m in _MARKERS.finditer(self.plain, start, end))
+            has_subject = any(m.lastgroup in _SUBJECTS | {"mine"} for m in MARKERS.finditer(self.plain, start, end))
             if has_subject or each.lastgroup:
                 return self.plain[start:end]
             start = 0
@@ -205,7 +134,7 @@ class Sentence:
 
     def is_conditional(self, at: int) -> bool:
         """Whether what stands there would be so, or is so if."""
-        if moods.WOULD.search(self.clause(at)):
+        if moods.WOULD.search(self.clause(at)) or moods.WHEN_THERE.search(self.plain[:at]):
             return True
         text = moods.DOUBT.sub(lambda found: " " * len(found[0]), self.plain)
         return any(self._depends(found, text, at) for found in moods.IF.finditer(text))
@@ -214,7 +143,7 @@ class Sentence:
         before = text[: found.start()].rstrip()
         if _SE.fullmatch(found[0]) and (before[-1:] not in ("", ",", ";") or _REFLEXIVE.match(text, found.end())):
             return False
-        end = next((each.start() for each in _CLAUSE_BREAK.finditer(text, found.end())), len(text))
+        end = next((each.start() for each in CLAUSE_BREAK.finditer(text, found.end())), len(text))
         if found.start() <= at < end:
             return True
         if _TELL.search(before) or _IMPERSONAL.match(text, found.end()) or found[0].lower() in ("whether", "ob"):
@@ -224,8 +153,12 @@ class Sentence:
 
     def is_denied(self, at: int) -> bool:
         """Whether what stands there is said not to be so."""
-        clause = _without(self.clause(at), moods.NOT_ONLY, moods.REMEMBER, moods.DOUBT)
-        return (moods.NOT.search(clause) or moods.WITHOUT.search(self.plain[:at])) is not None
+        clause = _without(self._clause_in_its_language(at), moods.NOT_ONLY, moods.REMEMBER, moods.DOUBT)
+        return moods.NOT.search(clause) is not None or self.is_without(at)
+
+    def is_without(self, at: int) -> bool:
+        """Whether what stands there is what something is to be without."""
+        return moods.WITHOUT.search(self.plain[:at]) is not None
 
     def is_over(self, at: int) -> bool:
         """Whether what stands there is said to have been so and to be so no more."""
@@ -233,8 +166,14 @@ class Sentence:
 
     def is_given_up(self, at: int) -> bool:
         """Whether what stands there may be said to be over: denied, ended, or told of in the past."""
+        clause = self._clause_in_its_language(at)
+        if moods.ENDED.search(clause):
+            return True
+        return not moods.UNDONE.search(clause) and any(each.search(clause) for each in (moods.NOT, moods.PAST))
+
+    def _clause_in_its_language(self, at: int) -> str:
         clause = self.clause(at)
-        return any(each.search(clause) for each in (moods.NOT, moods.ENDED, moods.PAST))
+        return _without(clause, moods.IN_THE) if moods.PORTUGUESE.search(self.plain) else clause
 
     def is_wish(self, at: int) -> bool:
         """Whether what stands there is only wanted or planned."""
@@ -267,6 +206,8 @@ def occurrences(text: str, wanted: str) -> list[int]:
     """Where the words stand in a text, in whatever context; both are `folded`."""
     start = rf"(?<!{_LETTER})(?<!\d[.,:])" if re.match(_LETTER, wanted) else ""
     end = rf"(?!{_LETTER}|[.,:]\d)" if re.match(_LETTER, wanted[-1:]) else ""
+    if "." in wanted or "@" in wanted:  # no part of a longer address
+        start, end = r"(?<!\w[.@])" + start, end + r"(?!@|\.\w)"
     return [found.start() for found in re.finditer(start + re.escape(wanted) + end, text)]
 
 

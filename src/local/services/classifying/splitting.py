@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 from local.services.classifying import moods
-from local.services.classifying.sentence import QUOTED, Sentence, Speaker, folded, occurrences
+from local.services.classifying.sentence import QUOTED, Sentence, folded, occurrences
+from local.services.classifying.speaker import Speaker
 
 _TITLES = "dr|mr|mrs|ms|prof|st|sta|sr|sra|srta|sig|dott|mme|mlle|hr|fr|mt|ft|dra|avda|ing|pfr|hl"
 _SHORT = (
@@ -16,6 +18,7 @@ _SHORT = (
 )
 _MONTHS = "(?:jan|feb|mär|mar|apr|mai|maj|jun|jul|aug|sep|okt|oct|nov|dez|des|dec)\\w*|klasse|stock|etage|og"
 _STOP = re.compile(r"(?<=[!?…。！？])[\"”’)»]*\s*|(?<=\.)[\"”’)»]*\s+|\n+")
+_STOPS = re.compile(r"[.!?]")
 _NO_END = re.compile(
     rf"(?:(?<!\w)(?:{_TITLES})|(?<!\w)(?!i\b)[a-z]|(?P<short>(?<!\w)(?:{_SHORT}))|(?P<number>(?<!\w)\d{{1,2}})|(?P<no>(?<!\w)no))\.$",
     re.IGNORECASE,
@@ -34,7 +37,7 @@ _LABEL = re.compile(r"^[^\S\n]*(?:\*\*)?([A-Z]\w{1,20}(?: [A-Z]\w{1,20})?)(?:\*\
 
 def sentences(text: str, value: str = "") -> tuple[Sentence, ...]:
     """The sentences of a text. A stop within `value` as it stands in the text ends none after a short word."""
-    return _sentences(text, value if "." in value else "")
+    return _sentences(text, value if _STOPS.search(value) else "")
 
 
 @lru_cache(maxsize=8)  # the claims of one reply are about one text
@@ -43,14 +46,17 @@ def _sentences(text: str, value: str) -> tuple[Sentence, ...]:
     starts = occurrences(folded(text), folded(value)) if value else []
     inside = {at for start in starts for at in range(start, start + len(value))}
     told: list[Sentence] = []
-    frame = False
+    frame = about_the_user = False
     for start, end in _spans(plain, inside):
         part = plain[start:end]
         if "\n\n" in plain[:start][-3:] or moods.REALITY.search(part):
-            frame = False
+            frame = about_the_user = False
+        if moods.KIDDING.search(part) and told:
+            told[-1] = replace(told[-1], is_fiction=True)
         frame = frame or moods.FICTION.search(part) is not None
+        about_the_user = about_the_user or moods.ABOUT_ME.match(part) is not None
         if part.strip():
-            told.append(Sentence(text[start:end], part, frame))
+            told.append(Sentence(text[start:end], part, frame, about_the_user))
     return tuple(told)
 
 
@@ -67,8 +73,10 @@ def _spans(text: str, inside: set[int]) -> Iterator[tuple[int, int]]:
 def _goes_on(text: str, stop: re.Match[str], inside: set[int]) -> bool:
     """Whether a stop ends no sentence: behind an abbreviation, an initial or the number of a day."""
     before, after = text[max(0, stop.start() - 12) : stop.start()], text[stop.end() :]
-    if not before.endswith(".") or "\n" in stop[0]:
+    if "\n" in stop[0]:
         return False
+    if not before.endswith("."):  # a name such as Yahoo! or Jeopardy!
+        return stop.start() in inside and re.search(r"(?<!\w)[A-Z]\w{1,10}!$", before) is not None
     if stop.start() in inside and stop.start() - 1 in inside and re.search(r"(?<!\w)\w{1,4}\.$", before):
         return True
     found = _NO_END.search(before)
@@ -81,10 +89,14 @@ def _goes_on(text: str, stop: re.Match[str], inside: set[int]) -> bool:
     return not found["no"] or after[:1].isdigit()
 
 
+_COMMENT = re.compile(r"(?<![:\w/])//[^\n]*|/\*.{0,2000}?\*/", re.DOTALL)  # of a program
+
+
 def _without_others_words(text: str) -> str:
     """The text with what it quotes, in quotation marks or as somebody's speech, as `QUOTED`, character by character."""
-    plain = _QUOTATIONS.sub(_blanked, text)
-    if len({label[1] for label in _LABEL.finditer(plain)}) > 1:  # who says what, line by line
+    plain = _COMMENT.sub(lambda found: QUOTED * len(found[0]), _QUOTATIONS.sub(_blanked, text))
+    is_a_list = any(map(moods.ABOUT_ME.match, plain.splitlines()))
+    if not is_a_list and len({label[1] for label in _LABEL.finditer(plain)}) > 1:  # who says what, line by line
         plain = _LABEL.sub(lambda found: QUOTED * len(found[0]), plain)
     for found in moods.SAYS.finditer(plain):
         colon = re.compile(r"[^\n.,:：!?]{0,20}[:：]").match(plain, found.end())

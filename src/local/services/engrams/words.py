@@ -117,7 +117,7 @@ _LONG_QUOTATION = 60  # characters; less is a name or a phrase that the user use
 _FENCE = re.compile(r"(`{3,}|~{3,}).*?(?:\1|\Z)", re.DOTALL)
 _ADDRESS = re.compile(r"\b(?:https?://|www\.)\S+", re.IGNORECASE)
 _SITE = re.compile(r"(?:https?://)?((?:[\w-]+\.)+[^\W\d]{2,})/?([.,;:!?)]*)", re.IGNORECASE)  # its name alone
-_QUOTED_LINE = re.compile(r"^\s*[>|].*$", re.MULTILINE)
+_QUOTED_LINE = re.compile(r"^[^\S\n]*[>|].*$", re.MULTILINE)
 _TAGGED = re.compile(r"<([a-zA-Z][\w-]*)(?=[\s/>])[^>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL)
 _QUOTATIONS = tuple(
     re.compile(rf"{opening}[^{closing}]*(?:[{closing}]|\Z)")
@@ -125,12 +125,25 @@ _QUOTATIONS = tuple(
 )
 # "Summarise this mail:" – what comes after that is not what the user has to say.
 _MATERIAL = re.compile(
-    r"\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|shorten|correct|improve|edit|review|analy[sz]e"
+    r"\b(?:summari[sz]e|translate|proofread|rewrite|reword|rephrase|paraphrase|polish|tidy up|simplify|spell-?check"
+    r"|formulier\w*|reformul\w*|riformul\w*|shorten|correct|improve|edit|review|analy[sz]e"
     r"|explain|classify|reply to|respond to|answer this|(?:this|the following) (?:text|mail|e-?mail|message|letter|page"
     r"|article|post|document|code|log|list|conversation|story|poem)"
-    r"|fasse?|übersetze?|korrigiere?|verbessere?|résume|traduis|corrige|resume|traduce|riassumi|traduci)\b"
+    r"|fasse?|übersetze?|korrigiere?|verbessere?|résume|traduis|corrige|réécris"
+    r"|resume|traduce|reescrib[ea]|riassumi|traduci|riscrivi|correggi|traduz|reescrev[ea]|corrija|resum[ae])\b"
     r"[^\n:]{0,80}:\s",
     re.IGNORECASE,
+)
+# What a mail program puts before somebody else's mail; all that follows is theirs.
+_MAIL = re.compile(
+    r"^(?:[-_=> ]*(?:begin )?(?:forwarded message|original message|weitergeleitete nachricht|ursprüngliche nachricht"
+    r"|message (?:transféré|d['’]origine)|mensaje (?:reenviado|original)|messaggio (?:inoltrato|originale)"
+    r"|mensagem (?:encaminhada|original)|转发的?邮件|原始邮件|転送されたメッセージ)[-_=:： ]*"
+    r"|(?=[^\n]*(?:@|\d[:.]\d\d))(?:on|am|le|el|il|em|op) [^\n]{6,100} (?:wrote|schrieb|a écrit|escribió|ha scritto"
+    r"|escreveu|schreef)[^\n:]{0,60}[\s\u00a0]?:|(?:from|von|de|da|发件人|差出人)[:：] [^\n]{1,200}\n"
+    r"(?:[^\n:：]{2,20}[:：] ?[^\n]*\n){0,5}?(?:subject|betreff|objet|asunto|oggetto|assunto|主题|件名|[^\n]*@)[^\n]*"
+    r"\n)[^\S\n]*$.*",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
 # "Let me explain:" – that is.
 _OWN_ORDER = re.compile(
@@ -141,9 +154,9 @@ _OWN_ORDER = re.compile(
 
 
 def own_words(text: str) -> str:
-    """The text without fences, quoted lines, tagged spans, addresses of web pages, long quotations, and what follows an
-    order to work on it."""
-    for pattern in (_FENCE, _TAGGED, _QUOTED_LINE):
+    """The text without fences, mails of others, quoted lines, tagged spans, web addresses, long quotations, and
+    what follows an order to work on it."""
+    for pattern in (_FENCE, _TAGGED, _MAIL, _QUOTED_LINE):
         text = pattern.sub("\n", text)
     text = _ADDRESS.sub(_site, _without_material(text))
     for pattern in _QUOTATIONS:

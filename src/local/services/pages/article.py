@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
+from local.services.pages.feed import TYPES as FEED_TYPES
+from local.services.pages.feed import feed_entries
 from local.services.pages.fetcher import Document
 from local.services.pages.main_text import main_text
 from local.services.pages.markup import is_tame, parse_markup, strip_markup
@@ -45,7 +47,7 @@ def read_article(document: Document) -> Article:
     """Decode a document and take out what a reader came for; never raises for what a page contains."""
     source = decode_page(document.body, document.media_type.charset)
     if not document.media_type.is_html:
-        return Article("", _clean(source))
+        return (document.media_type.name in FEED_TYPES and _feed(source, document.url)) or Article("", _clean(source))
     html = _XML_DECLARATION.sub("", source).replace("\0", "")
     tree = parse_markup(html) if "<" in html and is_tame(html) else None
     if tree is None:
@@ -53,6 +55,17 @@ def read_article(document: Document) -> Article:
         return Article(_one_line(title[1]) if title else "", _clean(strip_markup(html)))
     drop_unseen(tree)
     return Article(_title(tree), _clean(main_text(tree)), _links(tree, document.url))
+
+
+def _feed(source: str, page_url: str) -> Article | None:
+    """A feed as an article, with its entries for links; None for any other XML."""
+    entries = feed_entries(source)
+    if not entries:
+        return None
+    found = {url: entry.title for entry in entries[1:] if (url := _absolute(page_url, entry.url))}
+    links = tuple(Link(_one_line(title) or url, url) for url, title in found.items())
+    text = "\n\n".join(entry.text() for entry in entries)
+    return Article(_one_line(entries[0].title), _clean(text), links[:_MAX_LINKS])
 
 
 def _title(tree: HtmlElement) -> str:

@@ -15,28 +15,45 @@ if TYPE_CHECKING:
     from lxml.html import HtmlElement  # type: ignore[import-untyped]  # has no type stubs of its own
 
 _SHORT = 500  # characters below which trafilatura takes everything there is, menus and all
+_MEDIUM = 1800  # characters below which what trafilatura leaves out is looked at: dates, prices, places are short
 _THREAD = 300  # characters beside the comments of a page that is there for them, at most
+_OPENING = 1500  # characters of a post that opens a discussion, with what stands beside it
 _MAX_JSON = 2_000_000
+_SIGNS = frozenset("¶#§🔗")
 _WORDS = re.compile(r"\w+")
 
 
 def main_text(tree: HtmlElement) -> str:
     """The main text, "" if there is none; the tree is changed."""
     stated = _stated_body(tree)
+    _drop_signs(tree)
+    _bare_listings(tree)
     _keep_captions(tree)
     _mark_layout(tree)
     text = _found_by_trafilatura(tree)
     if not _is_nearly_all(text, tree):
         blocks = page_blocks(tree)
-        text = _second_try(blocks, text) if _is_poor(text, blocks) else text
-    return stated if len(stated) > 2 * len(text) else text
+        text = _better(_second_try(blocks, text), text, poor=_is_poor(text, blocks) or _is_thread(blocks))
+    return stated if _goes_further(stated, text) else text
+
+
+def _better(second: str, first: str, *, poor: bool) -> str:
+    """The second text in place of a poor one, or of one of moderate length to which it adds a little."""
+    adds_little = len(first) < _MEDIUM and len(first) < len(second) <= 1.3 * len(first)
+    return second if poor or adds_little else first
+
+
+def _goes_further(stated: str, text: str) -> bool:
+    """Whether a stated body is what a page holds back: far longer than what it shows, or the rest of its beginning."""
+    begun = _key(stated)[:50]
+    return len(stated) > 2 * len(text) or (len(stated) > len(text) and len(begun) == 50 and begun in _key(text))
 
 
 def _is_nearly_all(text: str, tree: HtmlElement) -> bool:
     """Whether a text is most of a page with few links: there is nothing to look for then."""
     seen = sum(len(piece.strip()) for piece in tree.xpath("./body//text()[not(parent::script or parent::style)]"))
     links = sum(len(anchor.text_content()) for anchor in tree.iter("a"))
-    return len(text) >= _SHORT and 2 * len(text) > seen and 8 * links < seen
+    return len(text) >= _MEDIUM and 2 * len(text) > seen and 8 * links < seen
 
 
 def _found_by_trafilatura(tree: HtmlElement) -> str:
@@ -71,12 +88,16 @@ def _link_characters(text: str, blocks: Sequence[PageBlock]) -> int:
 
 
 def _second_try(blocks: Sequence[PageBlock], first: str) -> str:
-    content = [block for block in blocks if not block.commented]
-    said = [block for block in blocks if block.commented]
-    if len(joined(content)) < _THREAD and len(joined(said)) > len(joined(content)):
-        content = list(blocks)
+    content = list(blocks) if _is_thread(blocks) else [block for block in blocks if not block.commented]
     read = [block for block in content if not block.is_link]
     return joined(content if _is_index(read, content) else read) or first
+
+
+def _is_thread(blocks: Sequence[PageBlock]) -> bool:
+    """Whether a page is there for what stands in elements called comment: it says little else, or far less."""
+    said = len(joined(block for block in blocks if block.commented))
+    else_ = len(joined(block for block in blocks if not block.commented))
+    return said > else_ < _THREAD or (said > 4 * else_ and else_ < _OPENING)
 
 
 def _is_index(read: Sequence[PageBlock], content: Sequence[PageBlock]) -> bool:
@@ -87,6 +108,26 @@ def _is_index(read: Sequence[PageBlock], content: Sequence[PageBlock]) -> bool:
 def _key(text: str) -> str:
     """A text's words alone, to find it again however it is set."""
     return " ".join(_WORDS.findall(text))
+
+
+def _drop_signs(tree: HtmlElement) -> None:
+    """Take out what headings of manuals and wikis carry: a sign that links to themselves, and “edit”."""
+    for anchor in tree.xpath("//a[string-length(normalize-space()) = 1]"):
+        if anchor.text_content().strip() in _SIGNS and (anchor.get("href") or "#").startswith("#"):
+            anchor.drop_tree()
+    for section in tree.xpath("//span[contains(@class, 'mw-editsection')]"):
+        if section.getparent() is not None:
+            section.drop_tree()
+
+
+def _bare_listings(tree: HtmlElement) -> None:
+    """Take the names off boxes that hold a listing and little else: with a toolbar in them they pass for one."""
+    for listing in tree.iter("pre"):
+        room = 1.2 * len(listing.text_content()) + 60
+        for box in list(listing.iterancestors("div", "figure"))[:3]:
+            if len(box.text_content()) > room:
+                break
+            box.attrib.clear()
 
 
 def _mark_layout(tree: HtmlElement) -> None:

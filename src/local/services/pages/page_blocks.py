@@ -14,12 +14,16 @@ PROSE = 60  # characters; shorter blocks are headings, buttons, names
 _BESIDE = frozenset(
     {"script", "style", "template", "noscript", "svg", "nav", "footer", "aside", "button", "select", "iframe", "head"}
     | {"object", "canvas", "video", "audio", "menu", "textarea", "datalist", "title"}
+    | {"amp-consent", "amp-ad", "amp-sidebar"}
 )
-_BESIDE_ROLES = frozenset({"navigation", "contentinfo", "search", "complementary", "menu", "menubar", "alertdialog"})
+_BESIDE_ROLES = frozenset(
+    {"navigation", "contentinfo", "search", "complementary", "menu", "menubar", "alertdialog", "dialog"}
+)
 _BESIDE_NAMES = re.compile(
-    r"(?:^|[\s_-])(?:(?:sub|top|main|site)?nav(?:bar|igation)?|(?:main|top|side)?menu|breadcrumbs?|side-?bar|cookies?|"
+    r"(?:^|[\s_-])(?:(?:sub|top|main|site)?nav(?:bar|igation)?|(?:main|top|side)?menu|breadcrumbs?|\w*side-?bar(?:wrapper)?|cookies?|"
     r"consent|share|sharing|social|related|recommended|newsletter|subscribe|(?:site|page)?footer|promo|adverts?|ads?|"
-    r"banner|pagination|pager|toolbar|topbar|skip(?:-?link)?)(?:[\s_-]|$)",
+    r"banner|pagination|pager|toolbar|topbar|skip(?:-?link)?|announcement|notification|toc|tableofcontents|navbox|"
+    r"catlinks|post-?profile|user-?info|signature|foot|signed-out)(?:[\s_-]|$)",
     re.IGNORECASE,
 )
 _NAMED = frozenset({"div", "ul", "ol", "section", "p", "span", "table", "td", "dl", "form", "header"})
@@ -33,6 +37,7 @@ _BLOCKS = frozenset(
 )
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _IN_CELLS = "|".join(f".//{tag}" for tag in ("table", "ul", "ol", "h1", "h2", "h3", "h4", "pre", "p[2]", "div[2]"))
+_CONTENT_OF_FORMS = "boolean(.//p|.//table|.//li|.//article|.//pre|.//h1|.//h2|.//h3)"  # some wrap all of the page
 _SPACES = re.compile(r"\s+")
 
 
@@ -144,6 +149,8 @@ class _Walk:
             return element.tag not in ("footer", "aside") or len(element.text_content()) <= self._half
         if element.tag == "header" and next(element.iterancestors("article", "main"), None) is None:
             return element.find(".//h1") is None
+        if element.tag == "form" and not element.xpath(_CONTENT_OF_FORMS):
+            return len(element.text_content()) <= self._half
         names = (element.get("id"), element.get("class"))
         named = element.tag in _NAMED and any(_BESIDE_NAMES.search(name[:500]) for name in names if name)
         return named and len(element.text_content()) <= self._half

@@ -19,6 +19,9 @@ _CLIPPED = re.compile(
     r"rect\((?:\s*[01](?:px)?[\s,]*){4}\)|inset\(\s*(?:[5-9]\d|100)%|circle\(\s*0|scale[xy]?\(\s*0\s*[,)]"
 )
 _SHIFT = re.compile(r"translate(?:x|y|3d)?\(\s*(-[\d.]+[a-z%]*)")
+_CONTROLS = (
+    "//*[@role='tab' or @aria-expanded][not(ancestor::nav or ancestor::header[not(ancestor::main)])]/@aria-controls"
+)
 _ALWAYS_SHOWN = frozenset({"html", "head", "body", "title", "base", "link", "meta", "style", "script"})
 
 
@@ -26,15 +29,16 @@ def drop_unseen(tree: HtmlElement) -> None:
     """Remove what is hidden, tiny, off the screen, clipped away or written in the colour of its ground.
 
     Styles are those in the page: `style` and a few old attributes, and rules of one simple selector in `<style>`.
-    Panels of tabs stay, because a click shows them.
+    Panels of tabs and of accordions stay, because a click shows them.
     """
     sheet = StyleSheet(tree)
     panels = _opened_by_click(tree)
     fading: list[HtmlElement] = []
     for element in [one for one in sheet.styled(tree) if one.tag not in _ALWAYS_SHOWN]:
         styles = sheet.of(element)
-        if (_is_gone(element, styles) and element not in panels) or _is_out_of_sight(styles):
-            _remove(element)
+        if _is_gone(element, styles) or _is_out_of_sight(styles):
+            if element not in panels:
+                _remove(element)
         elif styles.get("opacity", "") in ("0", "0%", "0.0", ".0"):
             fading.append(element)
         else:
@@ -43,8 +47,17 @@ def drop_unseen(tree: HtmlElement) -> None:
 
 
 def _opened_by_click(tree: HtmlElement) -> set[HtmlElement]:
-    controls = {name for value in tree.xpath("//*[@role='tab']/@aria-controls") for name in value.split()}
-    return {panel for panel in tree.xpath("//*[@role='tabpanel'][@id]") if panel.get("id") in controls}
+    """What a tab or a heading that folds opens; a menu that a button opens is none of it."""
+    controls = {name for value in tree.xpath(_CONTROLS) for name in value.split()}
+    opened = [panel for panel in tree.xpath("//*[@id]") if panel.get("id") in controls] if controls else []
+    return {panel for panel in opened if panel.get("role") == "tabpanel" or not _is_menu(panel)}
+
+
+def _is_menu(element: HtmlElement) -> bool:
+    if element.tag in ("nav", "dialog", "form") or element.get("role") in ("menu", "navigation", "dialog", "search"):
+        return True
+    linked = sum(len(anchor.text_content()) for anchor in element.iter("a"))
+    return element.find(".//nav") is not None or 2 * linked >= len(element.text_content().strip())
 
 
 def _is_gone(element: HtmlElement, styles: dict[str, str]) -> bool:
@@ -52,6 +65,7 @@ def _is_gone(element: HtmlElement, styles: dict[str, str]) -> bool:
     return (
         (hidden is not None and hidden.lower() != "until-found")
         or styles.get("display") == "none"
+        or styles.get("content-visibility") == "hidden"
         or (element.tag == "dialog" and element.get("open") is None)
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -145,11 +145,22 @@ async def test_who_leaves_at_the_end_holds_nothing_up(door: Door, monkeypatch: p
         assert client.recv(1) == b""
 
 
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[HttpConnection]:
+    """The server's ends of the connections, in the order in which they are made."""
+    made, connection_made = list[HttpConnection](), HttpConnection.connection_made
+
+    def note(connection: HttpConnection, transport: asyncio.Transport) -> None:
+        made.append(connection)
+        connection_made(connection, transport)
+
+    monkeypatch.setattr(HttpConnection, "connection_made", note)
+    return made
+
+
 async def test_a_request_that_a_process_which_was_held_up_finds_is_answered_before_its_connection_is_called_idle(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    door: Door, made: list[HttpConnection]
 ) -> None:
-    made = list[HttpConnection]()
-    monkeypatch.setattr(HttpConnection, "connection_made", _noting(made, HttpConnection.connection_made))
     async with serving(app, door.listener.dup(), lambda: None):
         used, fresh = door.connect(), door.connect()
         await greeted(used)
@@ -166,10 +177,8 @@ async def test_a_request_that_a_process_which_was_held_up_finds_is_answered_befo
 
 
 async def test_room_is_not_made_by_closing_a_connection_on_which_a_request_has_arrived(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    door: Door, made: list[HttpConnection]
 ) -> None:
-    made = list[HttpConnection]()
-    monkeypatch.setattr(HttpConnection, "connection_made", _noting(made, HttpConnection.connection_made))
     async with serving(app, door.listener.dup(), lambda: None):
         asking, idle = door.connect(), door.connect()
         await greeted(door.connect())
@@ -181,11 +190,3 @@ async def test_room_is_not_made_by_closing_a_connection_on_which_a_request_has_a
         assert (oldest.transport.is_closing(), second.transport.is_closing()) == (False, True)
         assert (await asyncio.to_thread(asking.recv, 65_536)).startswith(b"HTTP/1.1 200")
     assert await asyncio.to_thread(answer, idle) == b""
-
-
-def _noting(made: list[HttpConnection], connection_made: Callable[..., None]) -> Callable[..., None]:
-    def note(connection: HttpConnection, transport: asyncio.Transport) -> None:
-        made.append(connection)
-        connection_made(connection, transport)
-
-    return note

@@ -197,8 +197,8 @@ class Journal(Participant):
             left = max(0, left - PAGE)
 
     async def _keep_house(self) -> None:
-        """Look through the whole file once, and remove now and then what is too old or too much."""
-        await self._look_through()
+        """Verify the file once, and remove now and then what is too old or too much."""
+        await self._verify()
         sweeps = False  # not before whoever waited for this process has sent again what it had to say
         while True:
             try:
@@ -217,8 +217,8 @@ class Journal(Participant):
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
             sweeps = True
 
-    async def _look_through(self) -> None:
-        """Raises `StoreDamaged`. On a disk in trouble it is done later."""
+    async def _verify(self) -> None:
+        """Look through the whole file; on a disk in trouble that is done later. Raises `StoreDamaged`."""
         while True:
             try:
                 damage = await self._store.verify()

@@ -10,6 +10,7 @@ import pytest
 
 from local.apps.command_line import exit_status, new_app
 from local.apps.command_table import run_command
+from local.errors import LocalError
 
 
 def ended(command: Callable[[], None], capsys: pytest.CaptureFixture[str]) -> str:
@@ -44,6 +45,13 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(capsys: pytest.Capt
         Path("x" * 5000).stat()
 
     assert ended(look, capsys) == f"local2: {'x' * 200}: File name too long\n"
+
+
+def test_what_cannot_be_seen_in_a_refusal_stands_as_its_code(capsys: pytest.CaptureFixture[str]) -> None:
+    def refuse() -> None:
+        raise LocalError("there is no \u202egnp.exe\x1b[2J\nlocal2: all is well")
+
+    assert ended(refuse, capsys) == "local2: there is no \\u202egnp.exe\\x1b[2J\\nlocal2: all is well\n"
 
 
 @pytest.mark.parametrize("question", ["", "  "])

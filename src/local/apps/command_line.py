@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -14,9 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from local.apps.log_levels import LEVELS
-from local.apps.terminal import STANDARD_OUTPUT
+from local.apps.terminal import STANDARD_OUTPUT, complain
 from local.errors import LocalError
-from local.errors.base import without_passwords
 
 EXIT_BAD_USE = 2
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what writing to the standard output fails with
@@ -50,7 +48,7 @@ def exit_status(app: typer.Typer, arguments: Sequence[str], program: str) -> int
             _forget_output()
         else:
             raise
-    print(f"local2: {without_passwords(sentence)}", file=sys.stderr)  # noqa: T201
+    complain(sentence)
     return EXIT_BAD_USE
 
 

@@ -48,7 +48,7 @@ def serve(context: typer.Context, api: ApiOption = None, data_dir: DataDir = Non
     try:
         system.find()
     except LocalError as error:
-        typer.echo(f"local2 mcp: {error}; each call looks again", err=True)
+        typer.echo(f"local2 mcp: {visible(str(error))}; each call looks again", err=True)
     client = HTTPSystemClient(system)
     MCPDoor(lambda _: client).server().run("stdio")
 

@@ -10,6 +10,7 @@ import typer
 from local.apps.command_line import ConfigDir, DataDir
 from local.apps.mcp_approval import told_tools
 from local.apps.mcp_file import require_server
+from local.apps.terminal import visible
 from local.config import layers_for
 from local.config_mcp import load_mcp_servers
 from local.environment import data_dir as find_data_dir
@@ -62,7 +63,7 @@ async def _logged_in(name: str, server: MCPServerConfig, folder: Path, *, opens:
     async def visit(url: str) -> None:
         nonlocal visited
         visited = True
-        typer.echo(f"Log in there: {url}", err=True)
+        typer.echo(f"Log in there: {visible(url)}", err=True)
         if opens:
             typer.launch(url)
 

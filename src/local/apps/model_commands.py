@@ -14,6 +14,7 @@ from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.backend import any_ollama_url
 from local.apps.command_line import ConfigDir, DataDir, JsonOption, sized
 from local.apps.run_directory import RunDirectory
+from local.apps.terminal import visible
 from local.config import layers_for, load, load_system
 from local.config_choice import choose_model, chosen_model
 from local.config_models import ModelsConfig, load_models
@@ -45,11 +46,12 @@ def listing(as_json: JsonOption = False, config_dir: ConfigDir = None, data_dir:
         return
     for model in models:
         size = "" if model.size is None else sized(model.size)
-        typer.echo(f"{'*' if model.name == chosen else ' '} {model.name}  {model.kind}  {size}".rstrip())
+        mark = "*" if model.name == chosen else " "
+        typer.echo(f"{mark} {visible(model.name)}  {visible(model.kind)}  {size}".rstrip())
     if not models:
         typer.echo("no model is here; `local2 model pull NAME` gets one", err=True)
     if note:
-        typer.echo(note, err=True)
+        typer.echo(visible(note), err=True)
 
 
 @model_app.command()
@@ -81,7 +83,7 @@ async def pull_and_show(stock: ModelStock, model: str, show: Callable[[str], obj
         async for step in steps:
             line = describe(step)
             if line != shown:
-                show(line)
+                show(visible(line))
             shown = line
 
 
@@ -108,7 +110,7 @@ def _tell_what_is_missing(models: ModelsConfig) -> None:
             try:
                 require_program(name, provider)
             except ConfigError as error:
-                typer.echo(f"but {error}", err=True)
+                typer.echo(f"but {visible(str(error))}", err=True)
 
 
 def _as_json(models: list[StockedModel], chosen: str, note: str) -> str:

@@ -11,6 +11,7 @@ import typer
 from local.apps.command_line import ApiOption, DataDir
 from local.apps.console.answering_system import running_system
 from local.apps.run_directory import NotRunning
+from local.apps.terminal import visible
 from local.errors import LocalError
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As /health and `local2 tap` call it.")]
@@ -36,7 +37,7 @@ def taken_over(name: str, directory: Path | None) -> str:
     except NotRunning:
         return "no system runs: the next one has that"
     except LocalError as error:
-        why = f"it has no {name}" if error.kind == "not_found" else error
+        why = f"it has no {name}" if error.kind == "not_found" else visible(str(error))
         return f"the system that runs has not taken that over: {why}"
     return (
         f"in the system that runs {_said(child)}" if _has_failed(child) else "the system that runs has taken that over"
@@ -58,5 +59,5 @@ def _has_failed(child: dict[str, Any]) -> bool:
 def _said(child: dict[str, Any]) -> str:
     if child["state"] == "gone":
         return f"{child['name']} takes part no longer: {child['detail']}"
-    why = f"has failed: {child['detail']}" if _has_failed(child) else f"is {child['state']}"
+    why = f"has failed: {visible(child['detail'])}" if _has_failed(child) else f"is {child['state']}"
     return f"{child['name']} {why}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from local.errors import LocalError
+from local.errors.base import without_passwords
 
 STANDARD_OUTPUT = 1
 LEAST_WIDTH = 80  # columns of a line that is cut
@@ -33,6 +34,11 @@ def visible(text: str) -> str:
         return text
     spaced = _ASCII_SPACE.sub(" ", text)
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in spaced)
+
+
+def complain(sentence: str) -> None:
+    """Say on the error output, in one line, what went wrong."""
+    print(f"local2: {visible(without_passwords(sentence))}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def cut(line: str, width: int | None) -> str:

@@ -13,6 +13,7 @@ from local.apps.data_dir_lock import holder
 from local.apps.owner_token import owner_token
 from local.apps.run_directory import NotRunning, RunDirectory
 from local.apps.system_client import SystemClient
+from local.apps.terminal import visible
 from local.environment import data_dir
 from local.errors import LocalError, NoAnswer, NoApi
 
@@ -74,7 +75,7 @@ class AnsweringSystem:
             return
         self._has_told = True
         line = f"the running system works in {used}, not in this folder: `local2 run --workspace .` would"
-        print(line, file=sys.stderr)  # noqa: T201
+        print(visible(line), file=sys.stderr)  # noqa: T201
 
     def _start(self) -> None:
         from local.apps.temporary_system import START_SECONDS, SystemDidNotStart, TemporarySystem  # few questions do

@@ -20,7 +20,7 @@ from local.apps.console.conversation import ExitStatus, ask
 from local.apps.console.current_folder import trusted_current_folder
 from local.apps.console.renderer import JsonRenderer, PlainRenderer, Renderer
 from local.apps.run_directory import NotRunning
-from local.apps.terminal import write_lines
+from local.apps.terminal import complain, write_lines
 from local.environment import environment
 from local.errors import BadQuestion, NoApi
 from local.protocol.safety import NOBODY_THERE, Mode
@@ -94,7 +94,7 @@ def ask_once(
         others |= {"session_id": session_of(client, session, resume, last=last), "profile": profile}
         body = _body(text, query_id or token_hex(16), tools=tools, incognito=incognito, **others)
         renderer = _renderer(think, quiet=quiet, plain=print_only, as_json=as_json, verbose=verbose)
-        raise typer.Exit(ask(system.find_again, body, renderer, _say, timeout, approvals=approvals))
+        raise typer.Exit(ask(system.find_again, body, renderer, complain, timeout, approvals=approvals))
 
 
 def chat(
@@ -144,7 +144,7 @@ def trace(
 
 def _system(api: str | None, data_dir: Path | None, model: str | None, *, may_start: bool) -> AnsweringSystem:
     """The one that is asked; if it is started, it works in this folder where that is trusted."""
-    here = trusted_current_folder(_say) if api is None else None
+    here = trusted_current_folder(complain) if api is None else None
     return AnsweringSystem(api, data_dir, may_start=may_start, flags=_flags(model), workspace=here)
 
 
@@ -152,7 +152,7 @@ def _found(system: AnsweringSystem) -> SystemClient:
     try:
         return system.find()
     except (NotRunning, NoApi) as error:
-        _say(str(error))
+        complain(str(error))
         raise typer.Exit(ExitStatus.TRY_AGAIN) from None
 
 
@@ -294,7 +294,3 @@ def _write(text: str) -> None:
 def _note(line: str) -> None:
     sys.stderr.write(line)
     sys.stderr.flush()
-
-
-def _say(sentence: str) -> None:
-    _note(f"local2: {sentence}\n")

@@ -1,7 +1,8 @@
 """The memory: how well and how fast it finds what was said, and that what was deleted is gone.
 
-Quality is measured on two generated sets with the bundled embedding model: facts that are asked for in other words, and
-dialogues of two, full of names, that are asked in their words. What is good for one of them alone is good for neither.
+Quality is measured on three sets with the bundled embedding model: generated facts that are asked for in other words,
+generated dialogues of two, full of names, that are asked in their words, and conversations written by hand. What is
+good for one of them alone is good for none.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import memory_scale
+from benchmarks.conversation_set import USER as INES
+from benchmarks.conversation_set import read_conversations
 from benchmarks.dialogue_set import generate_dialogues
 from benchmarks.figure import BenchmarkFailed, Figure
 from benchmarks.memory_asked import NEVER_TOLD, PARAPHRASED
@@ -49,7 +52,8 @@ class PatientEmbedder(MiniLmEmbedder):
 
 async def run() -> list[Figure]:
     """Quality and deletion on one store for each set, then 100,000 engrams in a process of their own."""
-    return [*await _generated(), *await _dialogues(), *await _paraphrased(), *await memory_scale.run()]
+    sets = [*await _generated(), *await _dialogues(), *await _conversations(), *await _paraphrased()]
+    return [*sets, *await memory_scale.run()]
 
 
 async def _generated() -> list[Figure]:
@@ -65,7 +69,8 @@ async def _generated() -> list[Figure]:
             figures += await _seconds(service, made)
             for half, is_for_tuning in (("tuned on", True), ("held out", False)):
                 asked = [each for each in made.questions if each.is_for_tuning is is_for_tuning]
-                quality = Quality(service, half, [Wanted(USER, each.text, frozenset([each.answer])) for each in asked])
+                wanted = [Wanted(USER, each.text, (frozenset([each.answer]),)) for each in asked]
+                quality = Quality(service, half, wanted)
                 figures += await quality.figures()
             figures += await quality.ablation()
             stale = await _stale(service, asked)
@@ -82,9 +87,31 @@ async def _dialogues() -> list[Figure]:
         async with EngramService(Path(folder), PatientEmbedder(), clock=lambda: now) as service:
             await _fill(service, made.exchanges)
             figures = [Figure("memory: exchanges in the dialogues", len(made.exchanges), "")]
-            questions = [Wanted(each.user_id, each.text, each.evidence) for each in made.questions]
+            questions = [
+                Wanted(each.user_id, each.text, tuple(frozenset([one]) for one in each.evidence))
+                for each in made.questions
+            ]
             quality = Quality(service, "of dialogue", questions)
             return [*figures, *await quality.figures(), *await quality.ablation()]
+
+
+async def _conversations() -> list[Figure]:
+    made = read_conversations()
+    now = made.exchanges[-1].asked_at + 86400
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        async with EngramService(Path(folder), PatientEmbedder(), clock=lambda: now) as service:
+            await _fill(service, made.exchanges)
+            answered = [Wanted(INES, each.text, each.answers) for each in made.questions if each.answers]
+            quality = Quality(service, "on conversations", answered)
+            silenced = await _silent(service, [each.text for each in answered], INES)
+            silent = await _silent(service, [each.text for each in made.questions if not each.answers], INES)
+            return [
+                Figure("memory: exchanges in the conversations", len(made.exchanges), ""),
+                *await quality.figures(),
+                *await quality.ablation(),
+                Figure("memory:   of those that get nothing", silenced, "%", limit=MAX_SILENCED_PERCENT),
+                Figure("memory:   questions nobody answered there that get nothing", silent, "%"),
+            ]
 
 
 async def _fill(service: EngramService, exchanges: Sequence[EngramDraft]) -> None:
@@ -122,8 +149,8 @@ async def _unanswerable(service: EngramService) -> list[Figure]:
     ]
 
 
-async def _silent(service: EngramService, questions: Sequence[str]) -> float:
-    found = [(await service.search(USER, question)).hits for question in questions]
+async def _silent(service: EngramService, questions: Sequence[str], user_id: str = USER) -> float:
+    found = [(await service.search(user_id, question)).hits for question in questions]
     return 100 * sum(not hits for hits in found) / len(found)
 
 

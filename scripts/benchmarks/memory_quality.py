@@ -31,11 +31,11 @@ ABLATION: Mapping[str, Weights] = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A question, whose memory it is asked of, and the engrams that answer it, all of them."""
+    """A question, whose memory it is asked of, and what answers it: of each of these sets one engram."""
 
     user_id: str
     text: str
-    engram_ids: frozenset[str]
+    answers: tuple[frozenset[str], ...]
 
 
 class Quality:
@@ -83,7 +83,7 @@ class Quality:
     def _shares(self, found: Sequence[Sequence[str]], cutoff: int) -> list[float]:
         """Of each question: how much of what answers it is among the first."""
         return [
-            len(question.engram_ids.intersection(ids[:cutoff])) / len(question.engram_ids)
+            fmean(not either.isdisjoint(ids[:cutoff]) for either in question.answers)
             for question, ids in zip(self._questions, found, strict=True)
         ]
 

@@ -79,6 +79,17 @@ async def test_an_exchange_is_found_by_what_was_said_before_it(service: EngramSe
     assert hits.index("We stay at the Bellevue") < hits.index("We stay at the Excelsior")
 
 
+async def test_an_exchange_is_found_by_the_meaning_of_the_answer_before_it(
+    service: EngramService, exchange: Make
+) -> None:
+    await service.ingest(exchange("What shall we bring?", session_id="s", answer="Some coffee would please them"))
+    await service.ingest(exchange("Good, what about Saturday?", session_id="s"))
+    await service.ingest(exchange("Good, what about Sunday?", session_id="elsewhere"))
+    await service.settled()
+    hits = await found(service, "espresso")
+    assert "Good, what about Saturday?" in hits and "Good, what about Sunday?" not in hits
+
+
 @pytest.mark.parametrize(
     ("said", "asked"),
     [

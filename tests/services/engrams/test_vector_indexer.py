@@ -76,6 +76,20 @@ async def test_nothing_is_embedded_twice_and_an_exact_index_has_no_files(
     assert not exists(directory / "vectors")
 
 
+async def test_what_an_exchange_follows_is_not_embedded_again_and_not_kept_when_it_is_deleted(
+    service: EngramService, exchange: Make, embedder: Any
+) -> None:
+    await service.ingest(exchange("My coffee is black", session_id="s"))
+    await service.settled()
+    latest = exchange("And without sugar", session_id="s")
+    await service.ingest(latest)
+    await service.settled()
+    assert [text.partition("\n")[0] for text in embedder.texts] == ["My coffee is black", "And without sugar"]
+    await service.delete("ann", latest.engram_id)
+    await service.settled()
+    assert not any("sugar" in text for text in service._indexer._latest)
+
+
 async def test_who_has_very_many_gets_an_index_on_disk_which_is_used_again(
     opened: Opened, large: Path, directory: Path, embedder: Any, exchange: Make
 ) -> None:

@@ -60,9 +60,9 @@ def embeddable(engram: sqlite3.Row) -> str:
     return _gist(engram)
 
 
-def embeddable_context(before: Iterable[sqlite3.Row]) -> str:
-    """What is embedded of the exchanges before one: what was asked."""
-    return "\n".join(row["query"][:_GIST] for row in before)
+def embeddable_context(before: Sequence[sqlite3.Row]) -> str:
+    """What is embedded of the exchanges before one: the last of them, as it is embedded itself."""
+    return embeddable(before[-1]) if before else ""
 
 
 def _neighbours(db: sqlite3.Connection, engram: sqlite3.Row, where: str) -> list[sqlite3.Row]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 from local.services.engrams.engram import Engram
 from local.services.engrams.facts import Outdated
+from local.services.engrams.vectors import CONTEXT_WEIGHT
 from local.services.engrams.words import content_words
 
 
@@ -17,7 +18,7 @@ class Weights:
     on dialogue: words alone lose on the one, meaning alone on the other."""
 
     words: float = 0.5  # of the words against the meaning
-    context: float = 0.2  # of a word in the exchanges before, against one in the exchange itself
+    context: float = CONTEXT_WEIGHT  # of a word in the exchanges before, as of their meaning in the vectors
     period: float = 0.2  # for what was said in the time that the question names
     # The best one has to stand out: by this much from nothing, and from this share of what the crowd reaches.
     stands_out: float = 0.11

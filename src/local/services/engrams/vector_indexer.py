@@ -47,6 +47,7 @@ class VectorIndexer:
         self.state = IndexerState.STARTING
         self.trouble = ""
         self._has_begun = False
+        self._latest: dict[str, Any] = {}  # vectors by text: what was just said is what the next one follows
         self._has_deleted = True  # whoever ran before may have left something in the files of a large index
 
     def use(self, embedder: Embedder) -> None:
@@ -57,6 +58,8 @@ class VectorIndexer:
     def wake(self, *, has_deleted: bool = False) -> None:
         """There is something to embed, or to clean up."""
         self._has_deleted |= has_deleted
+        if has_deleted:
+            self._latest = {}
         if self.state is IndexerState.EMPTY:
             self.state = IndexerState.BUILDING
         self._settled.clear()
@@ -138,13 +141,14 @@ class VectorIndexer:
         import numpy as np
 
         assert self.embedder is not None, "nothing is kept before it was chosen"
-        followers = [number for number, text in enumerate(texts) if text.context]
-        made = await self.embedder.embed_documents(
-            [*(text.text for text in texts), *(texts[number].context for number in followers)]
-        )
-        contexts = np.zeros((len(texts), self.embedder.dimensions), np.float32)
-        contexts[followers] = made[len(texts) :]
-        return vectors.in_context(made[: len(texts)], contexts)
+        said = (text for each in texts for text in (each.text, each.context) if text)
+        wanted: dict[str, Any] = {text: self._latest.get(text) for text in said}
+        if new := [text for text, vector in wanted.items() if vector is None]:
+            wanted |= zip(new, await self.embedder.embed_documents(new), strict=True)
+        self._latest = wanted
+        nothing = np.zeros(self.embedder.dimensions, np.float32)
+        contexts = np.stack([wanted.get(text.context, nothing) for text in texts])
+        return vectors.in_context(np.stack([wanted[text.text] for text in texts]), contexts)
 
     async def _wait_for_work(self, seconds: float | None) -> None:
         try:

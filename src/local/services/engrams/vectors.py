@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 _PAGE = 500
-_RECIPE = 1  # counts up when the same exchange gets another vector
-CONTEXT_WEIGHT = 0.4
+_RECIPE = 2  # counts up when the same exchange gets another vector
+CONTEXT_WEIGHT = 0.4  # of what was said before an exchange, against the exchange itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def pending(db: sqlite3.Connection, limit: int) -> list[Pending]:
 
 
 def in_context(texts: Vectors, contexts: Vectors) -> Vectors:
-    """Each exchange's vector turned a little towards what was asked before it, all of length 1; (texts, dimensions).
+    """Each exchange's vector turned a little towards the exchange before it, all of length 1; (texts, dimensions).
 
     The exchange stays what is found best: embedding both as one text costs a tenth of the recall@5 [m].
     """

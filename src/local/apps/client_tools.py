@@ -36,9 +36,9 @@ class ClientTools(ParticipantClient):
     publishes = (ClientToolRequest, QueryCancel)
 
     def __init__(
-        self, bus: Bus, lives: Callable[[str], bool], listed: Collection[str] | None = (), *, asks: bool = False
+        self, bus: Bus, expects: Callable[[str], bool], listed: Collection[str] | None = (), *, asks: bool = False
     ) -> None:
-        super().__init__(bus, lives)
+        super().__init__(bus, expects)
         self._listed, self._asks = listed, asks
 
     async def offered(self) -> Mapping[str, ToolSchema]:
@@ -77,7 +77,7 @@ class ClientTools(ParticipantClient):
         request = ClientToolRequest(verb=verb, **fields)
         try:
             found = await self._bus.request(
-                request, ClientToolResult, seconds if self.is_there else UNSEEN_SECONDS, trace
+                request, ClientToolResult, seconds if self.is_expected else UNSEEN_SECONDS, trace
             )
         except RequestTimeout:
             raise ParticipantAway(self.participant) from None

@@ -63,7 +63,7 @@ class Memories(ParticipantClient):
 
     async def repeated_in(self, session_id: str) -> tuple[str, ...] | None:
         """The engrams that had recalled something of a session; None if no memory answers that knows it."""
-        if not self.is_there:
+        if not self.is_expected:
             return None
         try:
             return (await self.ask("repeated", OWNER, of_session=session_id)).repeated_in

@@ -37,31 +37,30 @@ class ParticipantRefused(LocalError):
 
 
 class ParticipantClient:
-    """Asks the participant of the name `participant`. `lives(name)` says whether one was heard of lately or
-    is expected.
+    """Asks the participant of the name `participant`. `expects(name)` says whether one is ready, or will be.
 
-    Every request raises `ParticipantAway`, `ParticipantRefused`, and `RequestTimeout` of one that is there and does not
-    answer within `answer_seconds`.
+    Every request raises `ParticipantAway`, `ParticipantRefused`, and `RequestTimeout` of one that is expected and does
+    not answer within `answer_seconds`.
     """
 
     participant: ClassVar[str]
     answer_seconds: ClassVar[float] = 10.0
 
-    def __init__(self, bus: Bus, lives: Callable[[str], bool]) -> None:
-        self._bus, self._lives = bus, lives
+    def __init__(self, bus: Bus, expects: Callable[[str], bool]) -> None:
+        self._bus, self._expects = bus, expects
 
     @property
-    def is_there(self) -> bool:
-        """Whether the participant was heard of lately, or is expected."""
-        return self._lives(self.participant)
+    def is_expected(self) -> bool:
+        """Whether the participant is ready, or will be."""
+        return self._expects(self.participant)
 
     async def _request(self, request: Message, reply: type[M], user_id: str | None = None) -> M:
         """The answer, which has a field `error`."""
-        seconds = self.answer_seconds if self.is_there else UNSEEN_SECONDS
+        seconds = self.answer_seconds if self.is_expected else UNSEEN_SECONDS
         try:
             result = await self._bus.request(request, reply, seconds, Trace(new_id(), user_id=user_id))
         except RequestTimeout:
-            if self.is_there:
+            if self.is_expected:
                 raise
             raise ParticipantAway(self.participant) from None
         return accepted(result)

@@ -182,9 +182,8 @@ class TurnOutput:
         """Have steps on record, numbered from `first_number`: what the model has said is on the disk before its calls
         leave."""
         await self.released()
-        are_results = all(
-            isinstance(step, ToolStep) for step in steps
-        )  # nothing leaves before something is stored next
+        # After results nothing leaves before something is stored next.
+        are_results = all(isinstance(step, ToolStep) for step in steps)
         bodies = [step.model_dump_json() for step in steps]
         await self._conversation.add_steps(self._query_id, first_number, bodies, is_synced=not are_results)
         failpoints.reach("turn.step_stored")

@@ -183,10 +183,10 @@ class ApiParticipant(Participant):
             "agents": Agents, "models": Models, "reflections": Reflections, "goals": Goals,
         }  # fmt: skip
         settings = self._settings
-        tools = ClientTools(self.bus, self._has, settings.client_tools, asks=settings.clients_may_ask)
-        return {"client_tools": tools, **{name: client(self.bus, self._has) for name, client in asked.items()}}
+        tools = ClientTools(self.bus, self._expects, settings.client_tools, asks=settings.clients_may_ask)
+        return {"client_tools": tools, **{name: client(self.bus, self._expects) for name, client in asked.items()}}
 
-    def _has(self, name: str) -> bool:
+    def _expects(self, name: str) -> bool:
         return self._participants.is_expected(name, time.monotonic())
 
 

@@ -31,7 +31,8 @@ sisters?|brothers?|siblings?|mother|father|mum|mom|dad|parents?|wife|husband|spo
 |manager|neighbou?rs?|aunt|uncle|cousins?|niece|nephew|grand(?:mother|father|ma|pa|parents|son|daughter|child
 |children)|flatmates?|roommates?|housemates?|landlord|teacher|doctor|dentist|therapist|clients?|customers?
 |students?|patients?|ceo|cto|tenants?|lodger|carer|nanny|coach|trainer|supervisor|interns?|assistant|mentor
-|accountant|lawyer|groom|bride|ex|mother-in-law|father-in-law|in-laws|guest|visitor|people|everyone|everybody|somebody
+|accountant|lawyer|groom|bride|ex|mother-in-law|father-in-law|in-laws|guests?|visitors?|gast|gäste|invitée?s?|invitad[oa]s?|ospiti?|convidad[oa]s?|pupils?
+|people|everyone|everybody|somebody
 |someone|man
 |woman|guy|boy|girl|character|hero|heroine|protagonist|narrator|author|schwester\w*|bruder|brüder|geschwister
 |mutter|vater|mama|eltern|ehefrau|frau|ehemann|mann|freund(?:in|e|innen)?|sohn|söhne|tochter|töchter|kind(?:er)?
@@ -87,12 +88,14 @@ ANIMALS: Final = re.compile(rf"(?<!\w)(?:{_joined(_PETS)})(?!\w)|狗|猫|犬|宠
 SELF: Final = (
     _words(r"""
 i|i['’](?:m|ve|d|ll)|we|we['’](?:re|ve|d|ll)|ich|wir|je|nous|yo|nosotr[oa]s|io|noi|eu|nós|a gente|ik|wij|jag|jeg
-|(?:reach|contact|call|text|e-?mail|write|phone|message|find) me (?:at(?! least)|on|via|under)|mich unter
+|(?:reach|contact|call|text|e-?mail|write|phone|message|find) me (?:at(?! least)|on|via|under)
+|(?:call(?:s|ed)?|address|nennt?|nenne) (?:me|us|mich)|(?:put|has|have|had|start(?:s|ed)?|keeps?|kept) me on
+|(?<!was )(?<!were )(?<!been )(?<!is )(?<!vet )prescribed(?! (?:him|her|them|my|his|our|to))|mich unter
 |vi|ive|im(?= (?:an?|the|not|so|also|very|really|allergic|vegan|vegetarian|diabetic|pregnant|from|at|on
 |called|married|single|\d+|[a-z]+ing)(?!\w))|я|мы|мне|нам|у меня|у нас
 |me (?:gusta|encanta|duele)n?|mi piac\w+|(?<=et )moi|(?<=mais )moi|(?<=, )moi
 """)
-    + r"|(?<!\w)j['’](?=\w)|(?<!告诉)(?<![给帮教替陪让请])(?:我们|我(?!的))|咱们|私たち"
+    + r"|(?<!\w)j['’](?=\w)|(?<!告诉)(?<![给帮教替陪让请])(?:我们|我(?!的))|咱们|本人|私たち"
     r"|(?:私|僕|俺|わたし|ぼく)(?!の|に(?!は))|나는|난|저는|제가|내가|우리는"
 )
 # Where the verb alone says so.
@@ -102,7 +105,8 @@ soy|echo de menos|extraño|tengo|vivo|trabajo|prefiero|bebo|hablo|uso|estudio|od
 |hemos|vivimos|tenemos|somos|dejé|he \w+[ai]do|me (?:llamo|mudé|casé|divorcié)|nos (?:mudamos|separamos
 |divorciamos
 |casamos)|regalé|compré|perdí|cancelé|empecé|cambié|vendí|rompimos|terminamos|trabajé|viví|tomo|recuerdo|cumplo|necesito|padezco|aprendo|toco
-|ya no \w+o|no \w+o|não \w+o|posso|sono|abito|preferisco|lavoro|bevo|mangio|parlo|uso|ho|abbiamo|siamo|prendo
+|ya no \w+o|no \w+o|não \w+o|posso|soffro|sufro|sofro
+|sono|abito|preferisco|lavoro|bevo|mangio|parlo|uso|ho|abbiamo|siamo|prendo
 |gioco|guido|suono|mi (?:chiamo|sono|trasferisco)|ci siamo|sou|tenho|moro|trabalho|prefiro|falo|estou|nasci|bebo
 |vendi|deixei|dei|larguei|comprei|perdi|parei|comecei|cancelei|casei|mudei|chamo-me|me chamo|gosto|jogo|estudo
 |mieszkam|jestem|mam|pracuję|lubię|wolę|piję|mówię
@@ -110,7 +114,7 @@ soy|echo de menos|extraño|tengo|vivo|trabajo|prefiero|bebo|hablo|uso|estudio|od
 """)
     + "|(?:住んで|暮らして|働いて|勤めて|飼って|飲んで|服用して|通って|使って|学んで|勉強して|乗って|運転して)い?"
     "(?:ます|ません|ました|て|(?:る|た|ない)(?=[。！!、\\s]|$|の|け|が|から|ので|んで))"
-    "|(?:好き|嫌い|苦手)(?:です|だ)|(?:話し|話せ|でき|吸い)ま(?:す|せん)|アレルギー(?:なん|があ|持ち|です|で[、。])"
+    "|(?:好き|嫌い|苦手)(?:です|だ)|(?:話し|話せ|でき|吸い|食べられ)ま(?:す|せん)|アレルギー(?:な|があ|持ち|です|で[、。])"
     "|(?:名前|仕事|職業|趣味|出身|誕生日|年齢|血液型|住所|電話番号|身長|体重|母語)は"
 )
 # The user as whom a sentence is about that begins without a subject.
@@ -118,13 +122,15 @@ ELLIPSIS: Final = (
     _words(r"""
 allergic to|intolerant to|intolerant of|based in|born (?:in|on)|living (?:in|with)|married to|originally from
 |diagnosed with|(?:the )?name['’]s|am (?=(?:an?|in|from|at|also|allergic|veg\w+|diabetic|\w+ing|really|very|so)(?!\w))
-|live in|work (?:as|at|for)|moved to|[^\W\d]+ (?:since|seit|depuis|desde)|got an? \w+ (?:allergy|intolerance)
+|live in|work (?:as|at|for)|(?:the )?name is|currently (?:on|taking|living|working)|moved to
+|[^\W\d]+ (?:since|seit|depuis|desde)|got an? \w+ (?:allergy|intolerance)
 |(?:have|having) an? \w+ (?:allergy|intolerance)
 |bin(?! ich)|habe?(?! ich)|wohne(?! ich)|arbeite(?! ich)|heiße(?! ich)|nehme(?! ich)|suis(?!-)
 |allergisch (?:gegen|auf)|wohnhaft in|geboren (?:am|in)|verheiratet mit|allergique (?:à|aux?)
 |alérgic[oa] (?:a|al|à|ao|aos)|allergic[oa] (?:a|al|alla|alle|ai|agli|all)|intolleran(?:te|ti) (?:a|al)|allergisch voor
 """)
-    + r"|(?<!\w)(?!(?:from|is|are|the|over|right|in|out|around|up|down|nothing|anything)\b)"
+    + r"|对(?=[^，。！？]{1,12}过敏(?!的))"
+    r"|(?<!\w)(?!(?:from|is|are|the|over|right|in|out|around|up|down|nothing|anything)\b)"
     r"[^\s,.;:?!]+(?:\s[^\s,.;:?!]+){0,3}\shere\b(?=\W*$|[,.!])"
 )
 # Whoever does what only people do is no thing of the user's: "my CEO lives in …".

@@ -55,7 +55,8 @@ PORTUGUESE: Final = either(
 )
 ENDED: Final = either(
     r"""
-used to|no longer|any ?more|formerly|previously|once was|until (?:last|recently|\d)|früher|ehemals|damals
+used to|i (?:thought|believed) (?:that )?(?:i|we) (?:was|were|had)
+|no longer|any ?more|formerly|previously|once was|until (?:last|recently|\d)|früher|ehemals|damals
 |nicht mehr|ne .{0,40}?plus|autrefois|avant je|antes|solía|ya no|una volta|un tempo|prima abitavo|antigamente
 |já não|vroeger|niet meer|раньше|больше не|kiedyś|as a (?:child|kid|student|boy|girl)|when i was|als kind
 |quand j['’]étais|cuando era|da bambin[oa]|quando er[ao]

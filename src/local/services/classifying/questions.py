@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from local.services.classifying import grammar
+from local.services.classifying.lexicon import is_of_health
 
 _FILLER = (
     r"(?:(?:hey|hi|hello|ok(?:ay)?|so|and|but|well|also|then|please|und|aber|also|hallo|bitte|et|mais|alors|bonjour|y|pero"
@@ -62,24 +63,25 @@ _ANYWHERE = (
 )
 ASKS: Final = re.compile(rf"^{_FILLER}(?:{'|'.join(_BEGINNINGS)})|{'|'.join(_ANYWHERE)}", re.IGNORECASE)
 _PARTS: Final = re.compile(
-    r"[,;:–—()，；：、]| - |(?<!\w)(?=(?:because|now that|given that|seeing that|since i|as i|weil"
+    r"[,;:–—()，；：、]| - |(?<!\w)(?=(?:because|now that|given that|seeing that|since i|as i|while i|weil"
     r"|da (?:ich|wir|mein\w*)|parce que|puisque|vu que|ya que|dado que|siccome|dato che|visto che|já que|omdat)(?!\w)"
     r"|(?:porque|perché) (?:soy|tengo|sono|ho|sou|tenho)(?!\w))|(?=因为)",
     re.IGNORECASE,
 )
 _SPEAKS: Final = re.compile(
-    rf"\W*{_FILLER}(?:(?:because|now that|given that|seeing that|since|as|weil|da|parce que|puisque|vu que|ya que"
-    rf"|dado que|siccome|dato che|visto che|já que|porque|perché|omdat)(?!\w)|因为)?\W*"
+    rf"\W*{_FILLER}(?:(?:because|now that|given that|seeing that|since|while|as|comme|como|weil|da|parce que|puisque"
+    rf"|vu que|ya que|dado que|siccome|dato che|visto che|já que|porque|perché|omdat)(?!\w)|因为)?\W*"
     rf"(?:{grammar.SELF}|{grammar.VERB_I}|{grammar.MINE}|{grammar.ELLIPSIS}|{grammar.AS_A})",
     re.IGNORECASE,
 )
+_ENDS: Final = re.compile(r"[?？]\W*$")
 _SPEAKS_LAST: Final = re.compile(r"(?:ですが|ますが|けど|けれど|ので|から)\W*$")  # Japanese needs no subject
 _INVERTED: Final = re.compile(
     rf"\W*{_FILLER}(?:am|are|do|did|can|could|will|would|should|shall|may|must)\s+(?:i|we|you|my|our)\b", re.IGNORECASE
 )
 # A question that is only whether what was said is so.
 _TAG: Final = re.compile(
-    rf"\W*{_FILLER}(?:(?:or|oder|ou|o|还是).*|right|correct|true|yes|no|ok(?:ay)?|eh|huh|innit"
+    rf"\W*{_FILLER}(?:(?:or|oder|ou|o(?! que)|还是).*|right|correct|true|yes|no|ok(?:ay)?|eh|huh|innit"
     r"|is(?:n['’]t)? (?:it|that|this)(?: (?:right|correct|true|so|not))?"
     r"|(?:am|are|do|did|was|were|have|had|can|will|would|ai|wo|is|does)(?:n['’]t)? "
     r"(?:i|we|it|my|you)(?: (?:not|know|remember|agree|think))?|nicht(?: wahr)?|stimmt(?:['’]?s| das)?|richtig|ne|gell"
@@ -101,8 +103,10 @@ def is_asked(text: str, at: int) -> bool:
     if not ASKS.search(text.strip()):
         return False
     others = parts[number + 1 :]
+    if is_of_health(parts[number]) and not _ENDS.search(text):
+        others += parts[:number]
     if _is_a_reason(parts[number]):
-        others += [f"{part}?" for part in parts[:number]] if text.rstrip().endswith(("?", "？")) else parts[:number]
+        others += [f"{part}?" for part in parts[:number]] if _ENDS.search(text) else parts[:number]
     return not (_is_stated(parts[number]) and any(map(_asks_more, others)))
 
 

@@ -47,6 +47,11 @@ _NO_NAME: Final = re.compile(
     r"|work|school)(?!\w)",
     re.IGNORECASE,
 )
+_ILL: Final = re.compile(  # said of whoever stands right before it
+    r"\s+(?:allergic|allergisch|allergique|alérgic[oa]|allergic[oa]|with an? (?:\w+ )?(?:allergy|intolerance)"
+    r"|mit einer \w*allergie)(?!\w)",
+    re.IGNORECASE,
+)
 # In German every noun has a capital: one behind an article or an adjective is no name.
 _NOUN: Final = re.compile(
     r"(?<!\w)(?:\w+(?:em|en|er|es)|die|das|mein|unser|ein\w?|im|am|zum|zur|vom)\s+$", re.IGNORECASE
@@ -136,6 +141,10 @@ def _role(plain: str, found: re.Match[str], kind: str, has_subject: bool) -> Spe
         case "you" | "theirs" | "name":
             is_free = not has_subject or (kind == "you" and _REPORTS.search(plain[: found.start()]))
             return Speaker.OTHER if is_free else None
-    has_verb = _VERB.match(plain, found.end()) or plain[found.end() : found.end() + 1] in _TOPIC
+    has_verb = (
+        _VERB.match(plain, found.end())
+        or _ILL.match(plain, found.end())
+        or plain[found.end() : found.end() + 1] in _TOPIC
+    )
     is_object = grammar.PREPOSITION.search(plain[: found.start()]) is not None
     return Speaker.OTHER if has_verb or not (has_subject or is_object) else None

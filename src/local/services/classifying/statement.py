@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from local.services.classifying import moods
-from local.services.classifying.grammar import ANIMALS, AS_A, MINE, PEOPLE
+from local.services.classifying.grammar import ANIMALS, AS_A, MINE, PEOPLE, PREPOSITION
 from local.services.classifying.lexicon import is_of_health, matters
 from local.services.classifying.sentence import Sentence
 from local.services.classifying.speaker import Speaker
@@ -52,6 +52,8 @@ def _is_averse(slot: str, clause: str) -> bool:
 def _is_of_the_user(sentence: Sentence, at: int, slot: str, value: str) -> bool:
     """Whether a sentence says a value of the user, or of somebody whom the slot names as the user's."""
     speaker, subject = sentence.speaker(at, len(value)), sentence.subject(at)
+    if _OWN_NAME.fullmatch(slot) and _WITH_SOMEBODY.search(sentence.plain[:at]):
+        return False
     if speaker is not Speaker.OTHER:
         is_said = speaker is Speaker.USER or sentence.is_request_to_remember
         return is_said or sentence.is_about_the_user or _says_why(sentence, at, slot)
@@ -66,6 +68,11 @@ def _is_of_the_user(sentence: Sentence, at: int, slot: str, value: str) -> bool:
 
 _TITLE: Final = re.compile(r"(?:an )?(?:frau|herrn?)", re.IGNORECASE)  # of a name, where it has no article
 _MY_PERSON: Final = re.compile(rf"(?:{MINE})\s+(?:{PEOPLE.pattern})\s+$", re.IGNORECASE)
+_MY_ALLERGY: Final = re.compile(
+    rf"(?:{MINE}|(?<!\w)(?:with|avec|mit|con|com) (?:an?|une|einer|una|uma))\s+(?:[\w-]+\s+)?"
+    r"(?:allerg\w+|alerg\w+|intoleran\w+|intoléran\w+|unverträglichkeit)\s+(?:[\w’']+\s+){0,2}$",
+    re.IGNORECASE,
+)
 _AS_A: Final = re.compile(rf"{AS_A}(?:[\w-]+\s+){{0,2}}$", re.IGNORECASE)
 
 
@@ -75,7 +82,9 @@ def _is_taken_for_granted(sentence: Sentence, at: int, slot: str, value: str) ->
     before = sentence.plain[:at]
     if PEOPLE.search(slot) and _names(slot, value):
         return _MY_PERSON.search(before) is not None
-    return is_of_health(slot) and _AS_A.search(before) is not None and sentence.speaks_of_the_user
+    if not is_of_health(slot) or not sentence.speaks_of_the_user or PEOPLE.search(before):
+        return False
+    return sentence.is_mine(at) or any(each.search(before) for each in (_AS_A, _MY_ALLERGY))
 
 
 def _says_why(sentence: Sentence, at: int, slot: str) -> bool:
@@ -97,6 +106,15 @@ def is_a_pet(subject: str) -> bool:
     return ANIMALS.search(subject) is not None and not PEOPLE.search(subject)
 
 
+_OWN_NAME: Final = re.compile(
+    r"(?:(?:my|the|users?|user['’]s|first|last|full|given|family|middle|preferred)\s+)*(?:name|nickname|surname)",
+    re.IGNORECASE,
+)
+# Whom somebody is with, meets or tells something is somebody else.
+_WITH_SOMEBODY: Final = re.compile(
+    rf"(?:{PREPOSITION.pattern}|(?<!\w)(?:call|ask|meet|invite|message|text|see|saw)\s+$)(?<!\bgo by )(?<!\bgoes by )",
+    re.IGNORECASE,
+)
 _ABOUT_A_NAME = re.compile(
     r"[\s'’]|names?|maiden|middle|full|family|nickname|called|birth\w*|born|s|of|my|the|who|is|name|nom|nombre|nome|名字|生日|名前|の|的"
 )

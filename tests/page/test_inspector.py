@@ -229,3 +229,26 @@ def test_the_inspector_is_fetched_once_there_is_something_to_inspect(visit: Visi
 
 def fetched(visitor: Visitor, end: str) -> bool:
     return any(asked.url.endswith(end) for asked in visitor.requests)
+
+
+def test_the_number_of_a_source_leads_to_the_sources_and_many_are_folded(visit: Visit) -> None:
+    addresses = [f"https://a.example/{number}" for number in range(9)]
+    call = {"call_id": "c", "tool": "web_search", "args": {"query": "a"}, "result": "found", "sources": addresses}
+    turn = {
+        "query_id": "q", "session_id": "many", "query": "What is it?", "answer": f"It is [this]({addresses[7]}).",
+        "thinking": "", "model": "m", "attachments": [], "tool_calls": [call], "status": "answered", "created_at": 1.0,
+    }  # fmt: skip
+    visitor = visit()
+    visitor.expected = lambda trouble: "404" in trouble  # of this query nothing is on record
+    visitor.context.route("**/sessions/many/turns*", lambda route: route.fulfill(json={"turns": [turn], "total": 1}))
+    visitor.context.route("**/sessions/many", lambda route: route.fulfill(json={"branches": [], "messages": []}))
+    page = visitor.open("#/c/many")
+    listed = page.locator(".sources li")
+    expect(listed).to_have_count(7)
+    assert violations(page) == []
+    listed.get_by_role("button", name="3 more").click()
+    expect(listed).to_have_count(10)
+    listed.get_by_role("button", name="Fewer").click()
+    page.get_by_role("button", name="Source 8").click()
+    expect(page.locator(".panel[data-tab=sources] .numbered li")).to_have_count(9)
+    expect(page.locator("article.turn")).to_be_visible()

@@ -8,15 +8,16 @@ import { Formula } from "./formula.js";
 import { unescaped } from "./entities.js";
 import { lex } from "./lexer.js";
 
-/** A text of the model; `live` while it may still grow. `sources` of the turn get their numbers behind their links. */
-export function Prose({ text, live, sources }) {
+/** A text of the model; `live` while it may still grow. `sources` of the turn get their numbers behind
+ * their links; `cite` shows them. */
+export function Prose({ text, live, sources, cite }) {
   const last = useRef(NOTHING);
   const blocks = useMemo(() => (live ? grown(last.current, text, lex) : whole(last.current, text, lex)), [text, live]);
   last.current = blocks;
   const end = blocks.tokens.length - 1;
   return html`<div class="prose" dir="auto">
     ${blocks.tokens.map((token, index) =>
-      token.type === "space" ? null : html`<${Block} key=${index} token=${token} live=${live && index === end} sources=${sources} />`
+      token.type === "space" ? null : html`<${Block} key=${index} token=${token} live=${live && index === end} sources=${sources} cite=${cite} />`
     )}
   </div>`;
 }
@@ -27,8 +28,8 @@ class Block extends Component {
     return next.token !== this.props.token || next.live !== this.props.live || next.sources !== this.props.sources;
   }
 
-  render({ token, live, sources }) {
-    return drawn(token, { live, sources: sources ?? [] }, 0);
+  render({ token, live, sources, cite }) {
+    return drawn(token, { live, sources: sources ?? [], cite }, 0);
   }
 }
 
@@ -102,7 +103,7 @@ function link(token, context, depth) {
   const said = (token.text ?? "").includes(host);
   return html`<a href=${href} target="_blank" rel="noopener noreferrer">${inside(token, context, depth)}</a>${host && !said
       ? html`<span class="host"> (${host})</span>`
-      : null}${source ? html`<sup><a href=${`#s${source.number}`} data-source=${source.number}>${source.number}</a></sup>` : null}`;
+      : null}${source ? html`<sup><button type="button" aria-label=${`Source ${source.number}`} onClick=${context.cite}>${source.number}</button></sup>` : null}`;
 }
 
 function image(token) {

@@ -1,15 +1,19 @@
-/** The numbered sources below an answer. */
+/** The numbered sources below an answer, the first of many. */
 
-import { html } from "../html.js";
+import { html, useState } from "../html.js";
 import { engramOf } from "../core/sources.js";
 import { moment } from "../core/words.js";
 import { inspect } from "../state/inspection.js";
 import { now } from "../state/store.js";
 
+const MOST = 6;
+
 export function Sources({ sources, turn }) {
+  const [isOpen, open] = useState(false);
   if (!sources.length || turn.status === "open") return null;
   return html`<ol class="sources" aria-label="Sources">
-    ${sources.map((source) => html`<li key=${source.address} id=${`${turn.query_id}-s${source.number}`}><sup>${source.number}</sup> <${Source} source=${source} turn=${turn} /></li>`)}
+    ${(isOpen ? sources : sources.slice(0, MOST)).map((source) => html`<li key=${source.address}><sup>${source.number}</sup> <${Source} source=${source} turn=${turn} /></li>`)}
+    ${sources.length > MOST ? html`<li><button type="button" class="quiet" aria-expanded=${isOpen} onClick=${() => open(!isOpen)}>${isOpen ? "Fewer" : `${sources.length - MOST} more`}</button></li>` : null}
   </ol>`;
 }
 

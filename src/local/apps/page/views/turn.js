@@ -9,6 +9,7 @@ import { Prose } from "../markdown/prose.js";
 import { outbox } from "../state/outbox.js";
 import { edit, stop } from "../state/actions.js";
 import { approvals } from "../state/approvals.js";
+import { inspectTurn } from "../state/inspection.js";
 import { AnswerLine } from "./answer_line.js";
 import { Fault } from "./fault.js";
 import { Sources } from "./sources.js";
@@ -55,7 +56,7 @@ function Reply({ turn, conversation }) {
     ${turn.thinking || turn.phase === "thinking" ? html`<${Thinking} turn=${turn} />` : null}
     <${ToolCalls} turn=${turn} sources=${sources} />
     <${TodoCard} turn=${turn} />
-    ${turn.answer ? html`<div class="answer" data-answer><${Prose} text=${turn.answer} live=${isOpen} sources=${sources} /></div>` : null}
+    ${turn.answer ? html`<div class="answer" data-answer><${Prose} text=${turn.answer} live=${isOpen} sources=${sources} cite=${() => inspectTurn(turn.query_id, "sources")} /></div>` : null}
     ${isOpen && !turn.answer && turn.phase !== "thinking" ? html`<${Waiting} turn=${turn} />` : null}
     <${Fault} turn=${turn} />
     <${Sources} sources=${sources} turn=${turn} />

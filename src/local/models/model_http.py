@@ -13,15 +13,17 @@ from pydantic import BaseModel, ValidationError
 
 from local.errors import ModelError
 from local.models.chat import Json
-from local.models.loopback_transport import CLOSED_UNANSWERED, CONNECT_SECONDS, LoopbackTransport
 from local.models.model_errors import ServerErrors, retry_after_seconds
 from local.models.server_address import is_loopback
+
+CONNECT_SECONDS = 5.0
 
 # How long a complete answer may keep its connection waiting for the end of the body, to use it again.
 _DRAIN_SECONDS = 0.1
 
 # httpx knows one read timeout, but a first token takes longer than the next: we limit each wait ourselves.
 _TIMEOUT = httpx.Timeout(None, connect=CONNECT_SECONDS)
+CLOSED_UNANSWERED = "Server disconnected without sending a response."  # as httpcore words it
 _TIMEOUTS = {"timeout": _TIMEOUT.as_dict()}
 _HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 
@@ -48,8 +50,7 @@ class ModelHttp:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
         local = is_loopback(server)
         if local and transport is None:
-            own = httpx.AsyncHTTPTransport(verify=True, trust_env=False, limits=limits) if verify else None
-            transport = own or LoopbackTransport()
+            transport = httpx.AsyncHTTPTransport(verify=verify, trust_env=False, limits=limits)
         self._client = httpx.AsyncClient(
             base_url=server,
             transport=transport,

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 import httpx
 
 from local.models.chat import Json
-from local.models.loopback_transport import CONNECT_SECONDS
 from local.models.model_errors import ServerErrors
-from local.models.model_http import Wait
+from local.models.model_http import CONNECT_SECONDS, Wait
 from local.models.server_address import is_loopback
 
 if TYPE_CHECKING:

@@ -82,7 +82,7 @@ def _follow(
     query: FollowedQuery, renderer: Renderer, progress: QueryProgress, interrupts: Interrupts, seconds: float | None,
     approvals: ApprovalPrompt | None,
 ) -> None:  # fmt: skip
-    events: queue.Queue[StreamEvent | NoAnswer | None] = queue.Queue()
+    events: queue.Queue[StreamEvent | Exception | None] = queue.Queue()
     threading.Thread(target=_read, args=(query, events), name="events", daemon=True).start()
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     cancelled, shown = False, ShownQuery(renderer, progress, approvals)
@@ -95,19 +95,19 @@ def _follow(
         except queue.Empty:
             shown.tick()
             continue
-        if isinstance(event, NoAnswer):
+        if isinstance(event, Exception):
             raise event
         if event is None:
             return
         shown.receive(event)
 
 
-def _read(query: FollowedQuery, events: queue.Queue[StreamEvent | NoAnswer | None]) -> None:
+def _read(query: FollowedQuery, events: queue.Queue[StreamEvent | Exception | None]) -> None:
     try:
         for event in query:
             events.put(event)
         events.put(None)
-    except NoAnswer as error:
+    except Exception as error:  # of any kind: whoever waits for the next event has to know
         events.put(error)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
+from local.agents.answering import prompt_builder
 from local.agents.answering.prompt.section_table import TOOLS_HEADING
 from local.agents.answering.prompt_builder import (
     FACTS_HEADING,
@@ -15,8 +17,9 @@ from local.agents.answering.prompt_builder import (
     KnownFacts,
     memory_message,
 )
+from local.agents.answering.question import NOT_TOLD
 from local.protocol.memory_messages import OWNER
-from local.protocol.messages import ParticipantStatus
+from local.protocol.messages import ChildStatus, ParticipantStatus, ResponseGeneration
 from local.runtime.presence import SILENT_SECONDS
 from local.services.engrams.pinned import presentable
 
@@ -64,6 +67,63 @@ async def test_who_gives_no_name_is_the_owner(memory: Memory) -> None:
     await memory.changes("has a cat")
     assert await memory.facts.current(None) == await memory.facts.current(OWNER) == ("has a cat",)
     assert memory.asked == [OWNER]
+
+
+def supervised(state: str) -> ParticipantStatus:
+    """What the supervisor says of the memory."""
+    child = ChildStatus(name="memory", kind="participant", state=state)
+    return ParticipantStatus(
+        name="supervisor", kind="supervisor", pid=1, instance="s", state="ready", children=(child,)
+    )
+
+
+async def test_a_first_turn_waits_for_a_memory_that_is_starting() -> None:
+    memory = Memory()
+    memory.facts.heard(supervised("starting"))
+    assert not memory.facts.are_current("ann") and memory.facts.are_missing("ann")
+    turn = asyncio.create_task(memory.facts.current("ann"))
+    await asyncio.sleep(0)
+    assert memory.asked == []
+    memory.beats()
+    assert await asyncio.wait_for(turn, 2) == ("likes tea",)
+    assert memory.facts.are_current("ann") and not memory.facts.are_missing("ann")
+
+
+async def test_a_memory_that_does_not_come_is_waited_for_once_and_what_is_missing_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prompt_builder, "START_SECONDS", 0.01)
+    memory = Memory()
+    memory.lines = None
+    memory.facts.heard(supervised("restarting"))
+    assert await memory.facts.current("ann") == () and memory.facts.are_missing("ann")
+    assert memory.facts.are_current("ann")  # for as long as it is left alone
+    memory.facts.heard(supervised("failed"))  # then nobody is waited for, and nothing is missing that could be had
+    assert memory.facts.are_current("bob") and not memory.facts.are_missing("ann")
+
+
+async def test_an_answer_that_was_made_without_what_is_pinned_says_so(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompt_builder, "START_SECONDS", 0.01)
+    monkeypatch.setattr(prompt_builder, "ANSWER_SECONDS", 0.01)
+    generator = await stage.generator()
+    await stage.door.bus.publish(supervised("starting"))
+    await stage.door.until(lambda: generator.participant._facts.are_missing(None))
+    for number, degraded in (("q1", (NOT_TOLD,)), ("q2", ())):
+        stage.model.will_say("Hello.")
+        await stage.door.ask("Hello?", number, session=None)
+        response = await stage.door.hears(ResponseGeneration, query_id=number)
+        assert response.degraded == degraded
+        await stage.door.bus.publish(supervised("failed"))  # of whom nothing can be had, and everybody knows
+        await stage.door.until(lambda: not generator.participant._facts.are_missing(None))
+
+
+async def test_what_was_known_before_a_memory_is_started_again_counts_without_a_wait(memory: Memory) -> None:
+    await memory.facts.current("ann")
+    memory.facts.heard(supervised("restarting"))
+    memory.beats(state="stopping")
+    assert memory.facts.are_current("ann") and await memory.facts.current("ann") == ("likes tea",)
 
 
 @pytest.mark.parametrize("sign", ["none", "long ago", "of another", "starting", "stopping"])

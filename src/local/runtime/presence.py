@@ -18,6 +18,7 @@ from local.tick import tick_number
 LOOK_SECONDS = 1.0  # what is new about a participant is told within it
 BEAT_SECONDS = 5.0  # what is not new is told as often as this
 SILENT_SECONDS = 12.0  # two beats may get lost
+KEPT = ("starting", "ready", "restarting")  # children that the supervisor keeps alive
 OF_THE_BEATS = {"published", "received", "handled"}  # counters that every beat changes
 
 

@@ -18,7 +18,7 @@ from local.agents.answering.prompt.prompt_compiler import as_json, system_text
 from local.agents.answering.prompt.prompt_inputs import PromptInputs, ToolLine
 from local.agents.answering.prompt.prompt_knowledge import PromptKnowledge
 from local.agents.answering.prompt.section_table import listed
-from local.agents.answering.question import Question
+from local.agents.answering.question import NOT_TOLD, Question
 from local.bus.bus import Bus
 from local.errors import AttachmentMissing, LocalError, ModelError
 from local.instructions.sourced_text import SourcedText
@@ -30,7 +30,7 @@ from local.protocol.memory_messages import OWNER, MemoryRequest, MemoryResult
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import AnswerOptions, ParticipantStatus, QueryReceived
 from local.protocol.skill_messages import READ_SKILL
-from local.runtime.presence import Presence
+from local.runtime.presence import KEPT, Presence
 from local.services.attachments.store import AttachmentStore
 from local.services.conversation import Past
 from local.services.engrams.pinned import presentable
@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 
 MEMORY = "memory"
 ANSWER_SECONDS = 0.5  # that a user's first turn waits for the memory at most
+START_SECONDS = 3.0  # that it waits for a memory which is only starting
 RETRY_SECONDS = 10.0  # before a memory that did not answer is asked again: each time a turn waits for it
 
 
@@ -78,8 +79,8 @@ class PromptBuilder:
     def shown(self, today: date, user_id: str | None, options: AnswerOptions | None) -> Json:
         """The system prompt of a query that is asked so, section by section."""
         texts = self._known.written(user_id)
-        shown = as_json(self._model_of(options), self._inputs(today, user_id, options, texts))
-        return {**shown, "problems": texts.problems}
+        inputs = self._inputs(today, user_id, options, texts)
+        return {**as_json(self._model_of(options), inputs), "problems": texts.problems}
 
     async def question(self, asked: QueryReceived, past: Past, today: date, user_id: str | None) -> Question:
         """Everything that the turn's prompts begin with. Raises `AttachmentMissing`; `ModelError` for pictures that no
@@ -112,13 +113,13 @@ class PromptBuilder:
             task=asked.task,
             origin=asked.origin,
             own_words=not asked.tainted,
+            notes=(NOT_TOLD,) if is_known and self._facts.are_missing(user_id) else (),
         )
 
     def model_for(self, question: Question) -> str:
         """The model that sees, if the question has pictures; else the one that answers."""
-        settings = self._settings
         if question.attached.images:
-            return settings.vision_model or settings.model
+            return self._settings.vision_model or self._settings.model
         return self._model_of(question.options)
 
     def _model_of(self, options: AnswerOptions | None) -> str:
@@ -176,9 +177,7 @@ def _words_of_models(asked: QueryReceived) -> tuple[str, ...]:
 
 def memory_message(facts: Sequence[str]) -> tuple[Json, ...]:
     """What the model is told of the user's facts; nothing without any."""
-    if not facts:
-        return ()
-    return ({"role": "system", "content": f"{MEMORY_HEADING}\n{listed(FACTS_HEADING, facts)}"},)
+    return ({"role": "system", "content": f"{MEMORY_HEADING}\n{listed(FACTS_HEADING, facts)}"},) if facts else ()
 
 
 def is_memory(message: Json) -> bool:
@@ -225,7 +224,7 @@ class AttachedFiles:
 
 class KnownFacts:
     """Each user's lines as the memory last answered. It is asked at a user's first turn, when it says that they have
-    changed, and if it may have said so unheard; a turn never waits for a memory that does not live."""
+    changed, and if it may have said so unheard. A turn waits for one that lives, and a user's first for one to come."""
 
     publishes = ("memory.request.facts",)
 
@@ -237,7 +236,7 @@ class KnownFacts:
         self._lines: dict[str, tuple[str, ...]] = {}
         self._ask_at: dict[str, float] = {}  # when a user's lines are to be had anew, infinite where they are current
         self._changes: Counter[str] = Counter()  # that were heard of, by user
-        self._presence, self._memory = Presence(MEMORY, clock), ""
+        self._presence, self._memory, self._is_coming = Presence(MEMORY, clock), "", False
 
     async def changed(self, user: str) -> None:
         """The memory says that a user's lines have changed: they are had anew at once, before a turn needs them."""
@@ -247,6 +246,8 @@ class KnownFacts:
 
     def heard(self, status: ParticipantStatus) -> None:
         """A participant lives. A memory that was started anew is asked again."""
+        if status.children:
+            self._is_coming = any(child.name == MEMORY and child.state in KEPT for child in status.children)
         if self._presence.heard(status) and status.instance != self._memory:
             self._memory = status.instance
             self.ask_again()
@@ -261,12 +262,18 @@ class KnownFacts:
 
     def are_current(self, user_id: str | None) -> bool:
         """Whether nobody has to be asked for a user's lines."""
-        return self._clock() < self._ask_at.get(user_id or OWNER, -math.inf) or not self._presence.lives
+        is_to_be_had = self._presence.lives or self.are_missing(user_id)
+        return self._clock() < self._ask_at.get(user_id or OWNER, -math.inf) or not is_to_be_had
+
+    def are_missing(self, user_id: str | None) -> bool:
+        """Whether there is a memory, and it has never said what this user has pinned."""
+        return (user_id or OWNER) not in self._lines and (self._presence.lives or self._is_coming)
 
     async def current(self, user_id: str | None) -> tuple[str, ...]:
         """A user's lines; what is known, or nothing, where the memory does not say."""
         user = user_id or OWNER
         if not self.are_current(user):
+            await self._presence.lives_within(START_SECONDS)
             await self._ask_for(user)
         return self.known(user)
 

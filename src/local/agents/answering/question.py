@@ -10,6 +10,8 @@ from local.models.chat import Json
 from local.protocol.messages import AgentTask, AnswerOptions
 from local.protocol.query_origin import USER
 
+NOT_TOLD = "the memory did not say in time what the user has pinned: this answer was made without it"
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -34,6 +36,7 @@ class Question:
     origin: str = USER
     own_words: bool = True  # false where the query itself may have words of strangers in it
     private: tuple[str, ...] = ()  # what the prompt has of the user's that they have not said in this conversation
+    notes: tuple[str, ...] = ()  # what the prompt had to be made without
     task: AgentTask | None = None  # where a model has asked it of an agent, and no user
 
     @property

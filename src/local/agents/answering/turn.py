@@ -244,7 +244,8 @@ class Turn:
         steps = self._model_steps()
         said = [step for step in steps if step.content.strip()]
         thoughts = [*(step.thinking for step in steps), self._spoken.thinking]
-        notes = [*(note for step in steps for note in step.degraded), *self._spoken.notes, *notes_of(self.totals)]
+        notes = [*self.question.notes, *(note for step in steps for note in step.degraded), *self._spoken.notes]
+        notes += notes_of(self.totals)
         if self._empty_messages():
             notes.append(f"the model gave an empty answer {self._empty_messages()} times and was asked again")
         return ResponseGeneration(

@@ -8,13 +8,12 @@ from typing import Any, Literal
 
 from local.protocol.messages import ChildStatus, ParticipantStatus
 from local.queries.asker import JOURNAL, Absence
-from local.runtime.presence import LOOK_SECONDS, SILENT_SECONDS
+from local.runtime.presence import KEPT, LOOK_SECONDS, SILENT_SECONDS
 
 SUPERVISOR = "supervisor"
 MODEL_OWNER = "generator"
 BY_HAND_SECONDS = 2 * LOOK_SECONDS  # within it everybody who runs has told a newcomer how they are
 
-KEPT = ("starting", "ready", "restarting")  # children that the supervisor keeps alive
 Health = Literal["ok", "starting", "degraded"]
 
 

@@ -107,7 +107,7 @@ def _read(query: FollowedQuery, events: queue.Queue[StreamEvent | Exception | No
         for event in query:
             events.put(event)
         events.put(None)
-    except Exception as error:  # of any kind: whoever waits for the next event has to know
+    except Exception as error:  # noqa: BLE001 - of any kind: whoever waits for the next event has to know
         events.put(error)
 
 

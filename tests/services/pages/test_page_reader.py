@@ -177,6 +177,7 @@ async def test_a_page_that_takes_too_long_to_extract_is_an_error(monkeypatch):
         "needle <br" + " " * 5_000_000,
         "needle" + " " * 4_000_000 + "x",
         "<p>needle</p>" + ("<div>" * 190 + "</div>" * 190) * 80,
+        "<div>" + "<pre>needle</pre>" * 25_000 + "word " * 800_000 + "</div>",
         "<p>needle</p>" + "</i>" * 250_000 + "<table><tr><b>" * 100,
         "<?xml version='1.0' encoding='utf-8'?><html xmlns='http://www.w3.org/1999/xhtml'><p>needle</p></html>",
         "needle\ud800&#xD800;\x01".encode("utf-8", "surrogatepass"),
@@ -186,7 +187,7 @@ async def test_a_page_that_takes_too_long_to_extract_is_an_error(monkeypatch):
         "<div style='color:#fff;opacity:0'>" * 200 + "<b style='color:#fff'>x</b>" * 1500 + "</div>" * 200 + "needle",
         "<script type='application/ld+json'>" + "[" * 500_000 + "</script>needle",
     ],
-    ids=range(18),
+    ids=range(19),
 )
 @pytest.mark.timeout(30)
 def test_wild_markup_is_read_in_moderate_time(html):

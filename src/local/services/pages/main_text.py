@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from local.services.pages.markup import strip_markup
@@ -18,6 +19,12 @@ _SHORT = 500  # characters below which trafilatura takes everything there is, me
 _MEDIUM = 1800  # characters below which what trafilatura leaves out is looked at: dates, prices, places are short
 _THREAD = 300  # characters beside the comments of a page that is there for them, at most
 _OPENING = 1500  # characters of a post that opens a discussion, with what stands beside it
+_IS_POST = "boolean(//article|//*[{}])".format(
+    " or ".join(
+        f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')"
+        for name in ("post", "hentry", "article", "entry-content", "post-content", "post-body", "article-body")
+    )
+)
 _MAX_JSON = 2_000_000
 _SIGNS = frozenset("¶#§🔗")
 _WORDS = re.compile(r"\w+")
@@ -33,14 +40,32 @@ def main_text(tree: HtmlElement) -> str:
     text = _found_by_trafilatura(tree)
     if not _is_nearly_all(text, tree):
         blocks = page_blocks(tree)
-        text = _better(_second_try(blocks, text), text, poor=_is_poor(text, blocks) or _is_thread(blocks))
+        if _is_thread(tree, blocks):
+            text = _without_links(blocks) or text
+        elif _is_poor(text, blocks):
+            text = _without_links([block for block in blocks if not block.commented]) or text
+        elif len(text) < _MEDIUM:
+            text = _with_what_stands_between(text, blocks, _first_headings(tree))
     return stated if _goes_further(stated, text) else text
 
 
-def _better(second: str, first: str, *, poor: bool) -> str:
-    """The second text in place of a poor one, or of one of moderate length to which it adds a little."""
-    adds_little = len(first) < _MEDIUM and len(first) < len(second) <= 1.3 * len(first)
-    return second if poor or adds_little else first
+def _first_headings(tree: HtmlElement) -> set[str]:
+    return {_key(heading.text_content()) for heading in tree.iter("h1")}
+
+
+def _with_what_stands_between(text: str, blocks: Sequence[PageBlock], headings: set[str]) -> str:
+    """A text with the dates, prices and names that it leaves out from the first heading to its end, if they are few."""
+    there, lines = _key(text), {_key(line) for line in text.split("\n")}
+    content = [(block, _key(block.text)) for block in blocks if not block.commented]
+    found = [at for at, (block, key) in enumerate(content) if key in lines or (block.is_prose and key[:50] in there)]
+    if not found:
+        return text
+    begin = next((at for at in range(found[0], -1, -1) if content[at][1] in headings), found[0])
+    whole = joined(block for block, _ in content[begin : found[-1] + 1] if not block.is_link)
+    if not len(text) < len(whole) <= 1.3 * len(text):
+        return text
+    said = _key(whole)
+    return whole if all(line in said for line in lines) else text
 
 
 def _goes_further(stated: str, text: str) -> bool:
@@ -87,17 +112,18 @@ def _link_characters(text: str, blocks: Sequence[PageBlock]) -> int:
     return sum(len(line) for line in text.split("\n") if _key(line) and _key(line) in links)
 
 
-def _second_try(blocks: Sequence[PageBlock], first: str) -> str:
-    content = list(blocks) if _is_thread(blocks) else [block for block in blocks if not block.commented]
+def _without_links(content: Sequence[PageBlock]) -> str:
     read = [block for block in content if not block.is_link]
-    return joined(content if _is_index(read, content) else read) or first
+    return joined(content if _is_index(read, content) else read)
 
 
-def _is_thread(blocks: Sequence[PageBlock]) -> bool:
-    """Whether a page is there for what stands in elements called comment: it says little else, or far less."""
+def _is_thread(tree: HtmlElement, blocks: Sequence[PageBlock]) -> bool:
+    """Whether a page is there for what stands in elements called comment: it says little else, or only opens them."""
     said = len(joined(block for block in blocks if block.commented))
-    else_ = len(joined(block for block in blocks if not block.commented))
-    return said > else_ < _THREAD or (said > 4 * else_ and else_ < _OPENING)
+    opening = len(joined(block for block in blocks if not block.commented))
+    if said <= opening:
+        return False
+    return opening < _THREAD or (opening < _OPENING and said > 4 * opening and not tree.xpath(_IS_POST))
 
 
 def _is_index(read: Sequence[PageBlock], content: Sequence[PageBlock]) -> bool:
@@ -125,7 +151,8 @@ def _bare_listings(tree: HtmlElement) -> None:
     for listing in tree.iter("pre"):
         room = 1.2 * len(listing.text_content()) + 60
         for box in list(listing.iterancestors("div", "figure"))[:3]:
-            if len(box.text_content()) > room:
+            # What has few children is looked at few times; to count many takes long.
+            if next(islice(box, 4, None), None) is not None or len(box.text_content()) > room:
                 break
             box.attrib.clear()
 

@@ -199,6 +199,7 @@ async def test_a_journal_that_is_away_too_long_is_an_error_that_names_subject_an
     with pytest.raises(NotConfirmed) as raised:
         await (await scene.bus()).publish(query("one"), seconds=0.2)
     assert (raised.value.subject, raised.value.seconds) == ("query.received", 0.2)
+    assert str(raised.value).startswith("the journal did not confirm the message query.received within 0.2 s; ")
 
 
 async def test_a_confirmed_message_that_finds_no_connection_goes_as_soon_as_there_is_one(

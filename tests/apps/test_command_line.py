@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
@@ -11,6 +13,8 @@ import pytest
 from local.apps.command_line import exit_status, new_app
 from local.apps.command_table import run_command
 from local.errors import LocalError
+
+NO_UTF8 = "is no text in UTF-8; write it in UTF-8 (`iconv -t UTF-8` makes it so)"
 
 
 def ended(command: Callable[[], None], capsys: pytest.CaptureFixture[str]) -> str:
@@ -27,7 +31,26 @@ def test_what_is_no_utf8_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     def send() -> None:
         quote("caf\udce9")
 
-    assert ended(send, capsys) == "local2: 'caf\\udce9' is no text in UTF-8\n"
+    assert ended(send, capsys) == f"local2: 'caf\\xe9' {NO_UTF8}\n"
+
+
+def test_a_question_that_is_no_utf8_is_refused_by_the_command_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["ask", "where is", "the caf\udce9 of “Ada”?", "--api", "http://127.0.0.1:1"]) == 2
+    assert capsys.readouterr().err == f"local2: 'caf\\xe9' {NO_UTF8}\n"
+
+
+def test_what_is_no_utf8_is_told_before_a_system_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["approvals", "deny", "c1", "--answer", "n\udcfb", "--api", "http://127.0.0.1:1"]) == 2
+    assert capsys.readouterr().err == f"local2: 'n\\xfb' {NO_UTF8}\n"
+
+
+@pytest.mark.parametrize("command", [["ask"], ["tap", "pub", "query.cancel", "-"]], ids=" ".join)
+def test_what_is_piped_in_and_no_utf8_is_named_with_its_line(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"What is\nthe caf\xe9 of Ada?")))
+    assert run_command([*command, "--data-dir", "/nowhere"]) == 2
+    assert capsys.readouterr().err == f"local2: the standard input, line 2: 'caf\\xe9' {NO_UTF8}\n"
 
 
 def test_text_that_an_output_cannot_show_is_a_fault_of_ours() -> None:
@@ -45,6 +68,22 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(capsys: pytest.Capt
         Path("x" * 5000).stat()
 
     assert ended(look, capsys) == f"local2: {'x' * 200}: File name too long\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EBADF, "Bad file descriptor", 7), "the open file number 7: Bad file descriptor"),
+        (OSError(errno.EACCES, "Permission denied", b"/caf\xe9"), "/caf\\udce9: Permission denied"),
+        (OSError(errno.EMFILE, "Too many open files"), "the system refuses what this needs: Too many open files"),
+    ],
+    ids=["a number", "bytes", "nothing"],
+)
+def test_whatever_the_system_refuses_is_one_line(error: OSError, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def touch() -> None:
+        raise error
+
+    assert ended(touch, capsys) == f"local2: {said}\n"
 
 
 def test_what_cannot_be_seen_in_a_refusal_stands_as_its_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -136,7 +136,7 @@ def test_a_frame_of_exactly_one_mebibyte_is_the_largest() -> None:
     room = MAX_FRAME - len(envelope(payload=b"").encode())
     largest = envelope(payload=b"x" * room)
     assert decode(largest.encode()) == largest
-    with pytest.raises(FrameTooLarge, match=f"query.received: {MAX_FRAME + 1} bytes"):
+    with pytest.raises(FrameTooLarge, match=f"a message query.received of {MAX_FRAME + 1:,} bytes"):
         largest._replace(payload=b"x" * (room + 1)).encode()
     with pytest.raises(MalformedFrame, match=str(MAX_FRAME)):
         decode(largest.encode() + b"x")

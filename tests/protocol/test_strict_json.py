@@ -76,6 +76,19 @@ def test_what_parsers_could_read_differently_is_refused(data: bytes) -> None:
         parse_object(data, "header")
 
 
+@pytest.mark.parametrize("text", [r"\ud800", r"\ud800y", r"\udc00", r"\ud800\ud800", r"\ud83d\n"])
+def test_half_a_surrogate_pair_is_told_with_its_place_and_what_would_be_right(text: str) -> None:
+    with pytest.raises(
+        MalformedFrame, match=r"^body: not JSON: half of a surrogate pair.* at line 2 column \d+: write"
+    ):
+        parse_object(b'{\n"query": "' + text.encode() + b'"}', "body")
+
+
+def test_bytes_that_are_no_utf8_are_told_with_their_place() -> None:
+    with pytest.raises(MalformedFrame, match=r"^body: not JSON: bytes that are no UTF-8 at line 1 column 12$"):
+        parse_object(b'{"query":"x\xff"}', "body")
+
+
 @pytest.mark.parametrize("data", DUPLICATES.values(), ids=DUPLICATES)
 def test_a_key_that_stands_twice_is_refused_and_named(data: bytes) -> None:
     with pytest.raises(MalformedFrame, match="stands twice"):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import time
@@ -216,13 +217,13 @@ async def test_a_child_that_was_given_up_can_be_started_or_stopped_at_once() -> 
 
 
 async def test_a_child_that_is_killed_before_it_is_ready_has_said_what_it_waits_for() -> None:
-    with pytest.raises(StartFailed, match=r"not ready within 0\.5 s: waiting for room"):
+    with pytest.raises(StartFailed, match=r"not ready after 0\.\d s: waiting for room"):
         async with running(spec("critic", "wait_for_room", ready=0.5), hang_seconds=0.5):
             pytest.fail("must not be entered")
 
 
 async def test_a_start_that_takes_too_long_is_a_death() -> None:
-    with pytest.raises(StartFailed, match=r"not ready within 0\.05 s"):
+    with pytest.raises(StartFailed, match=r"not ready after 0\.\d s"):
         async with running(spec("critic", "never_ready", ready=0.05), hang_seconds=0.5):
             pytest.fail("must not be entered")
 
@@ -243,16 +244,23 @@ async def test_arguments_that_cannot_be_sent_to_a_child_are_reported_as_its_deat
             pytest.fail("must not be entered")
 
 
+def seconds_silent(child: ChildState) -> float:
+    """For how long a child was silent that was killed for it."""
+    told = re.fullmatch(r"silent for (\d+\.\d) s", child.detail)
+    assert told is not None, child.detail
+    return float(told[1])
+
+
 async def test_a_stopped_child_is_killed_for_its_silence_and_comes_back() -> None:
     async with running(spec("critic"), hang_seconds=0.5) as supervisor:
         process(supervisor, "critic").suspend()
 
-        assert (await come_back(supervisor, "critic")).detail == "silent for 0.5 s"
+        assert seconds_silent(await come_back(supervisor, "critic")) >= 0.5
 
 
 async def test_a_child_that_never_beats_is_killed_although_it_became_ready() -> None:
     async with running(spec("critic", "ready_then_mute"), hang_seconds=0.3) as supervisor:
-        assert (await come_back(supervisor, "critic")).detail == "silent for 0.3 s"
+        assert seconds_silent(await come_back(supervisor, "critic")) >= 0.3
 
 
 async def test_a_child_that_others_keep_from_the_processors_is_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,7 +281,7 @@ async def test_a_child_that_others_keep_from_the_processors_is_given_time(monkey
         assert [await excused.get() for _ in range(3)] == [True] * 3
         assert supervisor.children == before
         is_starved = False
-        assert (await come_back(supervisor, "critic")).detail == "silent for 0.5 s"
+        assert seconds_silent(await come_back(supervisor, "critic")) >= 1.2  # 0.5 s, and half of that for each excuse
 
 
 async def test_a_supervisor_that_was_held_up_kills_nobody() -> None:

@@ -14,6 +14,7 @@ import typer
 
 from local.apps.log_levels import LEVELS
 from local.apps.terminal import STANDARD_OUTPUT, complain
+from local.apps.utf8_text import NotUtf8
 from local.errors import LocalError
 
 EXIT_BAD_USE = 2
@@ -39,17 +40,24 @@ def exit_status(app: typer.Typer, arguments: Sequence[str], program: str) -> int
     except UnicodeEncodeError as error:
         if error.reason != _NO_UTF8:
             raise
-        sentence = f"{error.object[:80]!a} is no text in UTF-8"
+        sentence = str(NotUtf8(error.object, error.start))
     except OSError as error:
-        if error.filename is not None:
-            sentence = f"{os.fsdecode(error.filename)[:200]}: {error.strerror}"
-        elif error.errno in _UNWRITABLE:
-            sentence = f"the output cannot be written: {error.strerror}"
-            _forget_output()
-        else:
+        if error.strerror is None:
             raise
+        sentence = f"{_place(error)}: {error.strerror}"
+        if error.filename is None and error.errno in _UNWRITABLE:
+            _forget_output()
     complain(sentence)
     return EXIT_BAD_USE
+
+
+def _place(error: OSError) -> str:
+    """Where the system has refused something: a file's name or number, the output, or nothing that it names."""
+    if isinstance(error.filename, int):
+        return f"the open file number {error.filename}"
+    if error.filename is not None:
+        return os.fsdecode(error.filename)[:200]
+    return "the output cannot be written" if error.errno in _UNWRITABLE else "the system refuses what this needs"
 
 
 def _forget_output() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
+from local.apps.utf8_text import as_utf8
 from local.environment import environment
 from local.errors import NoAnswer
 
@@ -205,7 +206,7 @@ def _the_one(beginning: str, ids: Iterable[str], what: str) -> str:
 
 
 def _as_json(body: Json) -> tuple[bytes, dict[str, str]]:
-    return json.dumps(body).encode(), {"Content-Type": "application/json"}
+    return as_utf8(json.dumps(body, ensure_ascii=False)), {"Content-Type": "application/json"}
 
 
 def _refusal(response: http.client.HTTPResponse, url: str) -> NoAnswer:

@@ -27,7 +27,10 @@ class FrameTooLarge(LocalError):
     kind = "too_large"
 
     def __init__(self, subject: str, size: int, limit: int) -> None:
-        super().__init__(f"{subject}: {size} bytes do not fit into one frame of at most {limit}")
+        super().__init__(
+            f"a message {subject} of {size:,} bytes is too large for the bus, which takes {limit:,} at most; several"
+            " smaller ones would pass"
+        )
         self.subject, self.size, self.limit = subject, size, limit
 
 
@@ -91,7 +94,10 @@ class PublishTimeout(LocalError):
     kind = "publish_timeout"
 
     def __init__(self, subject: str, seconds: float) -> None:
-        super().__init__(f"{subject}: the bus did not take the message within {seconds:g} s")
+        super().__init__(
+            f"the bus did not take the message {subject} within {seconds:g} s;"
+            " `local2 status` shows whether its proxy runs"
+        )
         self.subject, self.seconds = subject, seconds
 
 
@@ -113,7 +119,10 @@ class NotConfirmed(LocalError):
     kind = "not_confirmed"
 
     def __init__(self, subject: str, seconds: float) -> None:
-        super().__init__(f"{subject}: the journal did not confirm it within {seconds:g} s; it may yet be on record")
+        super().__init__(
+            f"the journal did not confirm the message {subject} within {seconds:g} s; it may yet be on record, so ask"
+            " again under the same id; `local2 status` shows how the journal is"
+        )
         self.subject, self.seconds = subject, seconds
 
 

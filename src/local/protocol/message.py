@@ -126,13 +126,21 @@ def parse_object(data: bytes, what: str) -> dict[str, Any]:
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        raise MalformedFrame(f"{what}: not JSON: {error}") from None
+        raise MalformedFrame(f"{what}: not JSON: {_json_fault(str(error))}") from None
     if type(value) is not dict:
         raise MalformedFrame(f"{what}: expected a JSON object, found {_IN_JSON[type(value)]}")
     keys = _count_keys(value, MAX_DEPTH, what)
     if has_other_keys(data, keys):
         _refuse_duplicates(data, what)
     return value
+
+
+def _json_fault(said: str) -> str:
+    """The parser's sentence, or ours where its own does not say what would be right."""
+    fault, _, place = said.rpartition(" at ")
+    if fault.endswith("hex escape"):
+        return rf"half of a surrogate pair, as \ud83d without \ude00, at {place}: write both, or the character itself"
+    return f"bytes that are no UTF-8 at {place}" if fault == "invalid unicode code point" else said
 
 
 def has_other_keys(data: bytes, keys: int) -> bool:

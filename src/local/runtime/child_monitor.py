@@ -195,14 +195,13 @@ class ChildMonitor:
 
     def overdue(self) -> None:
         """Kill the child: no sign of life came in time, though it could have been given."""
-        spec = self.spec
         if self._wait.excuses(self._now()):
             if self._wait.is_first_excuse:
-                log.warning("%s is silent because others keep the processors busy: it is given time", spec.name)
-            self._watchdog.excuse(spec.name, self._now())
+                log.warning("%s is silent because others keep the processors busy: it is given time", self.spec.name)
+            self._watchdog.excuse(self.spec.name, self._now())
             return
-        ready = self._ready_at is not None
-        self._fault = f"silent for {self._hang_seconds:g} s" if ready else f"not ready within {spec.ready_seconds:g} s"
+        silent = f"{self._now() - self._heard_at:.1f} s"
+        self._fault = f"not ready after {silent}" if self._ready_at is None else f"silent for {silent}"
         self._kill()
 
     async def _keep(self) -> None:
@@ -250,7 +249,8 @@ class ChildMonitor:
             return _Death(f"cannot start a process: {error}")
         if self._holds_no_warnings:
             child.show_warnings()
-        self._watchdog.watch(self.spec.name, self.spec.ready_seconds, self._now())
+        self._heard_at = self._now()  # the start, or the latest sign of life
+        self._watchdog.watch(self.spec.name, self.spec.ready_seconds, self._heard_at)
         self._set(self.state.state, pid=child.pid)
         if self._is_stopping:
             self._terminate()
@@ -265,13 +265,14 @@ class ChildMonitor:
     def _on_ready(self) -> None:
         if not self._is_stopping:
             self._wait.end()
-            self._ready_at = self._now()
+            self._ready_at = self._heard_at = self._now()
             self._watchdog.watch(self.spec.name, self._hang_seconds, self._ready_at)
             self._set(ChildPhase.READY)
 
     def _on_beat(self) -> None:
         self._wait.end()
-        self._watchdog.heard(self.spec.name, self._now())
+        self._heard_at = self._now()
+        self._watchdog.heard(self.spec.name, self._heard_at)
 
     def _on_terminated(self) -> None:
         """Somebody has sent the child SIGTERM: it may follow, unless the same has been sent to us.

@@ -21,6 +21,7 @@ from local.apps.console.current_folder import trusted_current_folder
 from local.apps.console.renderer import JsonRenderer, PlainRenderer, Renderer
 from local.apps.run_directory import NotRunning
 from local.apps.terminal import complain, write_lines
+from local.apps.utf8_text import STANDARD_INPUT, as_utf8, utf8_text
 from local.environment import environment
 from local.errors import BadQuestion, NoApi
 from local.protocol.safety import NOBODY_THERE, Mode
@@ -206,18 +207,16 @@ def session_of(client: SystemClient, session: str | None, resume: str | None, *,
 
 
 def _question_of(words: Sequence[str], attach: Sequence[str]) -> tuple[str, bytes | None]:
-    """The question, and what was piped in beside it."""
+    """The question, and what was piped in beside it. Raises `BadQuestion`, `NotUtf8`."""
     text = " ".join(words).strip()
+    as_utf8(text)
     reads = STDIN in attach or not sys.stdin.isatty()
     piped = sys.stdin.buffer.read() if reads else b""
     if text:
         return text, piped or None
     if STDIN in attach or not piped.strip():
         raise BadQuestion("there is no question: give one, or pipe it in")
-    try:
-        return piped.decode("utf-8").strip(), None
-    except UnicodeDecodeError as error:
-        raise BadQuestion(f"the question is no UTF-8: {error}") from None
+    return utf8_text(piped, STANDARD_INPUT).strip(), None
 
 
 def _attachments(client: SystemClient, files: Sequence[str], piped: bytes | None) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ from local.apps.command_line import BusOption, DataDir
 from local.apps.tap.connection import READY_SECONDS, print_until_stopped
 from local.apps.tap.printer import Printer
 from local.apps.tap.view import PlainView
+from local.apps.utf8_text import standard_input
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
 from local.bus.sender_guard import Declaration
@@ -48,7 +48,7 @@ def pub(
 
     Example: local2 tap pub query.cancel '{"query_id": "q7"}' --query q7
     """
-    content = checked(subject, sys.stdin.read() if payload == STDIN else payload)
+    content = checked(subject, standard_input() if payload == STDIN else payload)
     folder = find_data_dir(data_dir)
 
     async def work(bus: Bus, printer: Printer[str], stop: asyncio.Event) -> None:

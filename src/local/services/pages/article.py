@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MAX_LINKS = 50
 _MAX_TITLE = 300
+_LONGEST_URL = 8000  # characters
 _XML_DECLARATION = re.compile(r"<\?xml[^<>]*>", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufeff]")
@@ -87,7 +88,10 @@ def _links(tree: HtmlElement, page_url: str) -> tuple[Link, ...]:
 
 
 def _absolute(base_url: str, reference: str) -> str | None:
-    """An http(s) address without its fragment, or None: for another scheme, and for a place in the same page."""
+    """An http(s) address without its fragment, or None: for another scheme, a place in the same page, and what no
+    server takes any more."""
+    if len(reference) > _LONGEST_URL:
+        return None
     try:
         url = urljoin(base_url, reference.strip()).partition("#")[0]
         return url if urlsplit(url).scheme in ("http", "https") and url != base_url else None

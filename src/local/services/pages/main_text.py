@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from local.services.pages.dropped_elements import drop_elements
+from local.services.pages.extraction import extracted_text
 from local.services.pages.markup import strip_markup
 from local.services.pages.page_blocks import PageBlock, joined, page_blocks
 
@@ -26,6 +27,7 @@ _IS_POST = "boolean(//article|//*[{}])".format(
     )
 )
 _MAX_JSON = 2_000_000
+_LONG, _BRIEF = 50, 20  # characters of a block by which it is found in a text
 _SIGNS = frozenset("¶#§🔗")
 _WORDS = re.compile(r"\w+")
 
@@ -37,7 +39,7 @@ def main_text(tree: HtmlElement) -> str:
     _bare_listings(tree)
     _keep_captions(tree)
     _mark_layout(tree)
-    text = _found_by_trafilatura(tree)
+    text = extracted_text(tree)
     if not _is_nearly_all(text, tree):
         blocks = page_blocks(tree)
         if _is_thread(tree, blocks):
@@ -81,29 +83,30 @@ def _is_nearly_all(text: str, tree: HtmlElement) -> bool:
     return len(text) >= _MEDIUM and 2 * len(text) > seen and 8 * links < seen
 
 
-def _found_by_trafilatura(tree: HtmlElement) -> str:
-    import trafilatura
-
-    # What it complains about it also does not return, and then the blocks have their turn.
-    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
-    if tree.xpath("boolean(//tr[*[1001]])"):
-        return ""  # its time grows with the square of a row's cells
-    try:
-        return (trafilatura.extract(tree, include_comments=False) or "").strip()
-    except Exception:  # noqa: BLE001 - a page can trip any of its parsers; what it cannot read the blocks have
-        return ""
-
-
 def _is_poor(text: str, blocks: Sequence[PageBlock]) -> bool:
     """Whether a text is short, is mostly links or lacks most of what there is to read."""
     if len(text) < _SHORT:
         return True
     if 2 * _link_characters(text, blocks) > len(text):
         return True
-    there = _key(text)
-    prose = [block for block in blocks if block.is_prose and not block.commented]
-    missed = sum(len(block.text) for block in prose if _key(block.text)[:50] not in there)
-    return 2 * missed > sum(len(block.text) for block in prose)
+    prose = [(block, _beginning(_key(block.text))) for block in blocks if block.is_prose and not block.commented]
+    there = _found({beginning for _, beginning in prose}, _key(text))
+    missed = sum(len(block.text) for block, beginning in prose if beginning not in there)
+    return 2 * missed > sum(len(block.text) for block, _ in prose)
+
+
+def _beginning(key: str) -> str:
+    return key[: _LONG if len(key) >= _LONG else _BRIEF]
+
+
+def _found(beginnings: Set[str], there: str) -> set[str]:
+    """Which beginnings of blocks stand in a text's words: looked for word by word, since to look for each in all of a
+    long text takes the product of both."""
+    found = {beginning for beginning in beginnings if len(beginning) < _BRIEF and beginning in there[:_SHORT]}
+    for word in _WORDS.finditer(there):
+        begin = word.start()
+        found |= beginnings & {there[begin : begin + _LONG], there[begin : begin + _BRIEF]}
+    return found
 
 
 def _link_characters(text: str, blocks: Sequence[PageBlock]) -> int:
@@ -138,12 +141,13 @@ def _key(text: str) -> str:
 
 def _drop_signs(tree: HtmlElement) -> None:
     """Take out what headings of manuals and wikis carry: a sign that links to themselves, and “edit”."""
-    for anchor in tree.xpath("//a[string-length(normalize-space()) = 1]"):
-        if anchor.text_content().strip() in _SIGNS and (anchor.get("href") or "#").startswith("#"):
-            anchor.drop_tree()
-    for section in tree.xpath("//span[contains(@class, 'mw-editsection')]"):
-        if section.getparent() is not None:
-            section.drop_tree()
+    anchors = tree.xpath("//a[string-length(normalize-space()) = 1]")
+    drop_elements(anchor for anchor in anchors if anchor.text_content().strip() in _SIGNS and _is_of_its_page(anchor))
+    drop_elements(tree.xpath("//span[contains(@class, 'mw-editsection')]"))
+
+
+def _is_of_its_page(anchor: HtmlElement) -> bool:
+    return str(anchor.get("href") or "#").startswith("#")
 
 
 def _bare_listings(tree: HtmlElement) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from local.services.pages.dropped_elements import drop_elements
 from local.services.pages.style_sheet import StyleSheet, colour, length
 
 if TYPE_CHECKING:
@@ -34,15 +35,17 @@ def drop_unseen(tree: HtmlElement) -> None:
     sheet = StyleSheet(tree)
     panels = _opened_by_click(tree)
     fading: list[HtmlElement] = []
+    gone: list[HtmlElement] = []
     for element in [one for one in sheet.styled(tree) if one.tag not in _ALWAYS_SHOWN]:
         styles = sheet.of(element)
         if _is_gone(element, styles) or _is_out_of_sight(styles):
             if element not in panels:
-                _remove(element)
+                gone.append(element)
         elif styles.get("opacity", "") in ("0", "0%", "0.0", ".0"):
             fading.append(element)
         else:
             _drop_unreadable(element, styles, sheet)
+    drop_elements(gone)
     _drop_transparent(tree, fading)
 
 
@@ -119,13 +122,7 @@ def _drop_transparent(tree: HtmlElement, fading: list[HtmlElement]) -> None:
     whole, known = len(tree.text_content()), set(fading)
     outer = [one for one in fading if known.isdisjoint(one.iterancestors())]
     if sum(len(one.text_content()) for one in outer) <= whole * _FADES_IN:
-        for element in outer:
-            _remove(element)
-
-
-def _remove(element: HtmlElement) -> None:
-    if element.getparent() is not None:
-        element.drop_tree()
+        drop_elements(outer)
 
 
 def _silence(element: HtmlElement, shows_again: Callable[[HtmlElement], bool]) -> None:

@@ -1,0 +1,47 @@
+"""Pages that are made to take long: the reader reads each of them within its limit, over HTTP as the tool does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from local.services.pages.page_reader import PageReader
+
+SECONDS = 4.0  # of processor time; every one of these took more than that, and most of them took minutes
+WORDS = "with words that count as prose and go on for some time here"
+PAGES = {
+    "a base address of 700 kB": f"<base href='http://e/{'../' * 230_000}'>" + "<a href='../x'>needle</a>" * 500,
+    "captions": "<figure><figcaption>needle</figcaption></figure>" * 9_000,
+    "cells with headings, and tables": "<table><tr><td><p>needle<p>b</table>" * 6_000,
+    "folded panels": "needle"
+    + "".join(f"<b aria-expanded=false aria-controls=p{n}>b</b><div id=p{n}>t</div>" for n in range(9_000)),
+    "footers before a long text": "<footer>x</footer>" * 12_000 + "needle " * 200_000,
+    "hidden between words": ("<i hidden>a</i>" + "needle " * 12) * 25_000,
+    "signs between words": ("<a href=#b>#</a>" + "needle " * 12) * 20_000,
+    "edit between words": ("<span class=mw-editsection>#</span>" + "needle " * 12) * 20_000,
+    "headings between words": ("<h2><a href=/x>aaa</a></h2>" + "needle " * 14) * 12_000,
+    "prose that stands nowhere else": f"<article><p>needle {' '.join(f'one {n}' for n in range(160_000))}</p></article>"
+    + "".join(f"<div class=extra-meta>Needle {n * 7} needle {WORDS}</div>" for n in range(20_000)),
+    "four listings in each of many boxes": ("<div>" + "<pre>needle</pre>" * 4 + "</div>") * 8_000,
+}
+
+
+async def read(page: str) -> str:
+    """The text of a page that a server on this machine gives."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page.encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        return (await PageReader(timeout_seconds=SECONDS, allow_hosts=[host]).read(f"http://{host}/")).text
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+async def test_a_page_that_is_made_to_take_long_is_read_within_the_limit(page: str) -> None:
+    assert "needle" in await read(page)

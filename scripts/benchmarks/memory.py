@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -58,66 +59,59 @@ async def run() -> list[Figure]:
 
 async def _generated() -> list[Figure]:
     made = generate()
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        directory = Path(folder)
-        now = made.exchanges[-1].asked_at
-        async with EngramService(directory, PatientEmbedder(), clock=lambda: now) as service:
-            await _fill(service, made.exchanges)
-            for statement in made.statements:  # as a classifier would that misses nothing
-                await service.supersede(statement)
-            figures = [Figure("memory: exchanges in the generated set", len(made.exchanges), "")]
-            figures += await _seconds(service, made)
-            for half, is_for_tuning in (("tuned on", True), ("held out", False)):
-                asked = [each for each in made.questions if each.is_for_tuning is is_for_tuning]
-                wanted = [Wanted(USER, each.text, (frozenset([each.answer]),)) for each in asked]
-                quality = Quality(service, half, wanted)
-                figures += await quality.figures()
-            figures += await quality.ablation()
-            stale = await _stale(service, asked)
-            figures.append(Figure("memory: stale value given as current", stale, "%", limit=MAX_STALE_PERCENT))
-            figures += await _unanswerable(service)
-            figures += await _deletion(service, made, directory)
-    return figures
+    async with _store_of(made.exchanges, made.exchanges[-1].asked_at) as (service, directory):
+        for statement in made.statements:  # as a classifier would that misses nothing
+            await service.supersede(statement)
+        figures = [Figure("memory: exchanges in the generated set", len(made.exchanges), "")]
+        figures += await _seconds(service, made)
+        for half, is_for_tuning in (("tuned on", True), ("held out", False)):
+            asked = [each for each in made.questions if each.is_for_tuning is is_for_tuning]
+            wanted = [Wanted(USER, each.text, (frozenset([each.answer]),)) for each in asked]
+            quality = Quality(service, half, wanted)
+            figures += await quality.figures()
+        figures += await quality.ablation()
+        stale = await _stale(service, asked)
+        figures.append(Figure("memory: stale value given as current", stale, "%", limit=MAX_STALE_PERCENT))
+        figures += await _unanswerable(service)
+        return [*figures, *await _deletion(service, made, directory)]
 
 
 async def _dialogues() -> list[Figure]:
     made = generate_dialogues()
-    now = made.exchanges[-1].asked_at + 86400
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        async with EngramService(Path(folder), PatientEmbedder(), clock=lambda: now) as service:
-            await _fill(service, made.exchanges)
-            figures = [Figure("memory: exchanges in the dialogues", len(made.exchanges), "")]
-            questions = [
-                Wanted(each.user_id, each.text, tuple(frozenset([one]) for one in each.evidence))
-                for each in made.questions
-            ]
-            quality = Quality(service, "of dialogue", questions)
-            return [*figures, *await quality.figures(), *await quality.ablation()]
+    async with _store_of(made.exchanges, made.exchanges[-1].asked_at + 86400) as (service, _):
+        figures = [Figure("memory: exchanges in the dialogues", len(made.exchanges), "")]
+        questions = [
+            Wanted(each.user_id, each.text, tuple(frozenset([one]) for one in each.evidence)) for each in made.questions
+        ]
+        quality = Quality(service, "of dialogue", questions)
+        return [*figures, *await quality.figures(), *await quality.ablation()]
 
 
 async def _conversations() -> list[Figure]:
     made = read_conversations()
-    now = made.exchanges[-1].asked_at + 86400
+    async with _store_of(made.exchanges, made.exchanges[-1].asked_at + 86400) as (service, _):
+        answered = [Wanted(INES, each.text, each.answers) for each in made.questions if each.answers]
+        quality = Quality(service, "on conversations", answered)
+        silenced = await _silent(service, [each.text for each in answered], INES)
+        silent = await _silent(service, [each.text for each in made.questions if not each.answers], INES)
+        return [
+            Figure("memory: exchanges in the conversations", len(made.exchanges), ""),
+            *await quality.figures(),
+            *await quality.ablation(),
+            Figure("memory:   of those that get nothing", silenced, "%", limit=MAX_SILENCED_PERCENT),
+            Figure("memory:   questions nobody answered there that get nothing", silent, "%"),
+        ]
+
+
+@asynccontextmanager
+async def _store_of(exchanges: Sequence[EngramDraft], now: float) -> AsyncIterator[tuple[EngramService, Path]]:
+    """A store that has settled, and its directory; `now` is the time that it takes it to be, in epoch seconds."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         async with EngramService(Path(folder), PatientEmbedder(), clock=lambda: now) as service:
-            await _fill(service, made.exchanges)
-            answered = [Wanted(INES, each.text, each.answers) for each in made.questions if each.answers]
-            quality = Quality(service, "on conversations", answered)
-            silenced = await _silent(service, [each.text for each in answered], INES)
-            silent = await _silent(service, [each.text for each in made.questions if not each.answers], INES)
-            return [
-                Figure("memory: exchanges in the conversations", len(made.exchanges), ""),
-                *await quality.figures(),
-                *await quality.ablation(),
-                Figure("memory:   of those that get nothing", silenced, "%", limit=MAX_SILENCED_PERCENT),
-                Figure("memory:   questions nobody answered there that get nothing", silent, "%"),
-            ]
-
-
-async def _fill(service: EngramService, exchanges: Sequence[EngramDraft]) -> None:
-    for start in range(0, len(exchanges), 256):
-        await asyncio.gather(*(service.ingest(each) for each in exchanges[start : start + 256]))
-    await service.settled()
+            for start in range(0, len(exchanges), 256):
+                await asyncio.gather(*(service.ingest(each) for each in exchanges[start : start + 256]))
+            await service.settled()
+            yield service, Path(folder)
 
 
 async def _seconds(service: EngramService, made: MemorySet) -> list[Figure]:
@@ -161,14 +155,9 @@ async def _paraphrased() -> list[Figure]:
         EngramDraft(f"query-{number}", f"session-{number}", USER, said, "All right, noted.", now - number * 1000)
         for number, (said, _) in enumerate(PARAPHRASED)
     ]
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        async with EngramService(Path(folder), MiniLmEmbedder(), clock=lambda: now) as service:
-            for exchange in exchanges:
-                await service.ingest(exchange)
-            await service.settled()
-            found = [[hit.engram.engram_id for hit in (await service.search(USER, asked)).hits]
-                     for _, asked in PARAPHRASED]  # fmt: skip
-            silent = await _silent(service, [*UNANSWERABLE, *NEVER_TOLD])
+    async with _store_of(exchanges, now) as (service, _):
+        found = [[hit.engram.engram_id for hit in (await service.search(USER, asked)).hits] for _, asked in PARAPHRASED]
+        silent = await _silent(service, [*UNANSWERABLE, *NEVER_TOLD])
     right = sum(each.engram_id in ids for each, ids in zip(exchanges, found, strict=True))
     silenced = 100 * sum(not ids for ids in found) / len(found)
     return [

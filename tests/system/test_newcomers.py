@@ -43,6 +43,7 @@ SLOW_COIN = COIN.replace(
     "        await asyncio.sleep(1)\n"
     "        return",
 )
+WITH_COIN = 'more_participants: ["my_tools.coin:CoinTool"]\n'
 TAKEN_OVER = "the system that runs has taken that over"
 
 
@@ -90,6 +91,14 @@ def asked(live: Live, query: str) -> tuple[list[str], str]:
     return levels, answer
 
 
+def with_coin(live: Live, code: str) -> tuple[Path, str]:
+    """A tool in the settings' folder: the file of settings that does not name it yet, and what stands there."""
+    (live.config_dir / "my_tools").mkdir()
+    (live.config_dir / "my_tools" / "coin.py").write_text(code)
+    settings = live.config_dir / "system.yaml"
+    return settings, settings.read_text()
+
+
 @pytest.mark.usefixtures("machine_sandbox")
 @pytest.mark.skipif(shutil.which("python3", path=PATH) is None, reason="needs a Python of the system")
 def test_a_skill_s_tool_is_used_once_it_is_approved_and_until_it_is_taken_back(
@@ -115,13 +124,10 @@ def test_a_skill_s_tool_is_used_once_it_is_approved_and_until_it_is_taken_back(
 def test_a_line_of_settings_is_used_once_its_participant_is_started(
     live: Live, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (live.config_dir / "my_tools").mkdir()
-    (live.config_dir / "my_tools" / "coin.py").write_text(COIN)
-    settings = live.config_dir / "system.yaml"
-    before = settings.read_text()
+    settings, before = with_coin(live, COIN)
     assert told(live, capfd, "restart", "coin", settings=False)[0] == 2
 
-    settings.write_text(f'{before}more_participants: ["my_tools.coin:CoinTool"]\n')
+    settings.write_text(before + WITH_COIN)
     assert told(live, capfd, "restart", "coin", settings=False)[1].startswith("coin is ready, process ")
     assert "the coin shows heads" in asked(live, "toss a coin")[1]
     pid = live.participant("coin")["pid"]
@@ -135,11 +141,8 @@ def test_a_line_of_settings_is_used_once_its_participant_is_started(
 def test_who_was_taken_out_of_the_settings_answers_what_is_in_hand_and_is_there_no_longer(
     live: Live, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (live.config_dir / "my_tools").mkdir()
-    (live.config_dir / "my_tools" / "coin.py").write_text(SLOW_COIN)
-    settings = live.config_dir / "system.yaml"
-    before = settings.read_text()
-    settings.write_text(f'{before}more_participants: ["my_tools.coin:CoinTool"]\n')
+    settings, before = with_coin(live, SLOW_COIN)
+    settings.write_text(before + WITH_COIN)
     assert told(live, capfd, "restart", "coin", settings=False)[0] == 0
     settings.write_text(before)
     with live.stream("POST", "/query", json={"query": "toss a coin", "session_id": "purse"}) as events:

@@ -154,6 +154,10 @@ class JournalWorking(Message):
     attempts: dict[str, dict[int, int]]
 
 
+# What processes that serve durable consumers say to the journal
+ConsumerMessage = JournalAttach | JournalDetach | JournalAck | JournalFailed | JournalHurry | JournalWorking
+
+
 class JournalRead(Message):
     """Whoever wants to know what is on record: entries above `after`, and below `before` if that is given, that match
     everything given; oldest first, or if there is only `before` latest first."""

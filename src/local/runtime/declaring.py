@@ -9,26 +9,18 @@ from typing import Any, get_args, get_type_hints
 
 from local.bus.sender_guard import Declaration
 from local.protocol.bus_messages import BusGap, BusProbe
-from local.protocol.journal_messages import (
-    JournalAck,
-    JournalAttach,
-    JournalDetach,
-    JournalFailed,
-    JournalHurry,
-    JournalWorking,
-)
+from local.protocol.journal_messages import ConsumerMessage
 from local.protocol.messages import BusDead, Message, ParticipantStatus
 from local.runtime.participant import Participant
 
 EVERYBODY = (ParticipantStatus, BusGap, BusDead, BusProbe)
-CONSUMERS = (JournalAttach, JournalDetach, JournalAck, JournalFailed, JournalHurry, JournalWorking)
 
 
 def declaration_of(kind: type[Participant]) -> Declaration:
     """What participants of a class may say: what everybody says, what its handlers return, and for each class that it
     is derived from what stands in `publishes`, or where that is not written, what messages the class's code names."""
     consumers = frozenset(handles.durable for handles in kind.handlers() if handles.durable is not None)
-    said: set[Any] = {*EVERYBODY, *(CONSUMERS if consumers else ()), *_returned(kind)}
+    said: set[Any] = {*EVERYBODY, *(get_args(ConsumerMessage) if consumers else ()), *_returned(kind)}
     for base in kind.__mro__[: kind.__mro__.index(Participant)]:
         written = vars(base).get("publishes")
         said.update(_named(base) if written is None else written)

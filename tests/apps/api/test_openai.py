@@ -190,7 +190,8 @@ async def test_a_schema_that_says_little_or_much_is_taken(ai: openai.AsyncOpenAI
         "$defs": {"B": {"type": ["string", "null"]}},
         "properties": {"a": {"anyOf": [{"$ref": "#/$defs/B"}, True]}, "b": {"items": {}, "minItems": 1}},
     }  # fmt: skip
-    for schema in ({}, {"type": "object"}, {"properties": {"type": {"enum": [1, None]}}}, rich):
+    older: dict[str, Any] = {"properties": {"a": {"items": [{}, {"type": "string", "pattern": r"^\p{L}+$"}]}}}
+    for schema in ({}, {"type": "object"}, {"properties": {"type": {"enum": [1, None]}}}, rich, older):
         answer = await ai.chat.completions.create(model=MODEL, messages=HI, tools=[taking(schema)])
         assert answer.choices[0].message.content
 
@@ -225,6 +226,7 @@ async def test_a_schema_that_says_little_or_much_is_taken(ai: openai.AsyncOpenAI
             {"tools": [taking({"$defs": {"B": {"oneOf": [{"type": 1}]}}})]},
             "tools.0.function.parameters.$defs.B.oneOf.0.type",
         ),
+        ({"response_format": formed({"required": ["x" * 9000] * 2})}, "response_format.json_schema.schema.required"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "assistant", "content": "x"}]}, "messages"),
         ({"messages": [{"role": "user", "content": " "}]}, "messages"),
@@ -251,6 +253,7 @@ async def test_what_cannot_be_done_is_400_in_the_shape_of_openai(
     body: Any = refused.value.body
     assert (body["type"], body["param"]) == ("invalid_request_error", param)
     assert body["message"]
+    assert len(body["message"]) < 400
 
 
 async def test_a_failed_turn_is_an_error_whole_and_streamed(ai: openai.AsyncOpenAI) -> None:

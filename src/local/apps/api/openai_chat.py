@@ -177,14 +177,16 @@ def _refuse_senseless(request: ChatRequest) -> None:
         if schema and schema.get("type", "object") != "object":
             text = f"{place}.type: expected object: the arguments of {tool.function.name} have names"
             raise RequestRefused("invalid", text, f"{place}.type")
-        _require_schema(schema or {}, place)
+        if schema:
+            _require_schema(schema, place)
     if request.response_format is not None and request.response_format.json_schema is not None:
         _require_schema(request.response_format.json_schema.schema_, "response_format.json_schema.schema")
 
 
 def _require_schema(schema: Json, place: str) -> None:
-    if (fault := schema_fault(schema, place)) is not None:
-        raise RequestRefused("invalid", f"{fault.place}: {fault.text}", fault.place)
+    if (fault := schema_fault(schema)) is not None:
+        at = f"{place}.{fault.place}"
+        raise RequestRefused("invalid", f"{at}: {fault.text}", at)
 
 
 def _options(request: ChatRequest) -> AnswerOptions | None:

@@ -21,11 +21,10 @@ from local.journal.store.store import JournalStore
 from local.protocol.envelope import FIELD_LIMIT
 from local.protocol.journal_messages import (
     ConsumerClaim,
-    JournalAck,
+    ConsumerMessage,
     JournalAttach,
     JournalDeliver,
     JournalDetach,
-    JournalFailed,
     JournalGiven,
     JournalHurry,
     JournalWorking,
@@ -34,10 +33,7 @@ from local.protocol.journal_messages import (
 log = logging.getLogger(__name__)
 
 PAGE = 2000
-
-
 NOT_GIVEN = (BlobNotStored, FrameTooLarge, PublishTimeout, StoreLocked, StoreUnwritable)
-ConsumerMessage = JournalAttach | JournalDetach | JournalAck | JournalHurry | JournalWorking | JournalFailed
 
 
 def consumers_of(message: ConsumerMessage) -> Collection[str]:

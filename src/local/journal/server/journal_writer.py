@@ -26,12 +26,13 @@ from local.journal.core.consumer_decision import DeadLetter, Deliver, Died, Fenc
 from local.journal.core.consumer_state import DeliveryLimits
 from local.journal.core.delivery_core import MAX_BATCH, Batch, CommitQueue, Confirm, Decision, DeliveryCore
 from local.journal.server.dead_letters import DeadLetters
-from local.journal.server.deliveries import ConsumerMessage, JournalAdmission, JournalDeliveries, consumers_of
+from local.journal.server.deliveries import JournalAdmission, JournalDeliveries, consumers_of
 from local.journal.store.entry import Entry
 from local.journal.store.store import JournalStore
 from local.protocol.delivery_classes import delivery_of, is_hurried, kept_subjects
 from local.protocol.envelope import Envelope
 from local.protocol.journal_messages import (
+    ConsumerMessage,
     JournalAck,
     JournalAttach,
     JournalConfirmed,
@@ -87,6 +88,7 @@ class JournalWriter:
         """Hear everything that is to be kept, and what consumers say."""
         for subject in kept_subjects():
             self._bus.subscribe(subject, self._take, repeats=True)
+        # True from one of these: what is to be done now does not wait for company in a commit
         heard: dict[type[ConsumerMessage], Callable[[Any, str], bool | None]] = {
             JournalAttach: self._admission.attach,
             JournalDetach: self._admission.detach,

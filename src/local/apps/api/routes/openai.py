@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from fastapi import APIRouter
@@ -44,9 +45,10 @@ class _OpenAi:
         asked = await read_body(request, ChatRequest)
         named = profile_in(asked.model)
         found = Profiles({}) if named is None else await profiles_for(caller)
-        chat, query_id = as_query(asked, {*found.by_name, *ALIASES}), new_id()
+        chat = await asyncio.to_thread(as_query, asked, {*found.by_name, *ALIASES})
         options = chat.options if named is None else with_profile(chat.options, found.find(named))
         await api().require_budget(caller.user_id)
+        query_id = new_id()
         query = api().session.ask(
             chat.text,
             attachments=[await _kept(data, caller) for data in chat.pictures],

@@ -4,19 +4,14 @@ import { html, useEffect, useState } from "../html.js";
 import { request } from "../net/api.js";
 import { ago } from "../core/words.js";
 import { dialog, now } from "../state/store.js";
+import { FoldedList } from "./folded_list.js";
 
 const MOST = 3;
 
 export function Recalls({ recalled, sources }) {
-  const [isOpen, open] = useState(false);
-  const shown = isOpen ? recalled : recalled.slice(0, MOST);
   const most = Math.max(...recalled.flatMap((one) => Object.values(one.parts ?? {})).map(Math.abs), 0.01);
-  return html`<ol class="recalls">
-    ${shown.map((one) => html`<${Recall} key=${one.engram_id} recall=${one} most=${most} number=${numberOf(sources, one.engram_id)} />`)}
-    ${recalled.length > MOST
-      ? html`<li class="plain"><button type="button" onClick=${() => open(!isOpen)}>${isOpen ? "Fewer" : `${recalled.length - MOST} more`}</button></li>`
-      : null}
-  </ol>`;
+  const row = (one) => html`<${Recall} key=${one.engram_id} recall=${one} most=${most} number=${numberOf(sources, one.engram_id)} />`;
+  return html`<${FoldedList} class="recalls" rows=${recalled} most=${MOST} row=${row} />`;
 }
 
 function numberOf(sources, engramId) {

@@ -1,20 +1,18 @@
 /** The numbered sources below an answer, the first of many. */
 
-import { html, useState } from "../html.js";
+import { html } from "../html.js";
 import { engramOf } from "../core/sources.js";
 import { moment } from "../core/words.js";
 import { inspect } from "../state/inspection.js";
 import { now } from "../state/store.js";
+import { FoldedList } from "./folded_list.js";
 
 const MOST = 6;
 
 export function Sources({ sources, turn }) {
-  const [isOpen, open] = useState(false);
   if (!sources.length || turn.status === "open") return null;
-  return html`<ol class="sources" aria-label="Sources">
-    ${(isOpen ? sources : sources.slice(0, MOST)).map((source) => html`<li key=${source.address}><sup>${source.number}</sup> <${Source} source=${source} turn=${turn} /></li>`)}
-    ${sources.length > MOST ? html`<li><button type="button" class="quiet" aria-expanded=${isOpen} onClick=${() => open(!isOpen)}>${isOpen ? "Fewer" : `${sources.length - MOST} more`}</button></li>` : null}
-  </ol>`;
+  const row = (source) => html`<li key=${source.address}><sup>${source.number}</sup> <${Source} source=${source} turn=${turn} /></li>`;
+  return html`<${FoldedList} class="sources" aria-label="Sources" rows=${sources} most=${MOST} row=${row} />`;
 }
 
 /** When something remembered was said. */

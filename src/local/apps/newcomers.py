@@ -24,7 +24,7 @@ class Newcomers:
 
     def may_change(self, name: str, child: ChildState | None) -> bool:
         """Whether the settings as they stand now say how `name` begins, which is that `child` if there is one."""
-        return child is None or not (child.kind != PARTICIPANT or name in OWN_NAMES or name in short_names())
+        return child is None or (child.kind == PARTICIPANT and name not in {*OWN_NAMES, *short_names()})
 
     def spec(self, name: str) -> ChildSpec | None:
         """What starts `name`; None where the settings do not have it. Raises `ConfigError`."""

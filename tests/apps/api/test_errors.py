@@ -23,6 +23,7 @@ System = Any  # of conftest.py
 ASKED_ELSEWHERE = {
     "bad_question": "the commands of a terminal",
     "unknown_consumer": "the commands about the journal",
+    "not_utf8": "the words of a command",
     "untrusted_fact": "the memory, of itself",
 }
 

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from local.apps import system_client as module
+from local.apps.command_table import run_command
 from local.apps.system_client import NoAnswer, SystemClient
 
 BUSY = (429, {"retry-after": "7"}, {"error": {"kind": "too_many_queries", "message": "ask again in 7 s"}})
 REFUSED = (429, {"retry-after": "5"}, {"error": {"kind": "busy", "message": "too many queries of this session"}})
+CLOSING = (503, {"retry-after": "5"}, {"error": {"kind": "stopping", "message": "this door is closing: ask again"}})
 ANSWERED: tuple[int, dict[str, str], dict[str, Any]] = (200, {}, {"answer": "Yes."})
 
 
@@ -26,8 +28,11 @@ def system(*says: tuple[int, dict[str, str], dict[str, Any]]) -> Iterator[System
     answers = iter(says)
 
     class Door(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.do_POST()
+
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
+            self.rfile.read(int(self.headers["content-length"] or 0))
             status, headers, body = next(answers)
             data = json.dumps(body).encode()
             self.send_response(status)
@@ -44,6 +49,32 @@ def system(*says: tuple[int, dict[str, str], dict[str, Any]]) -> Iterator[System
         with SystemClient(f"http://127.0.0.1:{server.server_port}") as client:
             yield client
         server.shutdown()
+
+
+def test_what_may_be_asked_twice_is_asked_of_the_next_door_when_one_closes() -> None:
+    with system(CLOSING, CLOSING, ANSWERED, CLOSING, ANSWERED) as client:
+        assert client.request("GET", "/sessions") == {"answer": "Yes."}
+        assert client.insist("POST", "/participants/api/restart", {}) == {"answer": "Yes."}
+
+
+def test_what_may_be_done_once_only_is_not_asked_of_the_next_door() -> None:
+    with system(CLOSING, ANSWERED) as client, pytest.raises(NoAnswer, match="this door is closing") as raised:
+        client.request("POST", "/feedback", {})
+    assert (raised.value.kind, raised.value.retry_after) == ("stopping", 5.0)
+
+
+def test_a_system_without_a_door_is_not_asked_for_ever() -> None:
+    with system(*[CLOSING] * 4, ANSWERED) as client, pytest.raises(NoAnswer, match="this door is closing"):
+        client.request("GET", "/sessions")
+
+
+def test_an_api_that_others_restart_is_restarted_once_and_told_as_the_next_door_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = {"name": "api", "state": "ready", "pid": 7, "detail": ""}
+    with system(CLOSING, CLOSING, (200, {}, {"participants": [row]}), REFUSED) as client:
+        assert run_command(["restart", "api", "--api", client._url]) == 0
+    assert capsys.readouterr().out == "api is ready, process 7\n"
 
 
 def test_who_refuses_a_body_before_its_end_is_heard() -> None:

@@ -11,8 +11,11 @@ import typer
 from local.apps.command_line import ApiOption, DataDir
 from local.apps.console.answering_system import running_system
 from local.apps.run_directory import NotRunning
+from local.apps.system_client import STOPPING, SystemClient
 from local.apps.terminal import visible
-from local.errors import LocalError
+from local.errors import LocalError, NoAnswer
+
+API, TOLD = "api", "participant"
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As /health and `local2 tap` call it.")]
 
@@ -46,9 +49,20 @@ def taken_over(name: str, directory: Path | None) -> str:
 
 def _restarted(name: str, api: str | None, directory: Path | None) -> dict[str, Any]:
     with running_system(api, directory) as client:
-        child: dict[str, Any] = client.request("POST", f"/participants/{quote(name, safe='')}/restart", {})[
-            "participant"
-        ]
+        path = f"/participants/{quote(name, safe='')}/restart"
+        child: dict[str, Any] = _api_restarted(client, path) if name == API else client.insist("POST", path, {})[TOLD]
+    return child
+
+
+def _api_restarted(client: SystemClient, path: str) -> dict[str, Any]:
+    """The API itself, once. A door that closes before it has answered is being restarted, at the wish of this command
+    or of another one: the next door tells what came of it."""
+    try:
+        child: dict[str, Any] = client.request("POST", path, {})[TOLD]
+    except NoAnswer as error:
+        if error.kind != STOPPING:
+            raise
+        child = next(each for each in client.request("GET", "/participants")["participants"] if each["name"] == API)
     return child
 
 

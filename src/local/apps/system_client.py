@@ -20,6 +20,8 @@ LISTED = 10  # of the ids that may be meant
 WHOLE_ID = 32  # characters of an id that is made by us
 ANSWER_SECONDS = 600.0
 TOO_MANY = "too_many_queries"
+STOPPING = "stopping"
+DOORS = 3  # that may close, one after the other, while one request is made
 RETRY_SECONDS = 1.0  # where a refusal does not say after how long to ask again
 SILENT_SECONDS = 40.0  # a stream has a comment every 15
 
@@ -33,6 +35,10 @@ class StreamEvent:
     name: str
     data: Json
     event_id: str
+
+
+class _DoorCloses(NoAnswer):
+    """The API ends, perhaps to start again: whoever connects next is served by the next one."""
 
 
 class SystemClient:
@@ -139,8 +145,20 @@ class SystemClient:
             response.readline()  # a comment: the subscriptions are in place
             yield self._envelopes(connection, response, seconds)
 
+    def insist(self, method: str, path: str, body: Json | None = None, also: Sequence[int] = ()) -> Json:
+        """As `request`, of what may be done twice: where the door closes meanwhile, the next one is asked."""
+        for _ in range(DOORS):
+            with suppress(_DoorCloses):
+                return self._request(method, path, body, also)
+        return self._request(method, path, body, also)
+
     def request(self, method: str, path: str, body: Json | bytes | None = None, also: Sequence[int] = ()) -> Json:
         """One request and its answer as JSON; those with a status in `also` count as answers."""
+        if method == "GET":
+            return self.insist(method, path, also=also)
+        return self._request(method, path, body, also)
+
+    def _request(self, method: str, path: str, body: Json | bytes | None, also: Sequence[int]) -> Json:
         with self._reporting(), closing(self._connection(ANSWER_SECONDS)) as connection:
             response = self._answer(connection, method, path, body, {}, also)
             text = response.read()
@@ -215,7 +233,8 @@ def _refusal(response: http.client.HTTPResponse, url: str) -> NoAnswer:
     try:
         error = json.loads(response.read())["error"]
         sentence = f"{error['message']} (HTTP {response.status}, {error['kind']})"
-        return NoAnswer(error["kind"], sentence, response.status, seconds)
+        kind = _DoorCloses if error["kind"] == STOPPING else NoAnswer
+        return kind(error["kind"], sentence, response.status, seconds)
     except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
         return NoAnswer("refused", f"HTTP {response.status} from {url}, without a reason", response.status, seconds)
 

@@ -121,6 +121,14 @@ def test_health_is_ok_when_every_child_is_ready(
     assert table.health(0) == health
 
 
+def test_health_is_ok_only_when_every_participant_has_said_what_it_is(table: ParticipantTable) -> None:
+    unnamed = child("dice", 10).model_copy(update={"kind": "participant"})
+    table.heard(supervisor(child("proxy", 9), unnamed), 0)
+    assert table.health(0) == "starting"
+    table.heard(own_beat("dice", 10), 0)
+    assert (table.health(0), table.listing(0)[1]["kind"]) == ("ok", "tool")
+
+
 def test_health_needs_a_supervisor_that_speaks(table: ParticipantTable) -> None:
     assert table.health(0) == "starting"
     table.heard(supervisor(child("a", 1)), 0)

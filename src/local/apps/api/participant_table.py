@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from local.apps.newcomers import PARTICIPANT
 from local.protocol.messages import ChildStatus, ParticipantStatus
 from local.queries.asker import JOURNAL, Absence
 from local.runtime.presence import KEPT, LOOK_SECONDS, SILENT_SECONDS
@@ -69,8 +70,8 @@ class ParticipantTable:
         return self._details.get("notice", "")
 
     def health(self, now: float) -> Health:
-        """`ok` if every child of the supervisor is ready and none tells of a problem, `starting` while none of them has
-        failed yet."""
+        """`ok` if every child of the supervisor is ready and has said what it is, and none tells of a problem;
+        `starting` while none of them has failed yet."""
         if self._supervisor_heard_at is None:
             return "starting"
         if now - self._supervisor_heard_at > SILENT_SECONDS:
@@ -82,7 +83,8 @@ class ParticipantTable:
             return "degraded"
         if any(name.endswith("problem") for beat in self._beats.values() for name in beat.status.details):
             return "degraded"
-        return "starting" if others or not self._children else "ok"
+        unknown = any(child.kind == PARTICIPANT and child.name not in self._kinds for child in self._children)
+        return "starting" if others or unknown or not self._children else "ok"
 
     def lives(self, name: str, now: float) -> bool:
         """Whether a participant of that name says that it is ready."""

@@ -115,6 +115,20 @@ async def test_who_has_grown_is_moved_while_an_exact_index_answers(
         assert index_of(service).directory == only_in(directory)
 
 
+async def test_who_has_grown_before_anything_was_searched_gets_an_index_on_disk_with_the_first_search(
+    opened: Opened, few_are_many: None, exchange: Make, directory: Path
+) -> None:
+    async with opened() as service:
+        await service.settled()
+        for query in ("My coffee is black", "The train is late", "Bob drinks tea"):
+            await service.ingest(exchange(query))
+        await service.settled()
+        assert not exists(directory / "vectors")
+        assert (await service.search("ann", "espresso")).hits[0].engram.query == "My coffee is black"
+        await assert_complete(service)
+        assert index_of(service).directory == only_in(directory)
+
+
 def empty(path: Path) -> None:
     for file in path.rglob("*"):
         if file.is_file():
@@ -169,8 +183,8 @@ async def test_a_deletion_has_the_index_on_disk_made_anew_and_too_few_need_none(
     assert list((directory / "vectors").iterdir()) == []
 
 
-async def test_a_search_whose_index_breaks_is_answered_all_the_same(
-    opened: Opened, large: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_search_whose_index_breaks_is_answered_all_the_same_and_has_it_made_anew(
+    opened: Opened, large: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened() as service:
         await service.settled()
@@ -181,7 +195,8 @@ async def test_a_search_whose_index_breaks_is_answered_all_the_same(
         monkeypatch.setattr(index_of(service), "search", fail)
         results = await asyncio.gather(*(service.search("ann", "espresso") for _ in range(3)))
         assert [(found.hits[0].engram.query, found.degraded) for found in results] == [("My coffee is black", ())] * 3
-        assert isinstance(index_of(service), ExactIndex)
+        await assert_complete(service)
+        assert index_of(service).directory == only_in(directory) != large
 
 
 async def test_another_model_embeds_everything_anew(opened: Opened, kept: None, embedder: Any) -> None:

@@ -134,12 +134,14 @@ class UserIndexes:
         await asyncio.to_thread(_remove, [path for path in self._directory.glob("*") if path not in in_use])
 
     async def _give_up(self, user_id: str, index: VectorIndex, error: IndexBroken) -> None:
-        if self._open.get(user_id) is not index:  # it was replaced in the meantime
-            return
-        log.warning("%s; every vector is compared until then", error)
-        del self._open[user_id]
-        await _close(index)
-        await asyncio.to_thread(_remove, self._directory.glob(f"{_name(user_id)}.*"))
+        """None is loaded, and so none made anew, before the files of this one are gone."""
+        async with self._changing:
+            if self._open.get(user_id) is not index:  # it was replaced in the meantime
+                return
+            log.warning("%s; every vector is compared until then", error)
+            del self._open[user_id]
+            await _close(index)
+            await asyncio.to_thread(_remove, self._directory.glob(f"{_name(user_id)}.*"))
 
 
 def _chroma(path: Path) -> VectorIndex:

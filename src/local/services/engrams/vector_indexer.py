@@ -74,7 +74,11 @@ class VectorIndexer:
         compared."""
         if self.state in (IndexerState.STARTING, IndexerState.FAILED):
             raise IndexBroken(self.trouble or NOT_READY)
-        return await self._indexes.search(user_id, vector, limit)
+        had_outgrown = self._indexes.has_outgrown
+        found = await self._indexes.search(user_id, vector, limit)
+        if self._indexes.has_outgrown and not had_outgrown:  # it was opened for this search
+            self.wake()
+        return found
 
     async def run(self) -> None:
         """Work until cancelled. Failures are told in `trouble` and tried again."""

@@ -32,6 +32,7 @@ class Children:
         self.phases = dict(PHASES)
         self.begun: list[str] = []
         self.done: list[str] = []
+        self.announced: list[dict[str, ChildPhase]] = []
         self.may_go_on = asyncio.Event()
         self.may_go_on.set()
 
@@ -51,6 +52,9 @@ class Children:
     async def remove(self, name: str) -> None:
         await self._change("remove", name, ChildPhase.STOPPED)
         del self.phases[name]
+
+    def announce(self) -> None:
+        self.announced.append(dict(self.phases))
 
     def add(self, spec: ChildSpec) -> None:
         self.done.append(f"add {spec.name}")
@@ -98,7 +102,7 @@ async def door(hub: MemoryHub, children: Children, settings: SettingsRead) -> As
     """The bus of one who asks; the supervisor listens."""
     async with Bus("supervisor", hub.transport()) as own, Bus("api", hub.transport()) as door:
         newcomers = Newcomers(settings, lambda system, entry: ChildSpec(entry.name, "participant", entry.target))
-        control = ChildControl(own, cast(Supervisor, children), newcomers)
+        control = ChildControl(own, cast(Supervisor, children), newcomers, announce=children.announce)
         await own.ready()
         await door.ready()
         yield door
@@ -200,6 +204,11 @@ async def test_one_that_is_long_in_starting_holds_up_nobody_but_who_asks_for_it_
     children.may_go_on.set()
     await asyncio.gather(*asking)
     assert children.done == ["restart journal", "restart web_search", "restart journal"]
+
+
+async def test_what_came_of_a_request_is_announced_before_it_is_answered(door: Bus, children: Children) -> None:
+    await SystemControl(door).participant("stop", "web_search")
+    assert [phases["web_search"] for phases in children.announced] == [ChildPhase.STOPPED]
 
 
 async def test_the_api_is_answered_before_its_own_restart(door: Bus, children: Children) -> None:

@@ -42,7 +42,7 @@ class Announcer:
 
     async def run(self, supervisor: Supervisor, newcomers: Newcomers) -> None:
         """Tell until cancelled. The supervisor works without a bus, too: until the proxy is there, nothing is told."""
-        control = ChildControl(self._bus, supervisor, newcomers)
+        control = ChildControl(self._bus, supervisor, newcomers, announce=lambda: self._announce(supervisor))
         try:
             await supervisor.wait_until(_has_bus)  # a start that takes long is no trouble of the bus
             await self._connect()
@@ -56,9 +56,12 @@ class Announcer:
         loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()
-            self._bus.post(_status(supervisor, self._bus, self._details))
+            self._announce(supervisor)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), until_next_tick(loop.time(), BEAT_SECONDS))
+
+    def _announce(self, supervisor: Supervisor) -> None:
+        self._bus.post(_status(supervisor, self._bus, self._details))
 
     async def _connect(self) -> None:
         while True:

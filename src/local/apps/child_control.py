@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from weakref import WeakValueDictionary
 
 from local.apps.newcomers import PARTICIPANT, Newcomers
@@ -37,9 +37,13 @@ class ChildControl:
 
     publishes = (ParticipantResult,)
 
-    def __init__(self, bus: Bus, supervisor: Supervisor, newcomers: Newcomers) -> None:
-        """Subscribes: the bus has to be made ready after that."""
+    def __init__(
+        self, bus: Bus, supervisor: Supervisor, newcomers: Newcomers, *, announce: Callable[[], object]
+    ) -> None:
+        """Subscribes: the bus has to be made ready after that. `announce` tells everybody how the children are: who is
+        answered, and looks, finds what came of the request."""
         self._bus, self._supervisor, self._newcomers = bus, supervisor, newcomers
+        self._announce = announce
         self._replies = RecentReplies()
         self._one_at_a_time = WeakValueDictionary[str, asyncio.Lock]()  # by the child's name
         self._tasks: set[asyncio.Task[None]] = set()
@@ -76,6 +80,7 @@ class ChildControl:
                 info = ErrorInfo.of(error)
                 reply = ParticipantResult(verb=request.verb, error=info)
             self._replies.settle(envelope.id, reply)
+            self._announce()
             if not is_its_own_end:
                 await self._say(reply, envelope)
 

@@ -20,9 +20,9 @@ class NotUtf8(BadRequest):
 
     def __init__(self, text: str, at: int, place: str = "") -> None:
         """`text` holds at the index `at` what no UTF-8 can say; `place` is where the text was read."""
-        begin, end = _WORD_BEGIN.search(text[:at]), _WORD_END.match(text, at)
-        before, after = begin[0] if begin else "", end[0] if end else ""
-        self.word = _with_bytes(before[-_MOST_SHOWN:] + after[:_MOST_SHOWN])
+        begin = _WORD_BEGIN.search(text, max(0, at - _MOST_SHOWN), at)
+        end = _WORD_END.match(text, at, at + _MOST_SHOWN)
+        self.word = _with_bytes((begin[0] if begin else "") + (end[0] if end else ""))
         line = text.count("\n", 0, at) + 1
         where = f"{place}, line {line}: " if place else ""
         super().__init__(f"{where}'{self.word}' is no text in UTF-8; write it in UTF-8 (`iconv -t UTF-8` makes it so)")
@@ -36,9 +36,9 @@ def as_utf8(text: str, place: str = "") -> bytes:
         raise NotUtf8(text, error.start, place) from None
 
 
-def standard_input(most: int = -1) -> str:
-    """What comes from the standard input up to its end, or up to `most` bytes. Raises `NotUtf8`."""
-    return utf8_text(sys.stdin.buffer.read(most), STANDARD_INPUT)
+def standard_input() -> str:
+    """What comes from the standard input up to its end. Raises `NotUtf8`."""
+    return utf8_text(sys.stdin.buffer.read(), STANDARD_INPUT)
 
 
 def utf8_text(content: bytes, place: str) -> str:

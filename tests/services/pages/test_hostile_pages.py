@@ -24,6 +24,7 @@ PAGES = {
     "prose that stands nowhere else": f"<article><p>needle {' '.join(f'one {n}' for n in range(160_000))}</p></article>"
     + "".join(f"<div class=extra-meta>Needle {n * 7} needle {WORDS}</div>" for n in range(20_000)),
     "four listings in each of many boxes": ("<div>" + "<pre>needle</pre>" * 4 + "</div>") * 8_000,
+    "paragraphs with code": "".join(f"<p>a{n} <code>b{n}</code> needle</p>" for n in range(28_000)),
 }
 
 

@@ -78,9 +78,15 @@ def _goes_further(stated: str, text: str) -> bool:
 
 def _is_nearly_all(text: str, tree: HtmlElement) -> bool:
     """Whether a text is most of a page with few links: there is nothing to look for then."""
-    seen = sum(len(piece.strip()) for piece in tree.xpath("./body//text()[not(parent::script or parent::style)]"))
+    seen = sum(_characters(element) for body in tree.iterfind("body") for element in body.iter("*"))
     links = sum(len(anchor.text_content()) for anchor in tree.iter("a"))
     return len(text) >= _MEDIUM and 2 * len(text) > seen and 8 * links < seen
+
+
+def _characters(element: HtmlElement) -> int:
+    """What an element shows itself and after it; XPath's `text()` takes the square of their number."""
+    own = "" if element.tag in ("script", "style") else element.text or ""
+    return len(own.strip()) + len((element.tail or "").strip())
 
 
 def _is_poor(text: str, blocks: Sequence[PageBlock]) -> bool:

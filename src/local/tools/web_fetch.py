@@ -11,7 +11,7 @@ from local.config import Settings
 from local.runtime.participant import Resources
 from local.services.pages.article import Link
 from local.services.pages.page_reader import Page, PageReader
-from local.services.pages.reading_limit import WALL_FACTOR
+from local.services.pages.reading_limit import SECONDS_FACTOR
 from local.tools.tool import Tool, ToolOutput
 
 LINKS_CHARS, LINK_TEXT_CHARS = 2000, 80
@@ -41,7 +41,7 @@ class WebFetchTool(Tool):
         super().__init__(config)
         self._reader = reader
         # Fetching and extracting have a limit each; the second one more lets their errors come first.
-        self.timeout_seconds = (1.0 + WALL_FACTOR) * config.timeout_seconds + 1.0
+        self.timeout_seconds = (1.0 + SECONDS_FACTOR) * config.timeout_seconds + 1.0
 
     @classmethod
     def build(cls, config: WebFetchConfig, resources: Resources) -> Self:

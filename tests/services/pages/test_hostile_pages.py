@@ -1,4 +1,4 @@
-"""Pages that are made to take long: the reader reads each of them within its limit, over HTTP as the tool does."""
+"""Pages that are made to take long: the reader reads each of them within its step limit, over HTTP as the tool does."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import asyncio
 
 import pytest
 
+from local.errors import ToolError
+from local.services.pages.article import read_article
+from local.services.pages.fetcher import Document
+from local.services.pages.media_type import MediaType
 from local.services.pages.page_reader import PageReader
+from local.services.pages.reading_limit import WorkCount, counted
 
-SECONDS = 4.0  # of processor time; every one of these took more than that, and most of them took minutes
+WIDE_SECONDS = 50.0  # only the count of steps decides, on a slow machine, too; most of these pages took minutes
+STEPS_PER_CHARACTER = 10
 WORDS = "with words that count as prose and go on for some time here"
 PAGES = {
     "a base address of 700 kB": f"<base href='http://e/{'../' * 230_000}'>" + "<a href='../x'>needle</a>" * 500,
@@ -28,7 +34,7 @@ PAGES = {
 }
 
 
-async def read(page: str) -> str:
+async def read(page: str, **limits: int) -> str:
     """The text of a page that a server on this machine gives."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -40,9 +46,26 @@ async def read(page: str) -> str:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
-        return (await PageReader(timeout_seconds=SECONDS, allow_hosts=[host]).read(f"http://{host}/")).text
+        reader = PageReader(timeout_seconds=WIDE_SECONDS, allow_hosts=[host], **limits)
+        return (await reader.read(f"http://{host}/")).text
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
-async def test_a_page_that_is_made_to_take_long_is_read_within_the_limit(page: str) -> None:
+def test_the_steps_of_a_page_grow_with_its_length_alone(page: str) -> None:
+    count = WorkCount()
+    document = Document("http://e/", MediaType("text/html", "utf-8"), page.encode())
+    assert "needle" in counted(lambda: read_article(document), count).text
+    assert count.steps <= STEPS_PER_CHARACTER * len(page)
+
+
+@pytest.mark.timeout(240)
+async def test_a_page_that_is_made_to_take_long_is_read_over_http() -> None:
+    assert "needle" in await read(PAGES["four listings in each of many boxes"])
+
+
+async def test_a_page_above_the_step_limit_is_refused() -> None:
+    page = "<p><a href=/x>needle</a> and some more words</p>" * 100
     assert "needle" in await read(page)
+    with pytest.raises(ToolError, match="too complicated"):
+        await read(page, most_steps=1000)

@@ -1,48 +1,55 @@
-"""The limit of a reading: processor time, with the wall behind it."""
+"""The limits of a reading: a count of steps, and a wide limit of time behind it."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
 
 import pytest
+from lxml.html import document_fromstring
 
-from local.services.pages.reading_limit import WALL_FACTOR, ReadingLimit
-
-
-async def test_a_reading_that_waits_for_the_processor_is_not_too_complicated():
-    looks, free = list[int](), threading.Event()
-
-    def standing_still() -> float:
-        looks.append(len(looks))
-        if len(looks) == 4:  # three limits have gone by on the wall
-            free.set()
-        return 0.0
-
-    limit = ReadingLimit(0.1, standing_still)
-    assert await limit.within(lambda: free.wait(30) and "read") == "read"
+from local.services.pages.reading_limit import ReadingLimit, TooMuchWork, WorkCount, count_steps, counted, text_of
 
 
-async def test_a_reading_ends_with_its_processor_time():
-    spent, free = iter((1.0, 1.0, 61.0)), threading.Event()
-    began = asyncio.get_running_loop().time()
+def endless(*, done: threading.Event | None = None) -> None:
     try:
-        with pytest.raises(TimeoutError):
-            await ReadingLimit(0.2, lambda: next(spent)).within(lambda: free.wait(30))
+        while True:
+            count_steps(1)
     finally:
-        free.set()
-    assert asyncio.get_running_loop().time() - began < 0.2 * WALL_FACTOR
+        if done:
+            done.set()
 
 
-async def test_a_reading_that_never_gets_the_processor_ends_on_the_wall():
+async def test_a_reading_within_its_limits_gives_its_result():
+    assert await ReadingLimit(60.0).within(lambda: count_steps(1000) or "read") == "read"
+
+
+async def test_a_reading_ends_at_its_step_limit():
+    with pytest.raises(TooMuchWork):
+        await ReadingLimit(60.0, most_steps=1000).within(endless)
+
+
+async def test_a_reading_that_reaches_the_time_limit_ends_at_its_next_step():
+    done = threading.Event()
+    with pytest.raises(TooMuchWork):
+        await ReadingLimit(0.01, most_steps=10**15).within(lambda: endless(done=done))
+    assert done.wait(30)
+
+
+async def test_a_reading_that_counts_no_steps_is_not_waited_for_beyond_the_time_limit():
     free = threading.Event()
     try:
-        with pytest.raises(TimeoutError):
-            await ReadingLimit(0.05, lambda: 0.0).within(lambda: free.wait(30))
+        with pytest.raises(TooMuchWork):
+            await ReadingLimit(0.01).within(lambda: free.wait(30))
     finally:
         free.set()
 
 
 async def test_what_fails_in_the_thread_fails_for_the_caller():
     with pytest.raises(ZeroDivisionError):
-        await ReadingLimit(5.0).within(lambda: 1 // 0)
+        await ReadingLimit(60.0).within(lambda: 1 // 0)
+
+
+def test_each_character_of_an_elements_text_is_a_step():
+    tree, count = document_fromstring(f"<p>{'a' * 5000}</p>"), WorkCount()
+    assert len(counted(lambda: text_of(tree), count)) == 5000
+    assert 5000 <= count.steps < 5100

@@ -13,6 +13,7 @@ from local.services.pages.fetcher import Document
 from local.services.pages.main_text import main_text
 from local.services.pages.markup import is_tame, parse_markup, strip_markup
 from local.services.pages.media_type import decode_page
+from local.services.pages.reading_limit import count_steps, text_of
 from local.services.pages.unseen import drop_unseen
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _feed(source: str, page_url: str) -> Article | None:
 def _title(tree: HtmlElement) -> str:
     """The title, or else the first heading; a picture in the page may have a title, too."""
     elements = [*tree.xpath("//title[not(ancestor::svg)]")[:1], *tree.xpath("//h1")[:1]]
-    return next((text for element in elements if (text := _one_line(element.text_content()))), "")
+    return next((text for element in elements if (text := _one_line(text_of(element)))), "")
 
 
 def _links(tree: HtmlElement, page_url: str) -> tuple[Link, ...]:
@@ -81,7 +82,7 @@ def _links(tree: HtmlElement, page_url: str) -> tuple[Link, ...]:
     found: dict[str, Link] = {}
     for anchor in tree.xpath(".//a[@href]")[: 10 * _MAX_LINKS]:
         url = _absolute(base_url or page_url, anchor.get("href"))
-        text = _one_line(anchor.text_content())
+        text = _one_line(text_of(anchor))
         if url and text:
             found.setdefault(url, Link(text, url))
     return tuple(found.values())[:_MAX_LINKS]
@@ -92,6 +93,7 @@ def _absolute(base_url: str, reference: str) -> str | None:
     server takes any more."""
     if len(reference) > _LONGEST_URL:
         return None
+    count_steps(len(base_url) + len(reference))
     try:
         url = urljoin(base_url, reference.strip()).partition("#")[0]
         return url if urlsplit(url).scheme in ("http", "https") and url != base_url else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from local.services.pages.reading_limit import count_steps
+
 if TYPE_CHECKING:
     from lxml.html import HtmlElement  # type: ignore[import-untyped]  # has no type stubs of its own
 
@@ -30,7 +32,9 @@ def _drop_run(first: HtmlElement, doomed: dict[HtmlElement, None]) -> None:
     for element in run:
         element.tail = None
         parent.remove(element)
+    joined_to = (parent.text if before is None else before.tail) or ""
+    count_steps(len(joined_to) + len(behind))
     if behind and before is not None:
-        before.tail = (before.tail or "") + behind
+        before.tail = joined_to + behind
     elif behind:
-        parent.text = (parent.text or "") + behind
+        parent.text = joined_to + behind

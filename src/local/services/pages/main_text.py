@@ -12,6 +12,7 @@ from local.services.pages.dropped_elements import drop_elements
 from local.services.pages.extraction import extracted_text
 from local.services.pages.markup import strip_markup
 from local.services.pages.page_blocks import PageBlock, joined, page_blocks
+from local.services.pages.reading_limit import count_steps, text_of
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement  # type: ignore[import-untyped]  # has no type stubs of its own
@@ -52,7 +53,7 @@ def main_text(tree: HtmlElement) -> str:
 
 
 def _first_headings(tree: HtmlElement) -> set[str]:
-    return {_key(heading.text_content()) for heading in tree.iter("h1")}
+    return {_key(text_of(heading)) for heading in tree.iter("h1")}
 
 
 def _with_what_stands_between(text: str, blocks: Sequence[PageBlock], headings: set[str]) -> str:
@@ -79,7 +80,7 @@ def _goes_further(stated: str, text: str) -> bool:
 def _is_nearly_all(text: str, tree: HtmlElement) -> bool:
     """Whether a text is most of a page with few links: there is nothing to look for then."""
     seen = sum(_characters(element) for body in tree.iterfind("body") for element in body.iter("*"))
-    links = sum(len(anchor.text_content()) for anchor in tree.iter("a"))
+    links = sum(len(text_of(anchor)) for anchor in tree.iter("a"))
     return len(text) >= _MEDIUM and 2 * len(text) > seen and 8 * links < seen
 
 
@@ -111,6 +112,7 @@ def _found(beginnings: Set[str], there: str) -> set[str]:
     found = {beginning for beginning in beginnings if len(beginning) < _BRIEF and beginning in there[:_SHORT]}
     for word in _WORDS.finditer(there):
         begin = word.start()
+        count_steps(_LONG + _BRIEF)
         found |= beginnings & {there[begin : begin + _LONG], there[begin : begin + _BRIEF]}
     return found
 
@@ -148,7 +150,7 @@ def _key(text: str) -> str:
 def _drop_signs(tree: HtmlElement) -> None:
     """Take out what headings of manuals and wikis carry: a sign that links to themselves, and “edit”."""
     anchors = tree.xpath("//a[string-length(normalize-space()) = 1]")
-    drop_elements(anchor for anchor in anchors if anchor.text_content().strip() in _SIGNS and _is_of_its_page(anchor))
+    drop_elements(anchor for anchor in anchors if text_of(anchor).strip() in _SIGNS and _is_of_its_page(anchor))
     drop_elements(tree.xpath("//span[contains(@class, 'mw-editsection')]"))
 
 
@@ -159,10 +161,10 @@ def _is_of_its_page(anchor: HtmlElement) -> bool:
 def _bare_listings(tree: HtmlElement) -> None:
     """Take the names off boxes that hold a listing and little else: with a toolbar in them they pass for one."""
     for listing in tree.iter("pre"):
-        room = 1.2 * len(listing.text_content()) + 60
+        room = 1.2 * len(text_of(listing)) + 60
         for box in list(listing.iterancestors("div", "figure"))[:3]:
             # What has few children is looked at few times; to count many takes long.
-            if next(islice(box, 4, None), None) is not None or len(box.text_content()) > room:
+            if next(islice(box, 4, None), None) is not None or len(text_of(box)) > room:
                 break
             box.attrib.clear()
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from local.services.pages.reading_limit import text_of
+
 if TYPE_CHECKING:
     from lxml.html import HtmlElement  # type: ignore[import-untyped]  # has no type stubs of its own
 
@@ -77,7 +79,7 @@ class _Walk:
 
     def __init__(self, body: HtmlElement) -> None:
         self.blocks: list[PageBlock] = []
-        self._half = len(body.text_content()) / 2
+        self._half = len(text_of(body)) / 2
         self._pieces: list[str] = []
         self._linked = 0
         self._links = self._comments = 0
@@ -112,7 +114,7 @@ class _Walk:
 
     def _block(self, child: HtmlElement) -> None:
         if child.tag == "pre":
-            self._add(child.text_content().strip("\n"), 0)
+            self._add(text_of(child).strip("\n"), 0)
         elif child.tag == "tr" and not child.xpath(_IN_CELLS):
             self._row(child)
         else:
@@ -123,8 +125,8 @@ class _Walk:
                 self._linked = 0  # many link to themselves
 
     def _row(self, row: HtmlElement) -> None:
-        cells = [_SPACES.sub(" ", cell.text_content()).strip() for cell in row]
-        linked = sum(len(anchor.text_content()) for anchor in row.iter("a"))
+        cells = [_SPACES.sub(" ", text_of(cell)).strip() for cell in row]
+        linked = sum(len(text_of(anchor)) for anchor in row.iter("a"))
         self._add(" | ".join(cells) if any(cells) else "", linked)
 
     def _end(self) -> None:
@@ -146,14 +148,14 @@ class _Walk:
     def _is_beside(self, element: HtmlElement) -> bool:
         """By its tag, role or name, unless it holds half of the page: then it is called so by mistake."""
         if element.tag in _BESIDE or element.get("role") in _BESIDE_ROLES:
-            return element.tag not in ("footer", "aside") or len(element.text_content()) <= self._half
+            return element.tag not in ("footer", "aside") or len(text_of(element)) <= self._half
         if element.tag == "header" and next(element.iterancestors("article", "main"), None) is None:
             return element.find(".//h1") is None
         if element.tag == "form" and not element.xpath(_CONTENT_OF_FORMS):
-            return len(element.text_content()) <= self._half
+            return len(text_of(element)) <= self._half
         names = (element.get("id"), element.get("class"))
         named = element.tag in _NAMED and any(_BESIDE_NAMES.search(name[:500]) for name in names if name)
-        return named and len(element.text_content()) <= self._half
+        return named and len(text_of(element)) <= self._half
 
 
 def joined(blocks: Iterable[PageBlock]) -> str:

@@ -12,7 +12,7 @@ from local.errors import ToolError
 from local.services.pages.address_guard import AddressGuard
 from local.services.pages.article import Article, Link, read_article
 from local.services.pages.fetcher import Fetcher, Resolver, elsewhere, resolve_host
-from local.services.pages.reading_limit import ReadingLimit
+from local.services.pages.reading_limit import MOST_STEPS, ReadingLimit, TooMuchWork
 from local.services.pages.web_url import parse_web_url
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|(?=\n)")
@@ -122,14 +122,15 @@ class PageReader:
         *,
         fetch_max_chars: int = 8000,
         timeout_seconds: float = 20.0,
+        most_steps: int = MOST_STEPS,
         allow_hosts: Sequence[str] = (),
         resolve: Resolver = resolve_host,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`fetch_max_chars` is the length of a part; `timeout_seconds` bounds the fetch, and the extraction's processor
-        time."""
+        """`fetch_max_chars` is the length of a part; `timeout_seconds` limits the fetch; reading the page may then
+        take four times as long."""
         self._fetch_max_chars = fetch_max_chars
-        self._limit = ReadingLimit(timeout_seconds)
+        self._limit = ReadingLimit(timeout_seconds, most_steps)
         self._guard = AddressGuard(allow_hosts)
         self._fetcher = Fetcher(self._guard, timeout_seconds=timeout_seconds, resolve=resolve)
         self._clock = clock
@@ -151,7 +152,7 @@ class PageReader:
         document = await self._fetcher.fetch(url, same_host=same_host)
         try:
             article = await self._limit.within(lambda: read_article(document))
-        except TimeoutError:
+        except TooMuchWork:
             raise ToolError(f"{document.url} is too complicated to be read", kind="timeout") from None
         if not article.text:
             raise ToolError(f"{document.url} has no readable text; it may need a browser to show any", kind="no_text")

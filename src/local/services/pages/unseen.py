@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from local.services.pages.dropped_elements import drop_elements
+from local.services.pages.reading_limit import text_of
 from local.services.pages.style_sheet import StyleSheet, colour, length
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ def _opened_by_click(tree: HtmlElement) -> set[HtmlElement]:
 def _is_menu(element: HtmlElement) -> bool:
     if element.tag in ("nav", "dialog", "form") or element.get("role") in ("menu", "navigation", "dialog", "search"):
         return True
-    linked = sum(len(anchor.text_content()) for anchor in element.iter("a"))
-    return element.find(".//nav") is not None or 2 * linked >= len(element.text_content().strip())
+    linked = sum(len(text_of(anchor)) for anchor in element.iter("a"))
+    return element.find(".//nav") is not None or 2 * linked >= len(text_of(element).strip())
 
 
 def _is_gone(element: HtmlElement, styles: dict[str, str]) -> bool:
@@ -119,9 +120,9 @@ def _is_invisible(element: HtmlElement, ink: str, sheet: StyleSheet) -> bool:
 def _drop_transparent(tree: HtmlElement, fading: list[HtmlElement]) -> None:
     if not fading:
         return
-    whole, known = len(tree.text_content()), set(fading)
+    whole, known = len(text_of(tree)), set(fading)
     outer = [one for one in fading if known.isdisjoint(one.iterancestors())]
-    if sum(len(one.text_content()) for one in outer) <= whole * _FADES_IN:
+    if sum(len(text_of(one)) for one in outer) <= whole * _FADES_IN:
         drop_elements(outer)
 
 

@@ -265,6 +265,64 @@ def test_an_environment_whose_python_is_gone_is_made_anew(ready: Checkout) -> No
     assert ready.run().returncode == 7
 
 
+def test_a_folder_that_set_up_did_not_make_is_refused_and_untouched(checkout: Checkout) -> None:
+    folder = checkout.root / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=SECONDS)
+    (folder / "mine").write_text("work of a week")
+    done = checkout.run()
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert f"{folder} is a Python environment that LoCAL2 did not make" in done.stderr
+    assert (folder / "mine").read_text() == "work of a week"
+    assert checkout.calls() == []
+
+
+def test_a_file_in_the_place_of_the_environment_is_refused(checkout: Checkout) -> None:
+    (checkout.root / ".venv").write_text("mine")
+    done = checkout.run()
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert (checkout.root / ".venv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_is_refused_and_what_it_leads_to_untouched(ready: Checkout, is_there: bool) -> None:
+    elsewhere = ready.root.with_name("elsewhere")
+    (ready.root / ".venv").rename(elsewhere)
+    if not is_there:
+        shutil.rmtree(elsewhere)
+    (ready.root / ".venv").symlink_to(elsewhere)
+    (ready.root / "requirements.lock").write_text("# something else\n")
+    done = ready.run()
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert f"is a link to {elsewhere}" in done.stderr
+    assert elsewhere.exists() == is_there
+    assert not is_there or ((elsewhere / "mine").exists() and (elsewhere / "set-up.stamp").exists())
+
+
+def test_an_empty_folder_is_used(checkout: Checkout) -> None:
+    (checkout.root / ".venv").mkdir()
+    assert checkout.run().returncode == 7
+
+
+@pytest.mark.parametrize("left", ["set-up.log", "set-up.stamp", "local2-set-up"])
+def test_an_unfinished_environment_of_an_earlier_set_up_is_made_again(ready: Checkout, left: str) -> None:
+    for name in {"set-up.log", "set-up.stamp", "local2-set-up"} - {left}:
+        (ready.root / ".venv" / name).unlink()
+    (ready.root / ".venv" / left).write_text("")
+    assert ready.run().returncode == 7
+    assert not (ready.root / ".venv" / "mine").exists()
+
+
+def test_what_links_in_an_environment_lead_to_is_not_emptied(ready: Checkout) -> None:
+    mine = ready.root.with_name("mine")
+    mine.mkdir()
+    (mine / "file").touch()
+    (ready.root / ".venv" / "linked").symlink_to(mine)
+    (ready.root / ".venv" / "set-up.stamp").unlink()
+    assert ready.run().returncode == 7
+    assert (mine / "file").exists()
+    assert not (ready.root / ".venv" / "linked").is_symlink()
+
+
 def test_a_start_from_inside_the_environment_brings_it_up_to_date_too(ready: Checkout) -> None:
     (ready.root / "requirements.lock").write_text("# something else\n")
     inside = [str(ready.root / ".venv" / "bin" / "python"), *ready.command()[1:]]

@@ -21,6 +21,7 @@ from local.set_up.python_environment import SIGNALS, PythonEnvironment, arrive
 # A tool ignores the variables that its version does not know. uv trusts only the certificates it brings along unless
 # told otherwise, which fails behind a company's proxy; pip cannot install "for the user" inside an environment.
 TOOL_SETTINGS = {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1", "PIP_USER": "0", "PIP_NO_INPUT": "1"}
+MARK = "Made by the set-up of LoCAL2, which may empty this folder and make it again.\n"
 ENDS_WITHIN = 2.0  # seconds, a tool that is told to; then it is killed
 
 
@@ -42,6 +43,7 @@ class Installer:
             if environment.is_current(locks):
                 return
             started = time.monotonic()
+            self._refuse_what_is_not_ours()
             wanted, found = environment.expected_stamp(locks), environment.read_stamp()
             # Without its stamp an environment is unfinished: whatever happens from here on, the next start begins anew.
             environment.stamp.unlink(missing_ok=True)
@@ -72,8 +74,33 @@ class Installer:
             raise SetUpFailed(_hint("this Python has no module venv"))
         import venv
 
+        self._empty()
         # Without pip: making it costs seconds, Debian leaves it out, and who has uv does not need it.
-        venv.EnvBuilder(clear=True, symlinks=True, with_pip=False).create(self._environment.folder)
+        venv.EnvBuilder(symlinks=True, with_pip=False).create(self._environment.folder)
+
+    def _empty(self) -> None:
+        """Make the folder, or remove everything in it but the marker, which stays whenever this is interrupted."""
+        self._environment.folder.mkdir(exist_ok=True)
+        self._environment.marker.write_text(MARK, encoding="utf-8")
+        for path in self._environment.folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path != self._environment.marker:
+                path.unlink()
+
+    def _refuse_what_is_not_ours(self) -> None:
+        """Raise SetUpFailed if the folder is a link, or holds anything and was not made by a set-up."""
+        folder = self._environment.folder
+        if folder.is_symlink():
+            found = f"is a link to {folder.readlink()}, and set-up changes nothing behind a link"
+        elif not folder.exists() or self._environment.is_ours:
+            return
+        elif not folder.is_dir():
+            found = "is not a folder"
+        else:
+            kind = "Python environment" if (folder / "pyvenv.cfg").exists() else "folder"
+            found = f"is a {kind} that LoCAL2 did not make, and set-up would empty it"
+        raise SetUpFailed(f"{folder} {found}; move it elsewhere or delete it, then start LoCAL2 again")
 
     def _install(self, locks: Sequence[str]) -> None:
         python = str(self._environment.python)

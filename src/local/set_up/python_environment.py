@@ -47,6 +47,18 @@ class PythonEnvironment:
         return self.folder / "set-up.stamp"
 
     @property
+    def marker(self) -> Path:
+        """The file by which a set-up knows an environment that it may empty: the first file in it."""
+        return self.folder / "local2-set-up"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether a set-up made the folder, or nothing is in it. Before there was a marker, only the stamp and the log
+        told."""
+        known = (self.marker, self.stamp, self.folder / "set-up.log")
+        return any(file.is_file() for file in known) or (self.folder.is_dir() and not any(self.folder.iterdir()))
+
+    @property
     def is_entered(self) -> bool:
         """Whether this process runs in it."""
         return self.folder.exists() and self.folder.samefile(sys.prefix)

@@ -38,7 +38,7 @@ async def test_ddgs_results_become_hits(monkeypatch):
 
 async def test_ddgs_that_is_not_installed_gives_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "ddgs", None)
-    assert "pip install 'local2[search]'" in (await refusal()).reason
+    assert "pip install ddgs" in (await refusal()).reason
 
 
 async def test_ddgs_without_results_does_not_pass_for_nothing_found(monkeypatch):

@@ -141,7 +141,7 @@ class DdgsProvider:
         try:
             results = await asyncio.to_thread(self._look, query, max_results)
         except ImportError as error:
-            reason = f"the package ddgs is missing ({error}); install it with: pip install 'local2[search]'"
+            reason = f"the package ddgs is missing ({error}); install it with: pip install ddgs"
             raise SearchUnavailable(self.name, reason) from None
         except Exception as error:  # it scrapes pages: any error of a parser or an HTTP client may come out
             raise SearchUnavailable(self.name, plain_text(str(error), DETAIL_CHARS) or type(error).__name__) from error

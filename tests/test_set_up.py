@@ -323,6 +323,24 @@ def test_what_links_in_an_environment_lead_to_is_not_emptied(ready: Checkout) ->
     assert not (ready.root / ".venv" / "linked").is_symlink()
 
 
+def test_a_lock_that_was_added_is_installed_again_with_the_environment(ready: Checkout) -> None:
+    (ready.root / "requirements-llama.lock").write_text("# nothing\n")
+    code = (
+        "from local.set_up.installer import Installer; from local.set_up.python_environment import PythonEnvironment;"
+        "Installer(PythonEnvironment()).add('requirements-llama.lock')"
+    )
+    words = [str(ready.root / ".venv" / "bin" / "python"), "-c", code]
+    subprocess.run(words, env=ready.environment, check=True, capture_output=True, timeout=SECONDS)
+    assert ready.calls() == ["requirements-llama.lock"]
+    assert ready.run().stderr == ""
+    (ready.root / ".venv" / "set-up.stamp").unlink()
+    for _ in range(2):
+        ready.run(FAKE_UV="dies")
+    ready.calls()
+    assert ready.run().returncode == 7
+    assert ready.calls() == ["requirements.lock", ".", "requirements-llama.lock"]
+
+
 def test_a_start_from_inside_the_environment_brings_it_up_to_date_too(ready: Checkout) -> None:
     (ready.root / "requirements.lock").write_text("# something else\n")
     inside = [str(ready.root / ".venv" / "bin" / "python"), *ready.command()[1:]]

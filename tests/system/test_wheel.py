@@ -148,7 +148,7 @@ def test_a_wheel_holds_every_file_of_the_package_with_the_settings_and_the_stori
         for file in (ROOT / folder).rglob("*")
         if file.is_file() and file.suffix != ".pyc"
     }
-    assert held == {*wanted, *(f"local/shipped/requirements{name}.lock" for name in ("", "-uv"))}
+    assert held == {*wanted, *(f"local/shipped/requirements{name}.lock" for name in ("", "-uv", "-llama", "-try"))}
 
 
 def test_a_wheel_names_no_dependency_whose_version_an_installer_would_choose(installation: Installation) -> None:

@@ -69,8 +69,9 @@ def choose_backend(system: SystemConfig, models: ModelsConfig) -> Backend:
     if may_stand_in(system, models) and not found[0].there:
         log.warning(
             "NO MODEL SERVER answers at %s. Going on with the stand-in, which is no language model: it follows plain "
-            "rules. For a real one install Ollama (https://ollama.com), run 'ollama pull gemma4:12b', and start again; "
-            "or without it: 'local2 model pull hf.co/OWNER/NAME' and 'local2 model use NAME'.",
+            "rules. For a real one run 'local2 model try' (very small, 100 MB, without Ollama), or install Ollama "
+            "(https://ollama.com) and run 'ollama pull gemma4:12b', or run 'local2 model pull hf.co/OWNER/NAME' and "
+            "'local2 model use NAME'. Then start again.",
             found[0].endpoint.url,
         )
         return _stand_in(where)

@@ -1,4 +1,4 @@
-"""`local2 model list | pull | use`: which models there are, further ones, and which of them answers."""
+"""`local2 model list | pull | use | try`: which models there are, further ones, and which of them answers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from local.apps.backend import any_ollama_url
 from local.apps.command_line import ConfigDir, DataDir, JsonOption, sized
 from local.apps.run_directory import RunDirectory
 from local.apps.terminal import visible
+from local.apps.trial_model import NAME as TRIAL_NAME
+from local.apps.trial_model import TrialModel
 from local.config import layers_for, load, load_system
 from local.config_choice import choose_model, chosen_model
 from local.config_models import ModelsConfig, load_models
@@ -74,6 +76,30 @@ def use(model: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -> 
     typer.echo(f"{chosen_model(layers)} answers from the next start on, as {path} says now")
     if found.kind == "llama_server":
         _tell_what_is_missing(load_models(layers))
+
+
+@model_app.command("try")
+def try_one(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the download.")] = False,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Install a very small model and what runs it, without Ollama, and have it answer from the next start on."""
+    layers = layers_for(config_dir)
+    stock = _stock(layers, data_dir)
+    trial = TrialModel(stock.folder.path, load_models(layers))
+    if missing := trial.missing():
+        for line in missing:
+            typer.echo(line)
+        if not yes and not typer.confirm("Download and use it?", default=True):
+            raise typer.Exit(1)
+        try:
+            trial.install()
+        except KeyboardInterrupt:
+            typer.echo("\nstopped; the same command begins again", err=True)
+            raise typer.Exit(130) from None
+    path = choose_model(layers, "llama_server", TRIAL_NAME, trial.file)
+    typer.echo(f"{chosen_model(layers)} answers from the next start on, as {path} says now")
 
 
 async def pull_and_show(stock: ModelStock, model: str, show: Callable[[str], object]) -> None:

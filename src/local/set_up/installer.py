@@ -21,7 +21,6 @@ from local.set_up.python_environment import SIGNALS, PythonEnvironment, arrive
 # A tool ignores the variables that its version does not know. uv trusts only the certificates it brings along unless
 # told otherwise, which fails behind a company's proxy; pip cannot install "for the user" inside an environment.
 TOOL_SETTINGS = {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1", "PIP_USER": "0", "PIP_NO_INPUT": "1"}
-MARK = "Made by the set-up of LoCAL2, which may empty this folder and make it again.\n"
 ENDS_WITHIN = 2.0  # seconds, a tool that is told to; then it is killed
 
 
@@ -51,8 +50,22 @@ class Installer:
                 found = []
                 self._create()
             self._install([lock for lock, line in zip(locks, wanted[1:], strict=True) if line not in found])
+            if further := environment.further_locks():
+                self._install(further, with_local2=False)
             environment.stamp.write_text("\n".join(wanted) + "\n", encoding="utf-8")
             _say(f"ready in {time.monotonic() - started:.0f} s")
+
+    def add(self, lock: str) -> None:
+        """Install a further lock into the environment, now and whenever it is made again. Raises SetUpFailed,
+        OSError."""
+        with self._only_one():
+            self._install([lock], with_local2=False)
+            self._environment.add_further_lock(lock)
+
+    def fetch(self, lock: str, folder: Path) -> None:
+        """Install the packages of a lock into a folder of their own. Raises SetUpFailed, OSError."""
+        with self._only_one():
+            self._install([lock], "--target", str(folder), with_local2=False)
 
     @contextmanager
     def _only_one(self) -> Iterator[None]:
@@ -81,7 +94,7 @@ class Installer:
     def _empty(self) -> None:
         """Make the folder, or remove everything in it but the marker, which stays whenever this is interrupted."""
         self._environment.folder.mkdir(exist_ok=True)
-        self._environment.marker.write_text(MARK, encoding="utf-8")
+        self._environment.make_marker()
         for path in self._environment.folder.iterdir():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
@@ -102,27 +115,30 @@ class Installer:
             found = f"is a {kind} that LoCAL2 did not make, and set-up would empty it"
         raise SetUpFailed(f"{folder} {found}; move it elsewhere or delete it, then start LoCAL2 again")
 
-    def _install(self, locks: Sequence[str]) -> None:
+    def _install(self, locks: Sequence[str], *options: str, with_local2: bool = True) -> None:
         python = str(self._environment.python)
         try:
             try:
                 command = [self._uv(), "pip", "install", "--python", python, "--compile-bytecode"]
-                self._install_with("uv", command, locks)
+                self._install_with("uv", [*command, *options], locks, with_local2=with_local2)
             except _CommandFailed as failure:
                 _say(f"uv cannot be used ({failure}); trying pip")
-                self._install_with("pip", self._pip(), locks)
+                self._install_with("pip", [*self._pip(), *options], locks, with_local2=with_local2)
         except _CommandFailed as failure:
             advice = "is there a network, or a package mirror in pip's configuration?"
             raise SetUpFailed(f"{failure} - {advice} More in {self._log}; the same command tries again") from None
 
-    def _install_with(self, tool: str, command: Sequence[str], locks: Sequence[str]) -> None:
+    def _install_with(self, tool: str, command: Sequence[str], locks: Sequence[str], *, with_local2: bool) -> None:
         alone = [*command, "--no-deps"]  # a lock is complete: what is not in it was left out on purpose
         for lock in locks:
             lines = (self._environment.root / lock).read_text(encoding="utf-8").splitlines()
             count = sum(line[:1].isalnum() for line in lines)
             # Only wheels: what has to be built runs its own code, and wants compilers.
             wheels = [*alone, "--only-binary", ":all:", "--require-hashes", "-r", lock]
-            self._run(f"installing about {count} packages with {tool}", wheels)
+            what = f"about {count} packages" if count > 1 else lines[0].partition(" ")[0].replace("==", " ")
+            self._run(f"installing {what} with {tool}", wheels)
+        if not with_local2:
+            return
         if self._environment.is_checkout:
             self._run("installing LoCAL2 itself", [*alone, "--no-build-isolation", "-e", "."])
         else:

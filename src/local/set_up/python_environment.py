@@ -23,6 +23,7 @@ RUN = ("requirements.lock",)
 TEST = ("requirements.lock", "requirements-dev.lock")
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 STATUS_FAILED = 2
+MARK = "Made by the set-up of LoCAL2, which may empty this folder and make it again.\n"
 STATUS_OF_SIGNALS = 128  # and the signal's number
 
 
@@ -58,6 +59,26 @@ class PythonEnvironment:
         known = (self.marker, self.stamp, self.folder / "set-up.log")
         return any(file.is_file() for file in known) or (self.folder.is_dir() and not any(self.folder.iterdir()))
 
+    def make_marker(self) -> None:
+        """Write the marker where there is none."""
+        if not self.marker.exists():
+            self.marker.write_text(MARK, encoding="utf-8")
+
+    def further_locks(self) -> list[str]:
+        """The locks that were added to this environment, which the marker lists."""
+        try:
+            lines = self.marker.read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        return [line for line in lines if line.endswith(".lock") and (self.root / line).is_file()]
+
+    def add_further_lock(self, lock: str) -> None:
+        """Have a lock installed whenever the environment is made again."""
+        self.make_marker()
+        if lock not in self.further_locks():
+            with self.marker.open("a", encoding="utf-8") as file:
+                file.write(f"{lock}\n")
+
     @property
     def is_entered(self) -> bool:
         """Whether this process runs in it."""
@@ -83,14 +104,15 @@ class PythonEnvironment:
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until this script is in the other Python
             os.execv(self.python, [str(self.python), *sys.argv])
         except (SetUpFailed, OSError) as error:
-            reason = self._with_advice(error) if isinstance(error, OSError) else str(error)
+            reason = self.with_advice(error) if isinstance(error, OSError) else str(error)
             print(f"LoCAL2 could not be set up: {reason}", file=sys.stderr)  # noqa: T201
             sys.exit(STATUS_FAILED)
         except KeyboardInterrupt as stop:
             print("\nset-up stopped; the next start begins it again", file=sys.stderr)  # noqa: T201
             sys.exit(STATUS_OF_SIGNALS + (stop.args or (signal.SIGINT,))[0])
 
-    def _with_advice(self, error: OSError) -> str:
+    def with_advice(self, error: OSError) -> str:
+        """What kept a set-up from writing, and what helps."""
         if error.errno not in NOT_ALLOWED:
             return str(error)
         advice = "use a copy of your own" if self.is_checkout else "install it in a venv of your own"

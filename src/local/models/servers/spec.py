@@ -15,7 +15,7 @@ from local.config_models import Provider
 from local.errors import ConfigError
 
 PACKAGE = "xllamacpp"
-INSTALL = "pip install xllamacpp"
+INSTALL = "`local2 model try` installs it with a small model; or pip install xllamacpp"
 _NO_DEBUGGER = {"GGML_NO_BACKTRACE": "1"}  # else it has one look at it before it dies
 
 

@@ -16,7 +16,7 @@ export function ModelsDialog({ close }) {
   const fetched = [...pulls.value.values()].filter((one) => !names.has(one.name) || !isOver(one));
   const proposed = PROPOSED.filter((one) => !names.has(one.name) && !pulls.value.has(one.name));
   return html`<h2 id="dialog-title">Models</h2>
-    ${health.value?.stand_in ? html`<p>The stand-in answers now: a small program that follows plain rules and calls the same tools. A real model says more.</p>` : null}
+    ${health.value?.stand_in ? html`<p>The stand-in answers now: a small program that follows plain rules and calls the same tools. A real model says more: pull one here, or run <code>local2 model try</code> for a very small one without Ollama.</p>` : null}
     ${modelsTrouble.value ? html`<${NoServer} message=${modelsTrouble.value} />` : null}
     ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
     ${chosen ? html`<p role="status">${chosen}</p>` : null}

@@ -12,6 +12,6 @@ export function StandInNote() {
     put(true);
     sessionStorage.setItem(KEPT_AS, "away");
   };
-  return html`<p class="bar-note" role="status" data-state="stand-in"><span><b>The stand-in answers:</b> a small program, to look around with. A real model says more.</span>
+  return html`<p class="bar-note" role="status" data-state="stand-in"><span><b>The stand-in answers:</b> a small program, to look around with. A real model says more; <code>local2 model try</code> installs a very small one.</span>
     <button type="button" class="get" onClick=${() => (dialog.value = { kind: "models" })}>Get a model</button><button type="button" aria-label="Put this note away" onClick=${away}>Later</button></p>`;
 }

@@ -313,7 +313,7 @@ async def test_a_picture_goes_to_a_model_that_can_see(stage: Stage) -> None:
     stage.cloud.will_say("A cat")
     deltas = await ask(stage.router(), PICTURE)
     assert (said(deltas), stage.home.asked) == ("A cat", [])
-    assert "cannot see pictures" in notes(deltas)[0]
+    assert "cannot look at pictures" in notes(deltas)[0]
     stage.home.capabilities |= {"vision"}
     stage.home.will_say("A dog")
     assert said(await ask(stage.router(), PICTURE)) == "A dog"

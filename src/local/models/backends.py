@@ -7,7 +7,7 @@ from functools import partial
 
 from local.config_models import Endpoint, Routing
 from local.environment import secret
-from local.models.chat import ChatModel
+from local.errors import ConfigError, ModelError
 from local.models.fallback import FallbackPolicy
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
@@ -32,7 +32,7 @@ def connect(routing: Routing, *, timeout_seconds: float) -> Router:
         target = clients.target(name)
         return next((chain for chain in chains if chain[0] == target), [target])
 
-    return Router(find, clients.close, policy=policy, max_tools=config.max_tools)
+    return Router(find, clients.close, policy=policy, max_tools=config.max_tools, seeing=clients.seeing)
 
 
 class _Clients:
@@ -40,19 +40,37 @@ class _Clients:
 
     def __init__(self, routing: Routing, timeout_seconds: float) -> None:
         self._routing, self._timeout_seconds = routing, timeout_seconds
-        self._made: dict[str, ChatModel] = {}
+        self._made: dict[str, OllamaModel | OpenAIModel] = {}
 
     def target(self, name: str) -> Target:
         provider, model = self._routing.locate(name)
+        return Target(f"{provider}/{model}", model, self._at(provider))
+
+    def _at(self, provider: str) -> OllamaModel | OpenAIModel:
         if provider not in self._made:
             self._made[provider] = self._client(self._routing.endpoints[provider])
-        return Target(f"{provider}/{model}", model, self._made[provider])
+        return self._made[provider]
+
+    async def seeing(self) -> list[str]:
+        """The models of all servers that say that they can look at pictures."""
+        found = list[str]()
+        for provider in self._routing.endpoints:
+            try:
+                found += await self._seeing_at(provider)
+            except (ModelError, ConfigError):
+                continue
+        return found
+
+    async def _seeing_at(self, provider: str) -> list[str]:
+        client = self._at(provider)
+        names = await client.models()
+        return [f"{provider}/{name}" for name in names if "vision" in (await client.show(name)).capabilities]
 
     async def close(self) -> None:
         for client in self._made.values():
             await client.close()
 
-    def _client(self, endpoint: Endpoint) -> ChatModel:
+    def _client(self, endpoint: Endpoint) -> OllamaModel | OpenAIModel:
         key = endpoint.key or (secret(endpoint.api_key_variable) if endpoint.api_key_variable else "")
         kept = partial(OllamaModel, keep_alive=self._routing.config.keep_alive)
         make = kept if endpoint.kind == "ollama" else partial(OpenAIModel, api_key=key)

@@ -59,6 +59,16 @@ class Degraded:
 
 
 @dataclass(frozen=True, slots=True)
+class CannotThink(Degraded):
+    """A model that cannot think was asked to. A client says it once for each model."""
+
+    @classmethod
+    def of(cls, model: str) -> CannotThink:
+        """The note about a model."""
+        return cls(f"{model} cannot think aloud; it answers without")
+
+
+@dataclass(frozen=True, slots=True)
 class AwayDelta(Degraded):
     """Nobody answers for now, and the call waits until somebody does, or has waited for too long."""
 

@@ -14,7 +14,7 @@ import httpx
 
 from local.errors import ModelError
 from local.models.answer_stream import AnswerStream
-from local.models.chat import Degraded, Delta, Json
+from local.models.chat import CannotThink, Degraded, Delta, Json
 from local.models.model_errors import ServerErrors
 from local.models.model_http import M, ModelHttp, StreamedAnswer
 
@@ -65,6 +65,7 @@ class ModelClient(Generic[K]):
         self._timeout_seconds = timeout_seconds
         self._known: dict[str, K] = {}
         self._refused: defaultdict[str, set[str]] = defaultdict(set)
+        self._cannot_think = set[CannotThink]()  # what has been said
 
     async def chat(
         self,
@@ -81,7 +82,9 @@ class ModelClient(Generic[K]):
         body, notes = self._request(await self._look(model), messages, tools=tools, think=think, options=options)
         optional = OptionalFields(self._refused[model], form=self._form(format), logprobs=logprobs)
         for note in (*notes, *optional.notes):
-            yield note
+            if note not in self._cannot_think:
+                yield note
+        self._cannot_think.update(note for note in notes if isinstance(note, CannotThink))
         stream: AnswerStream | None = None
         while stream is None:
             asked = body | optional.fields

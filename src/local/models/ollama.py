@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from local.errors import ModelError
 from local.models.answer_stream import AnswerStream, json_object, read_call, token_scores, unclear
-from local.models.chat import Degraded, Delta, Done, Json, ModelInfo, ThinkingDelta, ToolCall, Usage
+from local.models.chat import CannotThink, Degraded, Delta, Done, Json, ModelInfo, ThinkingDelta, ToolCall, Usage
 from local.models.error_tables import ollama_errors
 from local.models.model_client import ConnectionLimits, ModelClient
 from local.models.ollama_calls import LoadedModel, OllamaCalls
@@ -127,7 +127,7 @@ class OllamaModel(ModelClient[ModelInfo]):
         if "thinking" in known.capabilities:
             body["think"] = think
         elif think:
-            notes.append(Degraded(f"{known.name} cannot think aloud; it answers without"))
+            notes.append(CannotThink.of(known.name))
         if tools and "tools" in known.capabilities:
             body["tools"] = list(tools)
         elif tools:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from local.models.chat import Degraded, Json
+from local.models.chat import CannotThink, Degraded, Json
 from local.models.openai_dialects import Dialect, Known
 
 # The first characters of each format in base64.
@@ -135,22 +135,22 @@ def chat_request(
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    notes = []
+    notes: list[Degraded] = []
     if not capabilities or "thinking" in capabilities:
         body |= dialect.thinks if think else dialect.thinks_not
     elif think:
-        notes.append(f"{model} cannot think aloud; it answers without")
+        notes.append(CannotThink.of(model))
     if tools and (not capabilities or "tools" in capabilities):
         body["tools"] = list(tools)
     elif tools:
-        notes.append(f"{model} cannot call tools; it answers without")
+        notes.append(Degraded(f"{model} cannot call tools; it answers without"))
     given = {name: value for name, value in (options or {}).items() if name not in _NOT_OURS and value is not None}
     if unknown := sorted(given.keys() - dialect.options.keys()):
-        notes.append(f"the server of {model} has no option {', '.join(unknown)}; it answers without")
+        notes.append(Degraded(f"the server of {model} has no option {', '.join(unknown)}; it answers without"))
     body |= {
         dialect.options[option]: value for option, value in given.items() if _wanted(option, value, dialect.options)
     }
-    return body, [Degraded(note) for note in notes]
+    return body, notes
 
 
 def _wanted(option: str, value: Any, known: Mapping[str, str]) -> bool:

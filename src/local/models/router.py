@@ -15,6 +15,7 @@ from local.config_models import MaxTools
 from local.errors import ModelError
 from local.models.chat import AwayDelta, ChatModel, Degraded, Delta, Json, ModelInfo, RestartDelta
 from local.models.fallback import Attempt, Attempts, FallbackPolicy, Pauses
+from local.models.sight import Names, cannot_see, is_blind
 from local.models.tool_selection import choose_tools, tier_of
 
 log = logging.getLogger(__name__)
@@ -126,11 +127,12 @@ class Router:
         *,
         policy: FallbackPolicy = FallbackPolicy(),  # noqa: B008 frozen
         max_tools: MaxTools = MaxTools(),  # noqa: B008 frozen
+        seeing: Names | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._find, self._close_clients = cache(find), close_clients
-        self._policy, self._max_tools = policy, max_tools
+        self._policy, self._max_tools, self.seeing = policy, max_tools, seeing
         self._clock, self._sleep = clock, sleep
         self._pauses = Pauses()
         self._infos: dict[str, ModelInfo] = {}
@@ -221,11 +223,8 @@ class Router:
 
     async def _check_sight(self, target: Target, messages: Sequence[Json]) -> None:
         """Some servers drop pictures without a word when the model cannot see."""
-        if any(message.get("images") for message in messages):
-            capabilities = (await self._info(target)).capabilities
-            if capabilities and "vision" not in capabilities:
-                text = f"{target.name} cannot see pictures: name a model that can for the role vision in models.yaml"
-                raise ModelError(text, kind="unsupported")
+        if any(message.get("images") for message in messages) and is_blind(await self._info(target)):
+            raise await cannot_see(target.name)
 
 
 def _left_out(target: Target, tools: Sequence[Json], offered: Sequence[Json]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from local.errors import ModelError
 from local.models.chat import (
+    CannotThink,
     ChatModel,
     ContentDelta,
     Degraded,
@@ -76,8 +77,17 @@ async def test_what_the_model_cannot_do_is_left_out_and_told(server: Any) -> Non
     server.answers("/api/chat", DONE)
     async with server.client() as model:
         deltas = await chat(model, think=True, tools=[TOOL])
-    assert [type(delta) for delta in deltas] == [Degraded, Degraded, Done]
+    assert [type(delta) for delta in deltas] == [CannotThink, Degraded, Done]
     assert not {"think", "tools"} & server.bodies("/api/chat")[0].keys()
+
+
+async def test_that_a_model_cannot_think_is_said_once(server: Any) -> None:
+    server.answers("/api/show", {"capabilities": ["completion"], "model_info": {}})
+    server.answers("/api/chat", DONE)
+    async with server.client() as model:
+        first, second = [await chat(model, think=True, tools=[TOOL]) for _ in range(2)]
+    assert [type(delta) for delta in first] == [CannotThink, Degraded, Done]
+    assert [type(delta) for delta in second] == [Degraded, Done]
 
 
 async def test_a_message_may_hold_a_lone_surrogate(server: Any) -> None:

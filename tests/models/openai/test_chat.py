@@ -10,6 +10,7 @@ import pytest
 
 from local.errors import ModelBusy, ModelError
 from local.models.chat import (
+    CannotThink,
     ChatModel,
     ContentDelta,
     Degraded,
@@ -90,7 +91,7 @@ async def test_what_cannot_be_left_out_silently_is_told(server: Any) -> None:
     server.lists({"id": "m", "supported_parameters": []})
     async with server.client() as model:
         deltas = await chat(model, think=True, tools=[TOOL])
-    assert [type(delta) for delta in deltas] == [Degraded, Degraded, Done]
+    assert [type(delta) for delta in deltas] == [CannotThink, Degraded, Done]
 
 
 async def test_a_model_that_is_not_listed_is_asked_all_the_same(server: Any) -> None:

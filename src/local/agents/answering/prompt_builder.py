@@ -20,10 +20,11 @@ from local.agents.answering.prompt.prompt_knowledge import PromptKnowledge
 from local.agents.answering.prompt.section_table import listed
 from local.agents.answering.question import NOT_TOLD, Question
 from local.bus.bus import Bus
-from local.errors import AttachmentMissing, LocalError, ModelError
+from local.errors import AttachmentMissing, LocalError
 from local.instructions.sourced_text import SourcedText
 from local.instructions.standing_texts import StandingTexts
 from local.models.chat import ChatModel, Json
+from local.models.sight import cannot_see, is_blind
 from local.models.tool_selection import tier_of
 from local.protocol.envelope import Trace, new_id
 from local.protocol.memory_messages import OWNER, MemoryRequest, MemoryResult
@@ -216,10 +217,8 @@ class AttachedFiles:
         return Attached(quote([file for file, _ in files], query, self._room), images)
 
     async def _check_sight(self) -> None:
-        capabilities = (await self._model.show(self._sees)).capabilities
-        if capabilities and "vision" not in capabilities:  # some servers do not say what a model can do
-            text = f"{self._sees} cannot look at pictures; name a model that can, such as ollama/gemma4:12b"
-            raise ModelError(f"{text}, for the role vision in models.yaml", kind="unsupported")
+        if is_blind(await self._model.show(self._sees)):
+            raise await cannot_see(self._sees, getattr(self._model, "seeing", None))  # a router knows other models
 
 
 class KnownFacts:

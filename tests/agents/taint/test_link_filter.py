@@ -118,7 +118,7 @@ def test_time_grows_with_the_length_alone(unit: str) -> None:
         filtered(text)
         filtered(text, *range(0, length, 7))
         seconds.append(time.process_time() - started)
-    assert seconds[1] < 12 * seconds[0] + 0.2  # four times as much, and some air for what else the machine does
+    assert seconds[1] < 12 * seconds[0] + 1.0  # four times as much, and some air for what else the machine does
 
 
 def test_only_an_unfinished_link_is_held() -> None:

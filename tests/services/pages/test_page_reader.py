@@ -1,5 +1,4 @@
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,6 +10,7 @@ from local.services.pages.fetcher import Document
 from local.services.pages.markup import is_tame, parse_markup, strip_markup
 from local.services.pages.media_type import MediaType
 from local.services.pages.page_reader import CachedPage, PageCache, PageReader
+from local.services.pages.reading_limit import count_steps
 
 _STORY = " ".join(f"This is sentence number {number} of a story about bees." for number in range(100))
 _PAGE = f"""<!DOCTYPE html><html><head><title> All about\n bees </title><style>p {{}}</style></head><body>
@@ -146,21 +146,15 @@ async def test_the_loop_stays_free_while_a_page_is_extracted(monkeypatch):
         assert (await task).text == "done"
 
 
-async def test_a_page_that_takes_too_long_to_extract_is_an_error(monkeypatch):
-    free = threading.Event()
-
+async def test_a_page_that_takes_too_many_steps_is_an_error(monkeypatch):
     def spin(document: Document) -> Article:
-        while not free.is_set():
-            pass
-        return Article("", "done")
+        while True:
+            count_steps(1000)
 
     monkeypatch.setattr("local.services.pages.page_reader.read_article", spin)
-    try:
-        async with serving(_PAGE) as site:
-            with pytest.raises(ToolError, match="too complicated") as caught:
-                await PageReader(allow_hosts=[site.host], timeout_seconds=0.5).read(f"http://{site.host}/")
-    finally:
-        free.set()
+    async with serving(_PAGE) as site:
+        with pytest.raises(ToolError, match="too complicated") as caught:
+            await PageReader(allow_hosts=[site.host]).read(f"http://{site.host}/")
     assert caught.value.kind == "timeout"
 
 
@@ -189,7 +183,7 @@ async def test_a_page_that_takes_too_long_to_extract_is_an_error(monkeypatch):
     ],
     ids=range(19),
 )
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(240)  # seconds on any machine; minutes where the time grows with a square
 def test_wild_markup_is_read_in_moderate_time(html):
     text = article(html).text
     assert "needle" in text

@@ -30,7 +30,6 @@ if __name__ == "__main__":
     options = parser.parse_args()
     if not options.model.is_file():
         parser.error(f"--model {options.model}: there is no such file; expected a GGUF file")
-    os.nice(3)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # or its threads fight for the processor with everybody else
     lines = {
         "stories": lambda: measures.stories(options.model, options.threads),

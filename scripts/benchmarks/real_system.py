@@ -171,7 +171,10 @@ def _merged(settings: Settings, provider: Json) -> dict[str, dict[str, Any]]:
     ours: dict[str, dict[str, Any]] = {
         "system": {"backend": "llama_server"},
         "models": {"providers": {"llama_server": provider}},
-        "generator": {"temperature": 0},
+        # On a busy machine a model takes many times as long, and what is measured is not that.
+        "generator": {"temperature": 0, "timeout_seconds": SECONDS},
+        "critic": {"timeout_seconds": SECONDS},
+        "memory": {"timeout_seconds": SECONDS},
     }
     return {name: {**ours.get(name, {}), **settings.get(name, {})} for name in {**ours, **settings}}
 

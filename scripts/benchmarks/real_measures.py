@@ -24,7 +24,7 @@ QUESTIONS = Path(__file__).with_name("real_questions.yaml")
 MODEL_PARAMETERS = {"as it is": None, "mid": 32_000_000_000}
 # Nobody grades or classifies what is measured alone; the model would do it at the same time.
 ALONE: Settings = {"critic": {"grade": False}, "memory": {"classify": False}}
-ANSWER_TOKENS = 200
+ANSWER_TOKENS, SHORT_ANSWER_TOKENS = 200, 64
 MARGIN = 32  # tokens of the template around what is new
 TURNS = (
     "Hello! I am Anna and I live in Graz.",
@@ -87,7 +87,8 @@ def questions(model: Path, threads: int) -> Iterator[str]:
 def conversation(model: Path, threads: int, pause: float) -> Iterator[str]:
     """Twelve turns with critic and classifier on, one slot and no cache in memory: tokens evaluated for each."""
     args, met, session = ("--parallel", "1", "--cache-ram", "0"), [], new_id()
-    with real_system(model, threads=threads, server_args=args) as system:
+    settings = {"generator": {"max_answer_tokens": SHORT_ANSWER_TOKENS}}
+    with real_system(model, threads=threads, settings=settings, server_args=args) as system:
         before: list[Exchange] = []
         for number, question in enumerate(TURNS, start=1):
             seen = len(system.exchanges())

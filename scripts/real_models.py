@@ -25,6 +25,7 @@ if __name__ == "__main__":
     parser.add_argument("measure", choices=["stories", "questions", "conversation", "first-token"])
     parser.add_argument("--model", type=Path, required=True, metavar="FILE.gguf")
     parser.add_argument("--threads", type=int, default=1, help="of the model server")
+    parser.add_argument("--only", nargs="+", default=measures.STORY_NAMES, metavar="S1", help="which stories")
     parser.add_argument("--pause", type=float, default=5.0, help="seconds between two turns of the conversation")
     parser.add_argument("--rounds", type=int, default=20, help="questions of first-token")
     options = parser.parse_args()
@@ -32,7 +33,7 @@ if __name__ == "__main__":
         parser.error(f"--model {options.model}: there is no such file; expected a GGUF file")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # or its threads fight for the processor with everybody else
     lines = {
-        "stories": lambda: measures.stories(options.model, options.threads),
+        "stories": lambda: measures.stories(options.model, options.threads, options.only),
         "questions": lambda: measures.questions(options.model, options.threads),
         "conversation": lambda: measures.conversation(options.model, options.threads, options.pause),
         "first-token": lambda: measures.first_token(options.model, options.threads, options.rounds),

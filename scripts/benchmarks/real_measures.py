@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -42,10 +42,10 @@ TURNS = (
 )
 
 
-def stories(model: Path, threads: int) -> Iterator[str]:
-    """S1, S3, S5 and S10 on the stories' own web."""
+def stories(model: Path, threads: int, names: Sequence[str]) -> Iterator[str]:
+    """Stories on their own web."""
     passed = []
-    for name in STORY_NAMES:
+    for name in names:
         [path] = find_stories([name], STORIES)
         story = load_story(path)
         with (

@@ -21,6 +21,7 @@ from local.apps.local_web import LocalWeb, load_pages
 from local.apps.stories import STORIES
 from local.apps.temporary_system import write_settings
 from local.journal.store.view import JournalView
+from tests.models.llama_cpp.real_llama import smollm2
 from tests.warm.warm_system import WarmSystem
 
 Json = dict[str, Any]
@@ -56,6 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("system")
             if "live" in getattr(item, "fixturenames", ()) and not hasattr(getattr(item, "module", None), "live"):
                 item.add_marker(pytest.mark.xdist_group("live"))
+            if "llama_live" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group("llama_live"))
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(180))
 
@@ -149,6 +152,24 @@ def live(
     """One running system for all tests that leave it running."""
     with start(tmp_path_factory.mktemp("data")) as system:
         live = Live(system, config_dir)
+        with live.http:
+            yield live
+
+
+@pytest.fixture(scope="session")
+def llama_live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """One running system on a real model, SmolLM2-135M, which llama.cpp runs as the system's own model server:
+    `facts.model_url` is that server's address. For all tests that leave it running; as the model is too small to be
+    right, they look at the way to an answer, not at what it says."""
+    folder = tmp_path_factory.mktemp("llama")
+    args = ["--ctx-size", "4096", "--threads", "2", "--batch-size", "256", "--ubatch-size", "256"]
+    settings = {
+        "system": {"backend": "llama_server", "participants": ["generator"]},
+        "models": {"providers": {"llama_server": {"kind": "llama_server", "model": str(smollm2()), "args": args}}},
+        "generator": {"temperature": 0, "max_answer_tokens": 64},
+    }
+    with WarmSystem(folder / "data", config_dir=write_settings(folder / "config", settings)) as system:
+        live = Live(system, folder / "config")
         with live.http:
             yield live
 

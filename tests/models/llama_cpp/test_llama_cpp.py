@@ -6,7 +6,6 @@ import asyncio
 import json
 import math
 import re
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -14,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from local.config_models import Provider
 from local.errors import ModelError
 from local.models.chat import ContentDelta, Degraded, Delta, Done, ToolCall, whole_reply
 from local.models.openai import OpenAIModel
 from local.models.servers.serving import ModelServerFailed, serve
-from local.models.servers.spec import ServerSpec, llama_server_spec
+from local.models.servers.spec import ServerSpec
+from tests.models.llama_cpp.real_llama import served, spec_of
 from tests.models.llama_cpp.tiny_gguf import FOR_EVER, SENTENCE, write_tiny_gguf
 
 SECONDS = 30.0
@@ -46,13 +45,6 @@ GRADE = {
 Until = Callable[[Callable[[], object]], Any]
 
 
-def spec_of(model: Path, *args: str) -> ServerSpec:
-    """How the system would run a model where there is no llama-server on the path."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", str(model.parent))
-        return llama_server_spec("llama_server", Provider(kind="llama_server", model=model, args=args))
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("llama")
@@ -60,22 +52,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[ServerSpec]:
-    """One server with two slots for all, run by our own `serve` in a loop of its own."""
+    """One server with two slots for all, run by our own `serve`."""
     spec = spec_of(
         write_tiny_gguf(folder / f"{MODEL}.gguf"),
         *("--ctx-size", str(CONTEXT), "--parallel", "2", "--threads", "1", "--embeddings", "--pooling", "mean"),
     )
-    loop, stop, ready = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
-    task = loop.create_task(serve(spec, folder, stop, ready.set))
-    task.add_done_callback(lambda _: ready.set())
-    thread = threading.Thread(target=loop.run_until_complete, args=(task,))
-    thread.start()
-    ready.wait(SECONDS)
-    assert not task.done(), task
-    yield spec
-    loop.call_soon_threadsafe(stop.set)
-    thread.join(SECONDS)
-    loop.close()
+    with served(spec, folder):
+        yield spec
 
 
 @pytest.fixture

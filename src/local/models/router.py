@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from local.config_models import MaxTools
 from local.errors import ModelError
 from local.models.chat import AwayDelta, ChatModel, Degraded, Delta, Json, ModelInfo, RestartDelta
 from local.models.fallback import Attempt, Attempts, FallbackPolicy, Pauses
-from local.models.tool_selection import choose_tools, tier_of
 
 log = logging.getLogger(__name__)
 
@@ -125,12 +123,11 @@ class Router:
         close_clients: Callable[[], Awaitable[None]],
         *,
         policy: FallbackPolicy = FallbackPolicy(),  # noqa: B008 frozen
-        max_tools: MaxTools = MaxTools(),  # noqa: B008 frozen
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._find, self._close_clients = cache(find), close_clients
-        self._policy, self._max_tools = policy, max_tools
+        self._policy = policy
         self._clock, self._sleep = clock, sleep
         self._pauses = Pauses()
         self._infos: dict[str, ModelInfo] = {}
@@ -155,11 +152,10 @@ class Router:
             begun = False
             try:
                 await self._check_sight(target, messages)
-                offered = self._offered(target, tools, messages)
-                for note in (*call.notes, *_left_out(target, tools, offered)):
+                for note in call.notes:
                     yield Degraded(note)
                 stream = target.client.chat(
-                    target.model, messages, tools=offered, think=think, options=options, format=format,
+                    target.model, messages, tools=tools, think=think, options=options, format=format,
                     logprobs=logprobs,
                 )  # fmt: skip
                 async with aclosing(stream):
@@ -211,9 +207,6 @@ class Router:
     def _call(self, targets: Sequence[Target], policy: FallbackPolicy) -> ChainCall:
         return ChainCall(targets, policy, self._pauses, self._clock, self._sleep)
 
-    def _offered(self, target: Target, tools: Sequence[Json], messages: Sequence[Json]) -> Sequence[Json]:
-        return choose_tools(tools, messages, getattr(self._max_tools, tier_of(target.model))) if tools else ()
-
     async def _info(self, target: Target) -> ModelInfo:
         if target.name not in self._infos:
             self._infos[target.name] = await target.client.show(target.model)
@@ -226,11 +219,3 @@ class Router:
             if capabilities and "vision" not in capabilities:
                 text = f"{target.name} cannot see pictures: name a model that can for the role vision in models.yaml"
                 raise ModelError(text, kind="unsupported")
-
-
-def _left_out(target: Target, tools: Sequence[Json], offered: Sequence[Json]) -> Iterator[str]:
-    """What is to be told of tools that a model was not offered."""
-    if len(offered) < len(tools):
-        kept = {tool["function"]["name"] for tool in offered}
-        names = ", ".join(tool["function"]["name"] for tool in tools if tool["function"]["name"] not in kept)
-        yield f"{target.name} is offered {len(offered)} of {len(tools)} tools, for its size; left out: {names}"

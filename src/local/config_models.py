@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 
@@ -16,8 +16,10 @@ from local.config_secret import MARK, NAME, NAMES, name_in
 from local.errors import ConfigError
 
 Role = Literal["chat", "fast", "vision", "critic", "embed"]
+TierName = Literal["small", "mid", "large"]
 Kind = Literal["ollama", "openai", "google_genai", "llama_server"]
 
+_OLD_TIERS = {"weak": "small", "frontier": "large"}  # as max_tools named them before
 OPT_IN = "conversations and memories would leave your machines; write allow_cloud: true if you want that"
 _KEYS: Mapping[str, frozenset[str]] = {
     "ollama": frozenset({"url", "allow_cloud", "program", "start"}),
@@ -89,9 +91,17 @@ class Chains(Settings):
 class MaxTools(Settings):
     """How many tools a model of each tier is offered at most; None is no limit."""
 
-    weak: int | None = Field(6, ge=0)
+    small: int | None = Field(10, ge=0)
     mid: int | None = Field(32, ge=0)
-    frontier: int | None = Field(None, ge=0)
+    large: int | None = Field(100, ge=0)  # OpenAI's API refuses more than 128
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_old_names(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        renamed = {_OLD_TIERS[name]: most for name, most in given.items() if name in _OLD_TIERS}
+        return renamed | {name: most for name, most in given.items() if name not in _OLD_TIERS}
 
 
 class Price(Settings):
@@ -111,6 +121,7 @@ class ModelsConfig(Settings):
     max_retries: int = Field(2, ge=0)
     max_wait_seconds: float = Field(30, ge=0)
     max_tools: MaxTools = MaxTools()
+    sizes: dict[str, TierName | Annotated[float, Field(gt=0)]] = Field({})
     prices: dict[str, Price] = Field({})
     keep_alive: str | int = "30m"
     hub_url: str = Field("https://huggingface.co", pattern=r"^https?://[^\s/]+")
@@ -163,7 +174,14 @@ class Routing(Settings):
         provider, model = self.locate(chain[0])
         return model if provider == self.default else f"{provider}/{model}"
 
-    def most_tools(self, tier: str) -> int:
+    def stated_size(self, name: str) -> float | TierName | None:
+        """What the owner says of a model's size, in billions of parameters or as a tier: by its name, with or without
+        its provider, or by the provider's name for all of its models; None where nothing is said."""
+        provider, model = self.locate(name)
+        sizes = self.config.sizes
+        return next((sizes[key] for key in (f"{provider}/{model}", model, provider) if key in sizes), None)
+
+    def most_tools(self, tier: TierName) -> int:
         """How many tools a model of that tier is offered at most; as many as there can be where there is no limit."""
         most: int | None = getattr(self.config.max_tools, tier)
         return sys.maxsize if most is None else most

@@ -30,7 +30,7 @@ def test_a_new_call_of_a_tool_that_is_there_needs_the_tool() -> None:
 def test_a_call_of_a_tool_that_nobody_offers_is_refused() -> None:
     record = settle_here(planned("a"), 0, {}, [])
     assert record is not None
-    assert record.error == ErrorInfo(kind="unknown_tool", message="there is no tool 'search' now; tools: none")
+    assert record.error is not None and record.error.kind == "unknown_tool"
 
 
 def test_an_equal_call_is_answered_from_the_record_under_its_own_id_and_cost_nothing() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from local.agents.answering.own_schemas import FAULTS
 from local.agents.answering.taint.provenance import Provenance
-from local.agents.answering.tool_finder import MOST_FOUND, found_by, matching, named_in, told
+from local.agents.answering.tool_finder import MOST_FOUND, found_by, matching, told
 from local.protocol.messages import ToolCallRecord, ToolSchema
-from local.protocol.turn_tools import TOOL_SEARCH
+from local.protocol.turn_tools import CALL_TOOL, TOOL_SEARCH
 
 TOOLS = [
     ToolSchema(tool=name, description=description, parameters={})
@@ -40,11 +42,6 @@ def test_a_word_of_the_name_counts_more_than_one_of_the_description(query: str, 
     assert [schema.tool for schema in matching(query, reversed(TOOLS))] == found
 
 
-def test_a_question_names_a_tool_by_a_word_of_its_name() -> None:
-    assert named_in("What is the weather? Mail it.", TOOLS) == {"weather", "send_mail", "list_mails"}
-    assert named_in("What is the forecast?", TOOLS) == set()
-
-
 def test_a_search_that_failed_has_found_nothing_and_one_finds_a_few_at_most() -> None:
     many = {f"mail_{letter}": ToolSchema(tool=f"mail_{letter}", description="", parameters={}) for letter in "abcdefgh"}
     done = ToolCallRecord(call_id="q:0:0", tool=TOOL_SEARCH, args={"query": "mail"}, result="…")
@@ -52,8 +49,12 @@ def test_a_search_that_failed_has_found_nothing_and_one_finds_a_few_at_most() ->
     assert found_by([done.model_copy(update={"result": None})], many) == set()
 
 
-def test_what_is_told_names_the_tools_or_says_that_there_is_none() -> None:
-    assert told("weather", TOOLS) == "You can call these now:\n- weather: The forecast for a place."
+def test_what_is_told_are_schemas_or_that_there_is_none() -> None:
+    first, second = told("weather", TOOLS).splitlines()
+    assert CALL_TOOL in first
+    assert json.loads(second) == {
+        "name": "weather", "description": "The forecast for a place.", "args": {"type": "object", "properties": {}},
+    }  # fmt: skip
     assert told("xyz", TOOLS) == "No tool has a word of that in its name or description."
     call = ToolCallRecord(call_id="q:0:0", tool=TOOL_SEARCH, args={"query": "mail"}, result="- send_mail: Send")
     assert Provenance.of(["Mail it"], (), [call]).private == ()

@@ -258,7 +258,30 @@ def test_an_unknown_tool_is_an_error_that_names_the_tools_there_are() -> None:
     error = settled["q1:0:0"].error
     assert error is not None
     assert error.kind == "unknown_tool"
-    assert error.message == "there is no tool 'teleport' now; tools: roll, search"
+    assert error.message == (
+        "there is no such tool, 'teleport'; answer in words. The tools that there are now: roll, search"
+    )
+
+
+def test_a_model_that_goes_on_calling_what_is_not_there_has_to_answer_in_words() -> None:
+    made = begun()
+    for name in ("teleport", "beam"):
+        assert made.offers_tools
+        say(made, ToolCall(name, {}))
+        _, settled = made.calls_to_make(SCHEMAS)
+        made.requests_sent()
+        made.tools_settled(settled)
+    assert not made.offers_tools
+
+
+def test_tools_stay_in_the_prompt_when_no_more_calls_are_made_but_not_for_a_model_that_calls_one_all_the_same() -> None:
+    made = begun(max_tool_iterations=1)
+    say(made, ToolCall("roll", {}))
+    run_tools(made)
+    tools = [{"type": "function"}]
+    assert not made.offers_tools and made.functions(tools) == tools
+    say(made, ToolCall("roll", {}))
+    assert made.last_calls == () and made.functions(tools) == []
 
 
 def test_of_66_calls_at_once_16_are_made_and_each_gets_a_message() -> None:

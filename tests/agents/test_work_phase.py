@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 from local.agents.answering.own_schemas import SCHEMAS
-from local.agents.answering.shown_tools import CORE, ToolRoom, phase_after, shown
-from local.agents.answering.work_phase import CATEGORIES, READS_AGAIN, WorkPhase, phase_of
+from local.agents.answering.work_phase import CATEGORIES, READS_AGAIN, WorkPhase, phase_after, phase_of
 from local.models.chat import ToolCall
-from local.models.tool_selection import Tier
 from local.protocol.messages import (
     AgentTransition,
-    AnswerOptions,
     ErrorInfo,
     ResponseGeneration,
     ToolCallRecord,
     ToolSchema,
 )
 from local.protocol.safety import Category
-from local.protocol.turn_tools import PLAN_STEP, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
+from local.protocol.turn_tools import PLAN_STEP, PROPOSE_PLAN, TODO_LIST
 from tests.agents.test_gatekeeper import PenTool
 
 RESEARCHING, EDITING, VERIFYING, COMPLETING = WorkPhase
@@ -37,23 +33,11 @@ def schema(name: str, description: str = "") -> ToolSchema:
 
 
 TOOLS = {name: schema(name) for name in KINDS}
-ROOM = ToolRoom(32, 1_000_000, lambda schema: 1)
 
 
 def record(tool: str, result: str | None = "done", **args: Any) -> ToolCallRecord:
     error = None if result is not None else ErrorInfo(kind="denied", message="")
     return ToolCallRecord(call_id=f"q:0:{tool}", tool=tool, args=args, result=result, error=error)
-
-
-def told(
-    records: Sequence[ToolCallRecord] = (),
-    question: str = "",
-    tier: Tier = Tier.MID,
-    room: ToolRoom = ROOM,
-    **more: Any,
-) -> list[str]:
-    tools = {**TOOLS, TODO_LIST: SCHEMAS[TODO_LIST], **more}
-    return shown(tools, records, question, phase_after(records, tools), tier, room)
 
 
 @pytest.mark.parametrize(
@@ -105,57 +89,6 @@ def test_arguments_that_are_nested_too_deep_for_json_are_no_trouble() -> None:
     assert phase_after([record("write_file", **nested)], TOOLS) is EDITING
 
 
-def test_while_it_edits_the_web_is_not_shown_but_for_what_is_called_or_named_and_can_be_found() -> None:
-    everything = [*TOOLS, TODO_LIST]
-    assert told() == everything
-    edits = [record("write_file")]
-    assert told(edits) == [name for name in everything if name not in ("web_search", "dice")] + [TOOL_SEARCH]
-    assert "dice" in told(edits, "Then roll the dice")
-    assert "web_search" in told([record("web_search"), *edits])
-    assert "web_search" in told([*edits, record(TOOL_SEARCH, query="search the web")])
-
-
-def test_a_weak_model_is_shown_the_core_and_what_the_question_names() -> None:
-    core = [name for name in TOOLS if name in CORE]
-    assert told(tier=Tier.WEAK) == [*core, TODO_LIST, TOOL_SEARCH]
-    assert told(tier=Tier.WEAK, question="Commit it with git") == [
-        name for name in (*TOOLS, TODO_LIST, TOOL_SEARCH) if name in (*core, "git_commit", TODO_LIST, TOOL_SEARCH)
-    ]
-
-
-def test_where_there_are_more_tools_than_fit_the_rest_is_found_by_a_search() -> None:
-    few = ToolRoom(4, 1_000_000, lambda schema: 1)
-    assert told(room=few) == ["read_file", "search_code", TODO_LIST, TOOL_SEARCH]
-    assert told(room=few, question="Roll the dice") == ["read_file", "dice", TODO_LIST, TOOL_SEARCH]
-    narrow = ToolRoom(32, 30, lambda schema: 10)
-    assert told(room=narrow) == ["read_file", "search_code", TODO_LIST, TOOL_SEARCH]
-    assert told(room=ToolRoom(10, 10, lambda schema: 1)) == [*TOOLS, TODO_LIST]
-
-
-async def test_what_is_found_is_shown_from_then_on_and_what_is_not_shown_is_made_all_the_same(
-    stage: Any, dice: Any, tmp_path: Path
-) -> None:
-    await stage.generator(max_offered_tools=2)
-    await stage.tool(dice)
-    await stage.tool(PenTool(tmp_path))
-    await stage.door.bus.publish(ToolSchema(tool="odd", description="Odd.", parameters={}, safety="L0"))
-    await stage.door.hears(ToolSchema, 3)
-    for call in (ToolCall(TOOL_SEARCH, {"query": "write it into a file"}), ToolCall("dice", {"sides": 6})):
-        stage.model.will_say(call)
-    stage.model.will_say("A 3.")
-    await stage.door.ask("Be lucky!", "q1", session="s", options=AnswerOptions(deny=(TODO_LIST,)))
-    response = await stage.door.hears(ResponseGeneration, query_id="q1")
-    assert [asked.tools for asked in stage.model.asked] == [
-        ["dice", TOOL_SEARCH],
-        ["pen", TOOL_SEARCH],
-        ["dice", TOOL_SEARCH],
-    ]
-    found, rolled = response.tool_calls
-    assert found.result == "You can call these now:\n- pen: Write a file." and not found.tainted
-    assert rolled.error is None
-    assert {change.phase for change in stage.door.of(AgentTransition, to_state="PUBLISHING")} == {"researching"}
-
-
 async def test_what_a_turn_is_at_is_told_with_its_changes_of_state(stage: Any, tmp_path: Path) -> None:
     await stage.generator()
     await stage.gatekeeper(mode="acceptEdits")
@@ -168,3 +101,24 @@ async def test_what_a_turn_is_at_is_told_with_its_changes_of_state(stage: Any, t
     await stage.door.hears(AgentTransition, action="PUBLISHED")
     phases = [change.phase for change in stage.door.of(AgentTransition) if change.phase]
     assert list(dict.fromkeys(phases)) == ["researching", "editing", "completing"]
+
+
+async def test_with_work_phases_a_model_that_edits_is_not_shown_the_web_and_without_them_the_list_stays(
+    stage: Any, tmp_path: Path
+) -> None:
+    for settings, shown in (({}, True), ({"work_phases": True}, False)):
+        served = await stage.generator(**settings)
+        await stage.gatekeeper(mode="acceptEdits")
+        await stage.tool(PenTool(tmp_path))
+        await stage.door.bus.publish(
+            ToolSchema(tool="web_search", description="S.", parameters={}, safety="L0", category="web")
+        )
+        await stage.door.until(lambda: any(schema.tool == "web_search" for schema in stage.door.of(ToolSchema)))
+        stage.model.will_say(ToolCall("pen", {"path": "a", "content": str(shown)}))
+        stage.model.will_say("Done.")
+        query_id = f"q{shown}"
+        await stage.door.ask("Write!", query_id, session=query_id)
+        await stage.door.hears(ResponseGeneration, query_id=query_id)
+        first, then = stage.model.asked[-2:]
+        assert "web_search" in first.tools and ("web_search" in then.tools) is shown
+        await served.stop()

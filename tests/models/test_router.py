@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from local.config_models import MaxTools
 from local.errors import ModelBusy, ModelError
 from local.models.chat import (
     AwayDelta,
@@ -110,7 +109,6 @@ class Stage:
             lambda _: self.targets,
             self._close,
             policy=FallbackPolicy(**policy),
-            max_tools=MaxTools(weak=1),
             clock=lambda: self.now,
             sleep=self._sleep,
         )
@@ -295,18 +293,6 @@ async def test_closing_the_stream_closes_the_models(stage: Stage) -> None:
     async with aclosing(stage.router().chat("small", HELLO)) as stream:
         await anext(stream)
     assert stage.home.was_left
-
-
-async def test_a_small_model_is_offered_few_tools_and_a_large_one_all(stage: Stage) -> None:
-    router = stage.router()
-    stage.home.will_say("Hi")
-    deltas = await ask(router, tools=[tool("dice"), tool("web_search")])
-    assert stage.home.asked[0][1] == ["dice"]
-    assert notes(deltas) == ["ollama/small:4b is offered 1 of 2 tools, for its size; left out: web_search"]
-    stage.home.will(MISSING)
-    stage.cloud.will_say("Hi")
-    await ask(router, tools=[tool("dice"), tool("web_search")])
-    assert stage.cloud.asked[0][1] == ["dice", "web_search"]
 
 
 async def test_a_picture_goes_to_a_model_that_can_see(stage: Stage) -> None:

@@ -23,6 +23,7 @@ from local.apps.participant import find_class
 from local.apps.run_directory import NotRunning, RunDirectory
 from local.apps.system_client import SystemClient
 from local.config import SystemConfig, layers_for, load, load_system
+from local.config_models import load_models
 from local.environment import data_dir as data_dir_of
 from local.environment import environment
 from local.errors import ConfigError
@@ -31,7 +32,7 @@ from local.instructions.profile_registry import ProfileRegistry
 from local.instructions.sourced_text import SourcedText
 from local.instructions.standing_texts import StandingTextFiles
 from local.models.chat import Json
-from local.models.tool_selection import tier_of
+from local.models.tool_selection import Tier, tier_of
 from local.runtime.participant import WORKSPACE, Participant
 from local.tools.tool import Tool
 from local.tools.tool_group import ToolGroup
@@ -49,7 +50,7 @@ def sections(prompt: str | None, profile: str | None, config_dir: Path | None, d
     model, problems, inputs = configured(prompt, config_dir, data_dir)
     if profile is not None:
         found = ProfileRegistry(layers_for(config_dir)[-1], Path(inputs.workspace)).read()
-        model, inputs = _as(found.find(profile), model, inputs)
+        model, inputs = _as(found.find(profile), model, inputs, layers_for(config_dir))
     return {**as_json(model, inputs), "problems": problems}
 
 
@@ -91,7 +92,7 @@ def configured(
         PromptInputs(
             role=SourcedText(settings.prompt_origin, settings.instructions),
             today=date.today(),
-            tier=tier_of(settings.model),
+            tier=_tier(settings.model, layers),
             tools=tuple(sorted(tools)),
             mode=mode,
             workspace=str(workspace),
@@ -101,12 +102,21 @@ def configured(
     )
 
 
-def _as(profile: AssistantProfile, model: str, inputs: PromptInputs) -> tuple[str, PromptInputs]:
+def _as(
+    profile: AssistantProfile, model: str, inputs: PromptInputs, layers: Sequence[Path]
+) -> tuple[str, PromptInputs]:
     """The model and the prompt that a profile makes of them."""
     model = profile.model or model
     tools = (tool for tool in inputs.tools if profile.tools is None or tool.name in profile.tools)
     custom = SourcedText(f"profile {profile.name}", profile.instructions)
-    return model, replace(inputs, tools=tuple(tools), tier=tier_of(model), custom=custom)
+    return model, replace(inputs, tools=tuple(tools), tier=_tier(model, layers), custom=custom)
+
+
+def _tier(model: str, layers: Sequence[Path]) -> Tier:
+    """The size of a model as the owner states it; nobody is asked here, so that any other is shown as mid-size."""
+    sizes = load_models(layers).sizes
+    said = next((sizes[name] for name in (model, model.partition("/")[2]) if name in sizes), "mid")
+    return Tier(said) if isinstance(said, str) else tier_of(said)
 
 
 def as_text(told: Sequence[Json]) -> str:

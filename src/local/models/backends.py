@@ -32,7 +32,7 @@ def connect(routing: Routing, *, timeout_seconds: float) -> Router:
         target = clients.target(name)
         return next((chain for chain in chains if chain[0] == target), [target])
 
-    return Router(find, clients.close, policy=policy, max_tools=config.max_tools, seeing=clients.seeing)
+    return Router(find, clients.close, policy=policy, seeing=clients.seeing)
 
 
 class _Clients:

@@ -113,11 +113,13 @@ async def whole_reply(stream: AsyncGenerator[Delta, None]) -> tuple[str, Usage]:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What a server says of one model. `capabilities`: completion, tools, thinking, vision, embedding …"""
+    """What a server says of one model. `capabilities`: completion, tools, thinking, vision, embedding …; `parameters`
+    are billions, None where the server does not say."""
 
     name: str
     capabilities: frozenset[str]
     context_length: int | None = None
+    parameters: float | None = None
 
 
 class ChatModel(Protocol):

@@ -6,6 +6,7 @@ no `truncate` (0.6.3); the package does the rest (`ollama_calls.py`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Unpack
@@ -57,7 +58,8 @@ class OllamaModel(ModelClient[ModelInfo]):
         about = answer.modelinfo or {}
         length = about.get(f"{about.get('general.architecture')}.context_length")
         capabilities = frozenset(answer.capabilities or ())
-        info = ModelInfo(model, capabilities, length if isinstance(length, int) else None)
+        size = billions(about.get("general.parameter_count"), answer.details.parameter_size if answer.details else None)
+        info = ModelInfo(model, capabilities, length if isinstance(length, int) else None, size)
         self._known[model] = info
         return info
 
@@ -144,6 +146,18 @@ class OllamaModel(ModelClient[ModelInfo]):
     def _check_type(self, content_type: str) -> None:
         if "json" not in content_type:
             raise self._errors.bad_stream(f"{content_type} instead of a JSON stream")
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMBT])", re.IGNORECASE)
+_OF_A_BILLION = {"K": 1e-6, "M": 1e-3, "B": 1.0, "T": 1e3}
+
+
+def billions(count: object, size: str | None) -> float | None:
+    """The billions of parameters of a model: by their number, else by a size such as "4.0B"; None if neither says."""
+    if isinstance(count, int | float) and count > 0:
+        return count / 1e9
+    said = _SIZE.fullmatch((size or "").strip())
+    return float(said[1]) * _OF_A_BILLION[said[2].upper()] if said and float(said[1]) > 0 else None
 
 
 class OllamaStream(AnswerStream):

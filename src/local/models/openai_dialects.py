@@ -99,7 +99,9 @@ def known(model: str, entry: Json, props: Json) -> Known:
     dialect = _BY_OWNER.get(str(entry.get("owned_by")), UNKNOWN)
     settings, meta = _object(props, "default_generation_settings"), _object(entry, "meta")
     lengths = (settings.get("n_ctx"), meta.get("n_ctx"), entry.get("max_model_len"), entry.get("context_length"))
-    return Known(ModelInfo(model, _llama_capabilities(props), _first_number(*lengths)), dialect)
+    parameters = _first_number(meta.get("n_params"))
+    size = None if parameters is None else parameters / 1e9
+    return Known(ModelInfo(model, _llama_capabilities(props), _first_number(*lengths), size), dialect)
 
 
 def _from_openrouter(model: str, entry: Json) -> Known:

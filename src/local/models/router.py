@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from local.config_models import MaxTools
 from local.errors import ModelError
 from local.models.chat import AwayDelta, ChatModel, Degraded, Delta, Json, ModelInfo, RestartDelta
 from local.models.fallback import Attempt, Attempts, FallbackPolicy, Pauses
 from local.models.sight import Names, cannot_see, is_blind
-from local.models.tool_selection import choose_tools, tier_of
 
 log = logging.getLogger(__name__)
 
@@ -126,13 +124,12 @@ class Router:
         close_clients: Callable[[], Awaitable[None]],
         *,
         policy: FallbackPolicy = FallbackPolicy(),  # noqa: B008 frozen
-        max_tools: MaxTools = MaxTools(),  # noqa: B008 frozen
         seeing: Names | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._find, self._close_clients = cache(find), close_clients
-        self._policy, self._max_tools, self.seeing = policy, max_tools, seeing
+        self._policy, self.seeing = policy, seeing
         self._clock, self._sleep = clock, sleep
         self._pauses = Pauses()
         self._infos: dict[str, ModelInfo] = {}
@@ -157,11 +154,10 @@ class Router:
             begun = False
             try:
                 await self._check_sight(target, messages)
-                offered = self._offered(target, tools, messages)
-                for note in (*call.notes, *_left_out(target, tools, offered)):
+                for note in call.notes:
                     yield Degraded(note)
                 stream = target.client.chat(
-                    target.model, messages, tools=offered, think=think, options=options, format=format,
+                    target.model, messages, tools=tools, think=think, options=options, format=format,
                     logprobs=logprobs,
                 )  # fmt: skip
                 async with aclosing(stream):
@@ -213,9 +209,6 @@ class Router:
     def _call(self, targets: Sequence[Target], policy: FallbackPolicy) -> ChainCall:
         return ChainCall(targets, policy, self._pauses, self._clock, self._sleep)
 
-    def _offered(self, target: Target, tools: Sequence[Json], messages: Sequence[Json]) -> Sequence[Json]:
-        return choose_tools(tools, messages, getattr(self._max_tools, tier_of(target.model))) if tools else ()
-
     async def _info(self, target: Target) -> ModelInfo:
         if target.name not in self._infos:
             self._infos[target.name] = await target.client.show(target.model)
@@ -225,11 +218,3 @@ class Router:
         """Some servers drop pictures without a word when the model cannot see."""
         if any(message.get("images") for message in messages) and is_blind(await self._info(target)):
             raise await cannot_see(target.name)
-
-
-def _left_out(target: Target, tools: Sequence[Json], offered: Sequence[Json]) -> Iterator[str]:
-    """What is to be told of tools that a model was not offered."""
-    if len(offered) < len(tools):
-        kept = {tool["function"]["name"] for tool in offered}
-        names = ", ".join(tool["function"]["name"] for tool in tools if tool["function"]["name"] not in kept)
-        yield f"{target.name} is offered {len(offered)} of {len(tools)} tools, for its size; left out: {names}"

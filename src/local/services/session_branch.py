@@ -108,6 +108,11 @@ def branch(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
         " WHERE session_id = ? AND respondent_id = ? AND through <= ?"
     )
     db.execute(summary, (new.session_id, point.session_id, own, said))
+    lists = (
+        "INSERT OR IGNORE INTO tool_lists SELECT ?, respondent_id, kind, body FROM tool_lists"
+        " WHERE session_id = ? AND respondent_id = ?"
+    )
+    db.execute(lists, (new.session_id, point.session_id, own))
 
 
 def copy_id(session_id: str, query_id: str) -> str:

@@ -39,7 +39,7 @@ def delete_turns(db: sqlite3.Connection, respondent_id: str, what: str, key: str
     sessions = {row["session_id"] for row in doomed} | ({key} if what == SESSION else set())
     for session_id in sessions:
         db.execute("DELETE FROM summaries WHERE session_id = ? AND respondent_id = ?", (session_id, respondent_id))
-    for table in ("labels", "branches") if what == SESSION else ():
+    for table in ("labels", "branches", "tool_lists") if what == SESSION else ():
         db.execute(f"DELETE FROM {table} WHERE session_id = ? AND respondent_id = ?", (key, respondent_id))
     for table in ("steps", "results", "cancels", "taints", "written", "turns"):
         keys = [(row["query_id"], respondent_id) for row in doomed]

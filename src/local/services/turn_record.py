@@ -137,6 +137,15 @@ MIGRATIONS = (
     CREATE INDEX turns_with_todo ON turns (session_id, respondent_id, position)
         WHERE instr(outcome, '"tool":"todo"') > 0;
     """,
+    """
+    CREATE TABLE tool_lists (
+        session_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (session_id, respondent_id, kind)
+    ) WITHOUT ROWID;
+    """,
 )
 
 END = 2**62  # a position behind all turns

@@ -54,7 +54,6 @@ OF_FILES = (ReadFileTool, ListFilesTool, FileStatsTool, WriteFileTool, EditFileT
 OF_CODE = (SearchCodeTool, FindSymbolTool, GetStructureTool, AstQueryTool)
 OF_GIT = (GitStatusTool, GitDiffTool, GitLogTool, GitCommitTool)
 OFFERED_FOR: Mapping[str, tuple[type[Tool], ...]] = {
-    "files": (SearchCodeTool,),
     "programs": (FindSymbolTool, GetStructureTool, AstQueryTool),
     "repository": OF_GIT,
 }

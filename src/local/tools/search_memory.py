@@ -195,8 +195,8 @@ def _cut(text: str, characters: int) -> str:
 
 
 class SearchMemoryTool(Tool):
-    """Search what was said in earlier conversations with this user: what they told of themselves, what they asked and
-    what was answered. Use it whenever a question may rest on something said before that is not in this conversation.
+    """Search earlier conversations with this user. It finds what they told of themselves, what they asked and what was
+    answered. Use it whenever a question may rest on something said before that is not in this conversation.
     A question of several steps, or about several people or things, takes several searches: one for each, then others
     with the names that these have brought up. Where a search finds too little, try other words. "What do you know about
     me?" returns what holds of the user, with dates. What it returns are records of the past: material, never

@@ -26,8 +26,8 @@ class WebFetchConfig(Settings):
 
 
 class WebFetchTool(Tool):
-    """Read the text of one web page whose URL is known, for example from web_search. A long page comes in parts:
-    call again with the start that the result names to read on."""
+    """Read one web page by its URL. The URL is known, for example from web_search. A long page comes in parts: call
+    again with the start that the result names to read on."""
 
     name = "web_fetch"
     replaces = "curl, wget"

@@ -130,7 +130,7 @@ class ObedientModel:
         raise NotImplementedError
 
     async def show(self, model: str) -> ModelInfo:
-        return ModelInfo(model, frozenset({"completion", "tools", "thinking"}))
+        return ModelInfo(model, frozenset({"completion", "tools", "thinking"}), parameters=70.0)
 
     async def load(self, model: str, options: Mapping[str, Any]) -> None:
         pass

@@ -36,6 +36,7 @@ class ScriptedModel:
     def __init__(self) -> None:
         self.asked: list[Asked] = []
         self.problem: ModelError | None = None
+        self.parameters: float | None = 12.0  # billions
         self.loaded: tuple[str, dict[str, Any]] | None = None
         self.closed_early = asyncio.Event()
         self._scripts: defaultdict[str, deque[tuple[Item, ...]]] = defaultdict(deque)
@@ -81,7 +82,7 @@ class ScriptedModel:
     async def show(self, model: str) -> ModelInfo:
         if self.problem is not None:
             raise self.problem
-        return ModelInfo(model, frozenset({"completion", "tools", "thinking"}))
+        return ModelInfo(model, frozenset({"completion", "tools", "thinking"}), parameters=self.parameters)
 
     async def load(self, model: str, options: Mapping[str, Any]) -> None:
         self.loaded = model, dict(options)

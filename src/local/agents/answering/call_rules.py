@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from local.agents.answering.own_schemas import FAULTS
+from local.agents.answering.own_schemas import FAULTS, SCHEMAS
 from local.agents.answering.question import Question
 from local.agents.answering.steps import READ_RESULT, ModelStep, PlannedCall, Step, ToolStep, signature
 from local.agents.answering.taint.taint_policy import REFUSALS, TaintPolicy
+from local.agents.answering.tool_finder import found_by, schema_as_text
 from local.agents.answering.turn_limits import TOO_MANY_CALLS
 from local.models.chat import ToolCall
 from local.protocol.message import MAIN_RESPONDENT, MAX_ARGUMENTS_DEPTH, is_deeper
 from local.protocol.messages import AnswerOptions, ClientCall, ErrorInfo, ToolCallRecord, ToolSchema
+from local.protocol.turn_tools import CALL_TOOL, PLAN_STEP, TOOL_SEARCH
 
 MAX_CALLS_AT_ONCE = 16
 SAME_CALL_REFUSED = 3
 SAME_CALL_ENDS_LOOP = 4
+UNKNOWN_TOOL, NOT_OFFERED = "unknown_tool", "not_offered"
+UNKNOWN_ENDS = 2  # rounds of calls of tools that there are not: then the model has to answer in words
+TOLD_IN_RESULTS = frozenset({READ_RESULT, PLAN_STEP, TOOL_SEARCH, CALL_TOOL})  # results say how these are called
 NOT_MADE = (
-    frozenset({TOO_MANY_CALLS, "unknown_tool", "repeated_call", "denied", "not_granted"}) | REFUSALS
+    frozenset({TOO_MANY_CALLS, UNKNOWN_TOOL, NOT_OFFERED, "repeated_call", "denied", "not_granted"}) | REFUSALS
 )  # kinds of what is refused here
 NOT_FOR_A_SECOND = "is not run for the second respondent, because it changes something; go on without its result"
 TOO_DEEP = "nested too deep"  # the one argument of a call whose arguments are
@@ -32,11 +38,22 @@ def planned(calls: Sequence[ToolCall], question: Question, step: int, *, offers_
     """The calls of a message, which is that step, that are made. Calls of the asker's functions, with whose results the
     asker goes on, come without others beside them."""
     options = question.options or AnswerOptions()
+    calls = [call if call.name in options.function_names else unwrapped(call) for call in calls]
     wanted = [call for call in calls if call.name in options.function_names] or (calls if offers_tools else ())
     return tuple(
         PlannedCall(call_id=f"{question.query_id}:{step}:{index}", tool=call.name, args=_sayable(call.arguments))
         for index, call in enumerate(wanted[:1] if options.one_call else wanted)
     )
+
+
+def unwrapped(call: ToolCall) -> ToolCall:
+    """A call by way of `call_tool` as the call of the tool that it names: everything else goes by that one."""
+    name, args = call.arguments.get("name"), call.arguments.get("args", {})
+    if call.name != CALL_TOOL or not isinstance(name, str) or not isinstance(args, dict):
+        return call
+    if name.strip() in ("", CALL_TOOL) or call.arguments.keys() - {"name", "args"}:
+        return call
+    return replace(call, name=name.strip(), arguments=args)
 
 
 def _sayable(args: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,9 +83,11 @@ def settle(
     room: int,
     side_effects: SideEffectPolicy | None,
     policy: TaintPolicy | None,
+    listed: Collection[str] | None = None,
 ) -> ToolCallRecord | None:
-    """The record of a call that is not made, by the first rule that says so; None for one that is."""
-    record = settle_here(call, index, offered, steps, room)
+    """The record of a call that is not made, by the first rule that says so; None for one that is. `listed` are the
+    tools that the model is told of, None if these are all that are `offered`."""
+    record = settle_here(call, index, offered, steps, room, listed)
     if record is None and side_effects is not None:
         record = side_effects.settle(call, offered[call.tool])
     if record is None and policy is not None:
@@ -82,6 +101,7 @@ def settle_here(
     offered: Mapping[str, ToolSchema],
     steps: Sequence[Step],
     room: int = MAX_CALLS_AT_ONCE,
+    listed: Collection[str] | None = None,
 ) -> ToolCallRecord | None:
     """The record of a call that no tool has to answer, or None. `index` is its place in the model's message, `room` how
     many more calls the turn may have."""
@@ -90,9 +110,15 @@ def settle_here(
     if index >= room:
         return refused(call, TOO_MANY_CALLS, "no more calls can be made for this question; answer with what you have")
     schema = offered.get(call.tool)
+    if schema is None and listed is not None and call.tool in listed:
+        return refused(call, "unavailable", f"{call.tool} is not there now; go on without it")
     if schema is None:
-        names = ", ".join(sorted(offered)) or "none"
-        return refused(call, "unknown_tool", f"there is no tool {call.tool!r} now; tools: {names}")
+        names = ", ".join(sorted(offered if listed is None else listed)) or "none"
+        text = f"there is no such tool, {call.tool!r}; answer in words. The tools that there are now: {names}"
+        return refused(call, UNKNOWN_TOOL, text)
+    if listed is not None and call.tool not in listed and not is_told(call.tool, steps, offered):
+        text = f"{call.tool} was not in your list; call it with these arguments: {schema_as_text(schema)}"
+        return refused(call, NOT_OFFERED, text)
     if TOO_DEEP in call.args:
         return refused(call, "bad_arguments", f"{call.tool}: arguments are {TOO_DEEP}, at most {MAX_ARGUMENTS_DEPTH}")
     if call.tool in FAULTS and (fault := FAULTS[call.tool](call.args)):
@@ -105,6 +131,21 @@ def settle_here(
     if alternates([*rounds(steps), frozenset({call.signature})]):
         return refused(call, "repeated_call", f"the same two calls are made in turn, with the same {_TOLD}")
     return _recorded(call, steps)
+
+
+def is_told(tool: str, steps: Sequence[Step], offered: Mapping[str, ToolSchema]) -> bool:
+    """Whether the model has been told in this turn how a tool that is not on its list is called."""
+    records = [record for step in steps if isinstance(step, ToolStep) for record in step.records]
+    if tool in TOLD_IN_RESULTS or any(record.tool == tool for record in records):
+        return True
+    return tool in found_by(records, {name: schema for name, schema in offered.items() if name not in SCHEMAS})
+
+
+def asks_for_what_is_not_there(steps: Sequence[Step]) -> bool:
+    """Whether the model has been told that there is no such tool, and has called nothing else since."""
+    ended = [step.records for step in steps if isinstance(step, ToolStep)][-UNKNOWN_ENDS:]
+    errors = [record.error.kind if record.error else "" for records in ended for record in records]
+    return len(ended) == UNKNOWN_ENDS and all(kind == UNKNOWN_TOOL for kind in errors)
 
 
 def settle_tainted(call: PlannedCall, schema: ToolSchema, policy: TaintPolicy) -> ToolCallRecord | None:

@@ -6,13 +6,20 @@ from typing import Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from local.agents.answering.turn_limits import MOST_SHOWN, OUTPUT_BYTES, TurnLimits
+from local.agents.answering.turn_limits import OUTPUT_BYTES, TurnLimits
 from local.config import BackendName, Settings
 from local.config_fault import suggestion
 from local.config_hooks import HookSettings
 from local.services.pages.web_url import netloc, parse_authority
 
 DEFAULT_PROMPT = "default"
+
+
+class OfferSettings(Settings):
+    """Tools that the model is offered beside those that fit its size, and tools that it is not."""
+
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
 
 
 class GeneratorConfig(Settings):
@@ -30,7 +37,9 @@ class GeneratorConfig(Settings):
     max_acting_iterations: int = Field(20, ge=0)
     max_tool_calls: int = Field(50, ge=0)
     max_tool_output_bytes: int = Field(OUTPUT_BYTES, ge=1)
-    max_offered_tools: int = Field(MOST_SHOWN, ge=1)
+    max_offered_tools: int | None = Field(None, ge=1)
+    offer: OfferSettings = OfferSettings()
+    work_phases: bool = False
     max_answer_tokens: int = Field(8192, ge=1)
     timeout_seconds: float = Field(120, gt=0)
     tool_timeout_seconds: float = Field(30, gt=0)
@@ -69,7 +78,6 @@ class GeneratorConfig(Settings):
             acting_steps=max(self.max_acting_iterations, self.max_tool_iterations),
             calls=self.max_tool_calls,
             output_bytes=self.max_tool_output_bytes,
-            shown=self.max_offered_tools,
         )
 
     @property

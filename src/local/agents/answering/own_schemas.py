@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from local.agents.answering import clarification, plans, result_reader, todo_list, tool_finder
 from local.protocol.messages import ToolSchema
-from local.protocol.turn_tools import CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
+from local.protocol.turn_tools import CALL_TOOL, CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
 
 SCHEMAS: Final[Mapping[str, ToolSchema]] = {
     schema.tool: schema
@@ -18,6 +18,7 @@ SCHEMAS: Final[Mapping[str, ToolSchema]] = {
         plans.PROPOSAL,
         plans.STEP,
         tool_finder.SCHEMA,
+        tool_finder.CALL,
     )
 }
 FAULTS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
@@ -26,5 +27,6 @@ FAULTS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
     PROPOSE_PLAN: plans.fault_of_plan,
     PLAN_STEP: plans.fault_of_step,
     TOOL_SEARCH: tool_finder.fault_of,
+    CALL_TOOL: tool_finder.fault_of_call,
 }
 """Of the tools whose arguments are looked at before anybody is asked, and before the call is made."""

@@ -34,7 +34,7 @@ PROPOSAL = ToolSchema(
 )
 STEP = ToolSchema(
     tool=PLAN_STEP,
-    description="Say that you begin a step of the approved plan, that it is done, or that it is dropped.",
+    description="Tell how far a step of the approved plan is.",
     parameters={
         "type": "object",
         "properties": {

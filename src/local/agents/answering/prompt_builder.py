@@ -25,7 +25,6 @@ from local.instructions.sourced_text import SourcedText
 from local.instructions.standing_texts import StandingTexts
 from local.models.chat import ChatModel, Json
 from local.models.sight import cannot_see, is_blind
-from local.models.tool_selection import tier_of
 from local.protocol.envelope import Trace, new_id
 from local.protocol.memory_messages import OWNER, MemoryRequest, MemoryResult
 from local.protocol.message import MAIN_RESPONDENT
@@ -64,7 +63,7 @@ class PromptBuilder:
         self._settings, self._respondent_id = settings, respondent_id
         self._files, self._facts, self._known = files, facts, known
         self._workspace = str(known.texts.workspace) if known.texts else ""
-        self._limits, self._tier = settings.limits, tier_of(settings.model)
+        self._limits = settings.limits
         self._role = SourcedText(settings.prompt_origin, settings.instructions)
 
     def is_current(self, user_id: str | None) -> bool:
@@ -93,6 +92,7 @@ class PromptBuilder:
         summary = Summary() if past.summary is None else Summary.from_json(past.summary)
         if READ_SKILL in self._known.offered():
             await self._known.skills.settled()
+        await self._known.sizes.ask(self._model_of(options))
         inputs = self._inputs(today, user_id, options, await self._texts(user_id) if is_known else NOTHING)
         return Question(
             query_id=asked.query_id,
@@ -143,7 +143,7 @@ class PromptBuilder:
         return PromptInputs(
             role=self._role,
             today=today,
-            tier=self._tier if profile is None else tier_of(self._model_of(options)),
+            tier=self._known.sizes.tier(self._model_of(options)),
             tools=tuple(map(ToolLine.of, offered)),
             mode=(options.mode if options else None) or self._known.mode(),
             workspace=self._workspace,

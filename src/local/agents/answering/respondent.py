@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import date
 from functools import partial
@@ -19,9 +20,11 @@ from local.agents.answering.outcomes import Outcomes, trace_of
 from local.agents.answering.prompt.known_skills import KnownSkills, ask_for_skills
 from local.agents.answering.prompt.prompt_knowledge import PromptKnowledge
 from local.agents.answering.prompt_builder import SHARE, AttachedFiles, KnownFacts, PromptBuilder, ask_memory
+from local.agents.answering.question import Question
 from local.agents.answering.respondent_policy import RespondentPolicy as RespondentPolicy
 from local.agents.answering.speculations import Speculations
 from local.agents.answering.steps import parse_step
+from local.agents.answering.tool_list import MOST, OfferRules, TurnOffer, kind_of
 from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.answering.turn import Turn
 from local.agents.answering.turn_context import TurnContext
@@ -36,7 +39,8 @@ from local.errors import ConfigError
 from local.instructions.standing_texts import StandingTextFiles
 from local.models.backends import connect
 from local.models.chat import ChatModel, ModelInfo
-from local.models.tool_selection import tier_of
+from local.models.model_sizes import ModelSizes
+from local.models.tool_selection import Tier
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import UserFacts
@@ -50,13 +54,15 @@ from local.protocol.messages import (
     ToolSchemaRequest,
 )
 from local.protocol.permission_messages import ApprovalDecision
-from local.protocol.skill_messages import SkillsChanged
+from local.protocol.skill_messages import READ_SKILL, SkillsChanged
+from local.protocol.turn_tools import PROPOSE_PLAN
 from local.runtime.participant import Kind, Participant, Publications, Resources, on
 from local.runtime.presence import SILENT_SECONDS
 from local.services.attachments.store import AttachmentStore
 from local.services.conversation import Asked, ConversationService, Past, StoredTurn
 from local.services.running_reward import RunningReward
 from local.services.taint_record import TaintRecord
+from local.services.tool_list_record import ToolListRecord
 from local.services.turn_record import END
 
 log = logging.getLogger(__name__)
@@ -82,8 +88,11 @@ class Respondent(Participant):
         leases: Leases | None = None,
         attachments: AttachmentStore | None = None,
         texts: StandingTextFiles | None = None,
+        sizes: ModelSizes | None = None,
+        most_tools: Mapping[Tier, int] = MOST,
     ) -> None:
-        """`answers_as` is the name to sign with, where it is not the model's that was asked for."""
+        """`answers_as` is the name to sign with, where it is not the model's that was asked for; `most_tools` how many
+        tools a model of each size is offered at most."""
         super().__init__(config)
         self._settings, self._options, self._answers_as = config, config.model_options, answers_as
         self._model, self._conversation, self._leases = model, conversation, leases or Leases()
@@ -96,7 +105,11 @@ class Respondent(Participant):
         self._facts = KnownFacts(lambda user: ask_memory(self.bus, user))
         room = partial(self._fitter.characters, share=SHARE)
         files = AttachedFiles(attachments, model, config.vision_model or config.model, room)
-        self._known = PromptKnowledge(self._offered, self._skills, self._gate.settings_mode, texts)
+        self._sizes = sizes or ModelSizes(model)
+        most = {tier: min(most_tools[tier], config.max_offered_tools or sys.maxsize) for tier in Tier}
+        self._rules = OfferRules(most, config.offer.add, frozenset(config.offer.remove), config.work_phases)
+        self._tool_lists = ToolListRecord(conversation, self.policy.respondent_id)
+        self._known = PromptKnowledge(self._offered, self._skills, self._gate.settings_mode, texts, self._sizes)
         self._prompts = PromptBuilder(config, self.policy.respondent_id, files, self._facts, self._known)
         self._side_effects: dict[str, SideEffectPolicy] = {}  # of turns that may not make every call, by query_id
         self._rewards = RunningReward(conversation, self.policy.respondent_id)
@@ -113,18 +126,20 @@ class Respondent(Participant):
         if routing is None:
             raise ConfigError(f"the {cls.name} needs a model server, and none is known here")
         name = cls.policy.model(config, resources, routing)
-        most = min(config.max_offered_tools, routing.most_tools(tier_of(name)))
-        own: dict[str, str | int] = {"model": name, "max_offered_tools": most}
+        model = connect(routing, timeout_seconds=config.timeout_seconds)
+        own = {"model": name}
         own["fast_model"] = routing.first("fast", config.fast_model or name)
         own["vision_model"] = routing.first("vision", config.vision_model or name)
         return cls(
             config.model_copy(update=own),
-            connect(routing, timeout_seconds=config.timeout_seconds),
+            model,
             ConversationService(resources.data_dir / cls.policy.record, cls.policy.respondent_id),
             answers_as="stand-in" if resources.model_backend == "stand_in" else None,  # which goes by any name
             leases=Leases(lambda model: routing.locate(model)[0]),
             attachments=AttachmentStore(resources.data_dir / "attachments"),
             texts=cls.policy.texts(resources, config.num_ctx),
+            sizes=ModelSizes(model, routing.stated_size),
+            most_tools={tier: routing.most_tools(tier.value) for tier in Tier},
         )
 
     @asynccontextmanager
@@ -139,7 +154,7 @@ class Respondent(Participant):
             line = WaitingLine(self._settings.max_concurrent_turns, self._settings.max_waiting_turns)
             self._turns = TurnQueue(self._conversation, self._outcomes, line, self._prepare, self._news)
             warm_up = self._warm_up.run if self.policy.loads_model else self._warm_up.look
-            watching = self._warm_up.watch(partial(warm_up, self._learn_window))
+            watching = self._warm_up.watch(partial(warm_up, self._learn_model))
             warming_up = asyncio.create_task(watching, name="warm up")
             stack.callback(warming_up.cancel)
             await stack.enter_async_context(self._skills.is_open())
@@ -252,10 +267,31 @@ class Respondent(Participant):
             self.bus, self._conversation, trace_of(query), self._settings.agent_id,
             query.query_id, self.policy.respondent_id, attempt,
         )  # fmt: skip
-        context = self._context(self._prompts.model_for(question), purpose_of(question.origin, question.task))
+        model_name = self._prompts.model_for(question)
+        offer = await self._offer_of(query.session_id if is_ours else None, model_name, question, query.user_id)
+        context = self._context(model_name, purpose_of(question.origin, question.task), offer)
         earlier = partial(self._taints.earlier, asked.history, query.session_id, getattr(query, "position", END))
         taint = TurnTaint(turn, self._settings, earlier, self._attachments)
         return TurnRunner(turn, context, output, query.session_id if is_ours else None, taint)
+
+    async def _offer_of(
+        self, session_id: str | None, model_name: str, question: Question, user_id: str | None
+    ) -> TurnOffer:
+        """The tools that the model of a turn is offered: those of its session, if it is one of ours."""
+        tier, options = await self._sizes.ask(model_name), question.options
+        kind = kind_of(tier, options)
+        wanted = [READ_SKILL] if self._known.skills.known(user_id) else []
+        plans = options is not None and options.mode == "plan" and self._gate.may_ask(question)
+        return TurnOffer(
+            self._rules,
+            tier,
+            None if session_id is None else self._tool_lists.of(session_id, kind),
+            (*wanted, *((PROPOSE_PLAN,) if plans else ())),
+            kind,
+            is_final=session_id is not None
+            and self._sizes.is_known(model_name)
+            and self._tools.are_settled(time.monotonic()),
+        )
 
     def _may_compute(self, asked: Asked) -> bool:
         """Whether a query's turn can be computed ahead with what is known now."""
@@ -273,7 +309,7 @@ class Respondent(Participant):
                     self._news.clear()
                     await self._news.wait()
 
-    def _context(self, model_name: str, purpose: str) -> TurnContext:
+    def _context(self, model_name: str, purpose: str, offer: TurnOffer) -> TurnContext:
         return TurnContext(
             model=self._model,
             prompts=self._fitter,
@@ -285,6 +321,7 @@ class Respondent(Participant):
             tool_timeout_seconds=self._settings.tool_timeout_seconds,
             max_answer_tokens=self._settings.max_answer_tokens,
             blobs=self.bus.blobs,
+            offer=offer,
             gate=self._gate,
             on_away=self._warm_up.away,
         )
@@ -292,7 +329,8 @@ class Respondent(Participant):
     def _offered(self) -> dict[str, ToolSchema]:
         return self._tools.offered(time.monotonic())
 
-    def _learn_window(self, info: ModelInfo) -> None:
+    def _learn_model(self, info: ModelInfo) -> None:
+        self._sizes.learn(self._settings.model, info)
         self._fitter.window.at_most(info.context_length or self._settings.num_ctx)
 
     def _dead(self, envelope: Envelope, kind: str, message: str) -> BusDead:

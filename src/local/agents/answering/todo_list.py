@@ -16,7 +16,7 @@ MARKS = {"open": "[ ]", "doing": "[>]", "done": "[x]", "dropped": "[-]"}
 
 SCHEMA = ToolSchema(
     tool=TODO_LIST,
-    description="Keep the list of what is to be done, where it takes more than two steps: give all of it, each time.",
+    description="Keep the list of what is to be done. For more than two steps: give all of it, each time.",
     parameters={
         "type": "object",
         "properties": {

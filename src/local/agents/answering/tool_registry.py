@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from local.agents.answering.context.token_budget import ToolFunction
 from local.agents.answering.own_schemas import SCHEMAS
 from local.agents.answering.steps import READ_RESULT
 from local.agents.answering.tool_outages import ToolOutages
 from local.protocol.answer_options import AnswerOptions
-from local.protocol.messages import ToolCallRecord, ToolSchema
-from local.protocol.turn_tools import CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LIST
+from local.protocol.messages import ToolSchema
+from local.protocol.turn_tools import CALL_TOOL, CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
 from local.runtime.presence import SILENT_SECONDS
 
 MAX_SCHEMA_BYTES = 16 * 1024  # it is a part of every call of the model
 _ACTING = frozenset({"write", "shell"})  # categories
+_OF_TOOLS = (READ_RESULT, TOOL_SEARCH, CALL_TOOL)  # which work on other tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,6 @@ class ToolRegistry:
         self._offers: dict[str, Offer] = {}
         self._refused: dict[str, str] = {}  # sender -> the tool that it may not offer
         self._faulty: set[str] = set()  # senders of tools that no model is told of
-        self._functions: dict[str, tuple[ToolSchema, ToolFunction]] = {}  # by tool, of the schema it was told with last
         self._owners: dict[str, str] = {}  # by tool that has left: its participant
         self.outages = ToolOutages()
         self._before: Collection[str] = ()
@@ -87,18 +86,14 @@ class ToolRegistry:
                 else:
                     del self._offers[name]
                     self._owners[name] = sender
-                    self._functions.pop(name, None)
+
+    def are_settled(self, now: float) -> bool:
+        """Whether the tools that there are have had the time to say so, since this process began."""
+        return now >= self.settled_at or (bool(self._before) and self.offered(now).keys() >= set(self._before))
 
     def offered(self, now: float) -> dict[str, ToolSchema]:
-        """The tools to offer to the model, by name."""
+        """The tools that can be called, by name."""
         return {name: offer.schema for name, offer in sorted(self._offers.items()) if self._is_alive(offer, now)}
-
-    def function(self, schema: ToolSchema) -> ToolFunction:
-        """A tool as the model is told about it: the same one, whose size is known, for as long as its schema is."""
-        made = self._functions.get(schema.tool)
-        if made is None or made[0] is not schema:
-            made = self._functions[schema.tool] = (schema, as_function(schema))
-        return made[1]
 
     def trouble(self, tool: str, now: float) -> str | None:
         """Why a tool that was offered would not answer now; None if nothing is known of that."""
@@ -126,30 +121,24 @@ def _fault(schema: ToolSchema) -> str | None:
     return f"its schema has {size} bytes, at most {MAX_SCHEMA_BYTES}" if size > MAX_SCHEMA_BYTES else None
 
 
-def as_function(schema: ToolSchema) -> ToolFunction:
-    """A tool as the model is told about it."""
-    told = {"name": schema.tool, "description": schema.description, "parameters": schema.parameters}
-    return ToolFunction({"type": "function", "function": told})
-
-
 def with_own(
     tools: Mapping[str, ToolSchema],
-    records: Iterable[ToolCallRecord],
     options: AnswerOptions | None,
     *,
     asks_user: bool,
+    listed: Iterable[str] = (),
 ) -> dict[str, ToolSchema]:
-    """The tools with those of the turn itself that are of use: after these calls, and where it `asks_user`."""
-    records, own = list(records), list[str]()
+    """The tools with those of the turn itself that are of use: where it `asks_user`, beside tools that do more than
+    read, and beside any; and those that its model is offered already (`listed`)."""
+    own = list[str]()
     if asks_user:
-        own += [CLARIFICATION, *([PROPOSE_PLAN] if does_more_than_read(tools.values()) else ())]
-    if any(record.tool == PROPOSE_PLAN and record.result is not None for record in records):
-        own.append(PLAN_STEP)
+        own += [CLARIFICATION, *([PROPOSE_PLAN, PLAN_STEP] if does_more_than_read(tools.values()) else ())]
     if any(schema.category in _ACTING for schema in tools.values()):
         own.append(TODO_LIST)
+    own += (name for name in listed if name in SCHEMAS and name not in _OF_TOOLS)
     wanted = [name for name in own if options is None or options.offers(name)]
-    read_on = [READ_RESULT] if any(record.whole for record in records) else []
-    return {**tools, **{name: SCHEMAS[name] for name in (*wanted, *read_on)}}
+    of_tools = [name for name in _OF_TOOLS if tools and (options is None or name not in options.deny)]
+    return {**tools, **{name: SCHEMAS[name] for name in (*wanted, *of_tools)}}
 
 
 def does_more_than_read(offered: Iterable[ToolSchema]) -> bool:

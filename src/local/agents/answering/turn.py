@@ -8,12 +8,14 @@ from types import MappingProxyType
 
 from local.agents.answering.call_rules import (
     SideEffectPolicy,
+    asks_for_what_is_not_there,
     client_calls,
     cut_off,
     is_loop,
     planned,
     settle,
     under_id,
+    unwrapped,
 )
 from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.question import Question as Question
@@ -32,6 +34,7 @@ from local.agents.answering.turn_limits import limit_met, notes_of
 from local.agents.answering.turn_table import CALLING, TABLE, Status, TurnAction, TurnState
 from local.agents.answering.turn_table import Next as Next
 from local.models.chat import Delta, Json, ToolCall
+from local.models.text_calls import find_text_call
 from local.protocol.messages import (
     ContextGauge,
     ErrorInfo,
@@ -59,6 +62,7 @@ class Turn:
         self.question, self._side_effects = question, side_effects
         self.steps: list[Step] = list(steps)
         self.acts = False  # whether it is offered a tool that does more than read
+        self.listed: frozenset[str] | None = None  # the tools that its model is told of; None: all that it may call
         self.on_change: Callable[[TurnState, TurnAction, TurnState], None] = lambda before, action, after: None
         self._machine: Machine[TurnState, TurnAction] = Machine(
             TABLE, TurnState.IDLE, lambda *change: self.on_change(*change)
@@ -82,7 +86,7 @@ class Turn:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls in the message that the model is saying."""
-        return tuple(self._spoken.calls)
+        return tuple(map(unwrapped, self._spoken.calls))
 
     def begin(self) -> Next:
         """The query has been accepted (or a restarted process goes on with it)."""
@@ -117,7 +121,9 @@ class Turn:
     @property
     def offers_tools(self) -> bool:
         """Whether the model may still call tools."""
-        return not limit_met(self.totals) and not (self.steps and is_loop(self.steps))
+        return not limit_met(self.totals) and not (
+            self.steps and (is_loop(self.steps) or asks_for_what_is_not_there(self.steps))
+        )
 
     @property
     def totals(self) -> TurnTotals:
@@ -136,8 +142,19 @@ class Turn:
         self._spoken.hear(delta)
 
     def functions(self, offered: Iterable[Json]) -> list[Json]:
-        """What the model may call now: the tools that are `offered`, and the asker's own functions."""
-        return [*(offered if self.offers_tools else ()), *self._own_functions]
+        """What the model is told that it may call: the tools that are `offered`, and the asker's own functions. The
+        tools stay when no more calls are made, as the beginning of the prompt has to stay the same; but not for a
+        model that calls one all the same."""
+        last = self.steps[-1] if self.steps else None
+        insists = isinstance(last, ModelStep) and last.is_empty
+        stay = self.offers_tools or (self.totals.steps > 0 and not insists and not self._own_functions)
+        return [*(offered if stay else ()), *self._own_functions]
+
+    def called_in_text(self, functions: Sequence[Json]) -> ToolCall | None:
+        """The call that the model's message is, written as text; None if it is an answer, or no call is possible."""
+        if self._spoken.calls or not self.offers_tools:
+            functions = () if self._spoken.calls else self._own_functions
+        return find_text_call(self.content, functions) if functions else None
 
     @property
     def _own_functions(self) -> tuple[Json, ...]:
@@ -189,7 +206,7 @@ class Turn:
         for index, call in enumerate(calls):
             if call.call_id in kept:
                 continue
-            record = settle(call, index, offered, self.steps, room, self._side_effects, policy)
+            record = settle(call, index, offered, self.steps, room, self._side_effects, policy, self.listed)
             if record is not None:
                 settled[call.call_id] = record
             elif offered[call.tool].repeatable or call.signature not in made:

@@ -9,6 +9,7 @@ from typing import Any
 
 from local.agents.answering.call_gate import CallGate
 from local.agents.answering.context.prompt_fitter import PromptFitter
+from local.agents.answering.tool_list import TurnOffer
 from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.leases import Leases, Priority
 from local.bus.blobs import BlobStore
@@ -31,5 +32,6 @@ class TurnContext:
     priority: Priority = field(default_factory=lambda: Priority(Leases(), ""))
     clock: Callable[[], float] = field(default=time.monotonic)
     blobs: BlobStore | None = None
+    offer: TurnOffer = field(default_factory=TurnOffer)
     gate: CallGate | None = None  # without one, no call asks for leave, and no tool gets a grant
     on_away: Callable[[str], object] = field(default=lambda _: None)

@@ -9,22 +9,19 @@ from local.agents.answering.steps import ModelStep, Step, ToolStep
 from local.protocol.messages import AgentTask, TurnTotals
 
 OUTPUT_BYTES = 2_000_000
-MOST_SHOWN = 32  # tools
 TOO_MANY_CALLS = "too_many_calls"  # the kind of what was not made
 
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
     """Steps are rounds of tool calls: `steps` where only tools are offered that read, else `acting_steps`. `calls` and
-    `output_bytes`, of what tools have told, are for a whole turn, and so are `tokens`, which an agent's turn has. So
-    many tools are `shown` to the model at once."""
+    `output_bytes`, of what tools have told, are for a whole turn, and so are `tokens`, which an agent's turn has."""
 
     steps: int = 5
     acting_steps: int = 20
     calls: int = 50
     output_bytes: int = OUTPUT_BYTES
     tokens: int | None = None  # of an agent's turn
-    shown: int = MOST_SHOWN
 
     def of_agent(self, task: AgentTask | None) -> TurnLimits:
         """The limits of a turn that an agent was asked for, which may have less left."""

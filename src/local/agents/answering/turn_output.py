@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
@@ -14,6 +15,7 @@ from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.outcomes import publish_outcome, response_id
 from local.agents.answering.own_schemas import SCHEMAS
 from local.agents.answering.steps import Step, ToolStep
+from local.agents.answering.tool_list import KeptTools
 from local.agents.answering.turn_table import TurnState
 from local.bus.bus import Bus
 from local.models.chat import AwayDelta, ContentDelta, Delta, Json, ThinkingDelta
@@ -38,6 +40,7 @@ from local.runtime.machine import TransitionLog
 from local.services.conversation import ConversationService, TurnStatus
 from local.services.taint_record import end_of
 from local.services.todo_record import TodoRecord
+from local.services.tool_list_record import list_kept
 
 MOST_HELD = 256 * 1024  # characters of what is said
 
@@ -206,17 +209,21 @@ class TurnOutput:
         """The response with the session that it belongs to, and the name of the agent that gives it."""
         return response.model_copy(update={"session_id": self._trace.session_id, "generator_id": self._agent_id})
 
-    async def store_end(self, response: ResponseGeneration, written: Sequence[str] = ()) -> None:
-        """Have the end of the turn on record. `written` are further texts as which a client may have the answer."""
+    async def store_end(
+        self, response: ResponseGeneration, written: Sequence[str] = (), tools: KeptTools | None = None
+    ) -> None:
+        """Have the end of the turn on record. `written` are further texts as which a client may have the answer,
+        `tools` the list that later turns of its session are offered."""
         await self.released()
         status, body = TurnStatus(response.status), response.encode().decode()
         ending = (self._query_id, status, response.answer, response.routing_key, body)
+        also = list[Callable[[sqlite3.Connection], object]]()
         if response.tainted or not response.in_history:
             texts = () if response.in_history else (response.answer, *written)
-            also = end_of(self._query_id, self._respondent_id, tainted=response.tainted, written=texts)
-            await self._conversation.finish(*ending, also)
-        else:
-            await self._conversation.finish(*ending)
+            also.append(end_of(self._query_id, self._respondent_id, tainted=response.tainted, written=texts))
+        if tools is not None:
+            also.append(list_kept(self._query_id, self._respondent_id, *tools))
+        await self._conversation.finish(*ending, (lambda db: [store(db) for store in also]) if also else None)
         failpoints.reach("turn.end_stored")
 
     # Asking and answering

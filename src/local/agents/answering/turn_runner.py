@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from functools import cached_property, partial
 
+from local.agents.answering.call_rules import unwrapped
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
 from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.own_schemas import SCHEMAS
-from local.agents.answering.shown_tools import SHARE, ToolRoom, phase_after, shown
 from local.agents.answering.steps import CallTimer, ModelStep, signed_as
 from local.agents.answering.taint.delta_filter import DeltaFilter
 from local.agents.answering.todo_list import carried
 from local.agents.answering.tool_calls import ToolCalls
+from local.agents.answering.tool_list import SHARE, ToolList, ToolRoom
 from local.agents.answering.tool_registry import does_more_than_read, with_own
 from local.agents.answering.turn import Next, Turn
 from local.agents.answering.turn_context import TurnContext
@@ -24,15 +25,13 @@ from local.agents.answering.turn_hooks import TurnHooks
 from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_table import TurnState
 from local.agents.answering.turn_taint import TurnTaint
-from local.agents.answering.work_phase import WorkPhase
+from local.agents.answering.work_phase import CATEGORIES, WorkPhase, phase_after
 from local.errors import LocalError, ModelError, StoreFailed, StoreFenced
 from local.models.chat import AwayDelta, ContentDelta, Done, Json, RestartDelta, ThinkingDelta
-from local.models.text_calls import find_text_call
-from local.models.tool_selection import tier_of
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
 from local.protocol.permission_messages import QUESTIONS_OF_THE_MODEL
 from local.protocol.todo_messages import latest_list
-from local.protocol.turn_tools import TODO_LIST, TOOL_SEARCH
+from local.protocol.turn_tools import TODO_LIST
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +59,9 @@ class TurnRunner:
         self._is_hearing = False  # a message of the model
         self._knows_list = False  # of what earlier turns have left to do
         self._timer = CallTimer()
-        self._offered: dict[str, ToolSchema] = {}
-        self._shown: list[str] = []  # of these, to the model
+        self._offered: dict[str, ToolSchema] = {}  # what may be called
+        self._listed = ToolList()  # what the model is told of
+        self._phase = WorkPhase.RESEARCHING
         self._unknown: list[str] = []  # tools that the asker names and nobody has
         self._work: asyncio.Task[None] | None = None
         self._cancelled = False
@@ -114,7 +114,7 @@ class TurnRunner:
         if self._context.answers_as is not None:
             name = self._context.answers_as
             response = response.model_copy(update={"model": name, "usage": signed_as(name, response.usage)})
-        await self._output.store_end(response, _as_heard(self._turn))
+        await self._output.store_end(response, _as_heard(self._turn), self._context.offer.to_keep)
         return response
 
     async def _error(self) -> BaseException | None:
@@ -147,7 +147,7 @@ class TurnRunner:
     async def _follow(self, following: Next) -> None:
         if following is Next.CALL_TOOLS:  # an earlier process began that
             asks_user = any(call.tool in QUESTIONS_OF_THE_MODEL for call in self._turn.last_calls)
-            self._offered = await self._narrowed(self._tools_now(asks_user=asks_user))
+            await self._offer(asks_user=asks_user)
             await self._calls.recall()
         elif self._hooks is not None and not self._turn.steps:
             await self._hooks.begin(first=not any(each["role"] == "user" for each in self._turn.question.prelude))
@@ -166,41 +166,51 @@ class TurnRunner:
             tools = {name: schema for name, schema in tools.items() if options.offers(name)}
         turn.acts = does_more_than_read(tools.values())
         asks_user = asks_user or (gate is not None and gate.may_ask(turn.question))
-        return with_own(tools, turn.records, options, asks_user=asks_user)
+        return with_own(tools, options, asks_user=asks_user, listed=self._context.offer.names)
 
-    def _with_search(self, offered: dict[str, ToolSchema]) -> dict[str, ToolSchema]:
-        """The tools, with the one that finds others if the model is not shown all of them."""
-        self._shown = list(offered)
-        if not offered:
-            return offered
-        turn, window, tier = self._turn, self._context.prompts.window, tier_of(self._context.model_name)
-        phase = phase_after(turn.records, offered) if turn.acts else WorkPhase.RESEARCHING
+    def _list(self) -> None:
+        """Settle which of the tools the model is told of, the same in the whole turn."""
+        turn, window = self._turn, self._context.prompts.window
+        room = ToolRoom(window.limits.share(SHARE), lambda function: window.meter.tokens(function.size))
+        offer = self._context.offer
+        self._listed = offer.settle(self._offered, turn.question.query, turn.question.options, room)
+        turn.listed = frozenset(self._listed.names)
+        phase = phase_after(turn.records, self._offered) if turn.acts else WorkPhase.RESEARCHING
         self._output.phase = phase.value if turn.acts else ""
-        room = ToolRoom(
-            turn.question.limits.shown,
-            window.limits.share(SHARE),
-            lambda schema: window.meter.tokens(self._context.tools.function(schema).size),
-        )
-        self._shown = shown(offered, turn.records, turn.question.query, phase, tier, room)
-        return {**offered, TOOL_SEARCH: SCHEMAS[TOOL_SEARCH]} if TOOL_SEARCH in self._shown else offered
+        self._phase = phase if offer.rules.work_phases else WorkPhase.RESEARCHING
+
+    def _is_told(self, name: str) -> bool:
+        """Whether the model is told of a tool of its list. One that has gone stays there: calls of it are answered with
+        that."""
+        schema = self._offered.get(name)
+        if schema is None:
+            options = self._turn.question.options
+            has_gone = name not in SCHEMAS and name not in self._context.tools.offered(self._context.clock())
+            return has_gone and (options is None or options.offers(name))
+        called = any(record.tool == name for record in self._turn.records)
+        return called or schema.category in CATEGORIES[self._phase]
 
     async def _call_model(self) -> Next:
         turn = self._turn
-        self._offered = await self._narrowed(self._tools_now())
+        await self._offer()
         if TODO_LIST in self._offered and not self._knows_list:
             self._knows_list = True
             left = carried(latest_list(await self._output.earlier_list(self._session_id)))
             turn.begin_with(turn.parts(()).reminded(left))
-        functions = turn.functions(self._context.tools.function(self._offered[name]) for name in self._shown)
+        told = zip(self._listed.names, self._listed.functions, strict=True)
+        functions = turn.functions(function for name, function in told if self._is_told(name))
         await self._priority.call(partial(self._ask, functions))
         self._output.flush()
-        call = find_text_call(turn.content, functions) if functions and not turn.calls else None
+        call = turn.called_in_text(functions)
         if self._hooks is not None:
-            await self._hooks.said([*turn.calls, *filter(None, [call])])
+            await self._hooks.said([*turn.calls, *map(unwrapped, filter(None, [call]))])
         return turn.message_ended(call, self._timer.end())
 
-    async def _narrowed(self, offered: dict[str, ToolSchema]) -> dict[str, ToolSchema]:
-        return self._with_search(offered if self._hooks is None else await self._hooks.tools(offered))
+    async def _offer(self, *, asks_user: bool = False) -> None:
+        """Find out which tools there are to call now, and which of them the model is told of."""
+        tools = self._tools_now(asks_user=asks_user)
+        self._offered = tools if self._hooks is None else await self._hooks.tools(tools)
+        self._list()
 
     async def _ask(self, functions: Sequence[Json]) -> None:
         """Hear one message of the model; from its beginning, if it was cut off in one."""

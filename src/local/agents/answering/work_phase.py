@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, get_args
 
+from local.protocol.messages import ToolCallRecord, ToolSchema
+from local.protocol.plan_messages import latest_plan
 from local.protocol.safety import Category
+from local.protocol.todo_messages import CLOSED, latest_list
 
 
 class WorkPhase(StrEnum):
@@ -42,3 +45,13 @@ def phase_of(made: Iterable[Category], *, all_done: bool) -> WorkPhase:
             lookups += 1
             phase = WorkPhase.RESEARCHING if lookups >= READS_AGAIN else phase
     return phase
+
+
+def phase_after(records: Sequence[ToolCallRecord], tools: Mapping[str, ToolSchema]) -> WorkPhase:
+    """What a turn is at that has made these calls."""
+    calls = [dict(record) for record in records]
+    plan = latest_plan(calls)
+    steps = plan.steps if plan is not None and plan.status == "approved" else ()
+    states = [item.state for item in latest_list(calls)] + [step.state for step in steps]
+    made = [tools[record.tool].category for record in records if record.result is not None and record.tool in tools]
+    return phase_of(made, all_done=bool(states) and CLOSED.issuperset(states))

@@ -11,7 +11,7 @@ from local.tools.tool import ToolOutput
 
 
 class SearchCodeTool(CodeTool):
-    """Find the lines of the workspace's text files that a regular expression fits; ignored files are left out."""
+    """Find lines in the workspace's text files by a regular expression. Ignored files are left out."""
 
     name = "search_code"
     replaces = "grep, rg"

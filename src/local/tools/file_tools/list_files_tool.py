@@ -19,8 +19,8 @@ from local.tools.tool import ToolOutput
 
 
 class ListFilesTool(FileTool):
-    """List files and folders of the workspace with their sizes. With a pattern such as *.py or src/*/test_*.py only
-    what it fits, by name or by path."""
+    """List files and folders of the workspace. It tells their sizes. With a pattern such as *.py or src/*/test_*.py
+    only what it fits, by name or by path."""
 
     name = "list_files"
     safety = "L0"

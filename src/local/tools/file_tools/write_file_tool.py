@@ -11,8 +11,8 @@ from local.tools.tool import ToolOutput
 
 
 class WriteFileTool(ChangingFileTool):
-    """Write a whole text file in the workspace: a new one, with the folders on the way to it, or in the place of what
-    is there. To change parts of a file, use edit_file. The user can undo it."""
+    """Write a whole text file in the workspace. It is a new one, with the folders on the way to it, or takes the place
+    of what is there. To change parts of a file, use edit_file. The user can undo it."""
 
     name = "write_file"
     replaces = "tee, echo with >"

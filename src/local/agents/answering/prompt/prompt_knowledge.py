@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from local.agents.answering.prompt.known_skills import KnownSkills
 from local.instructions.standing_texts import StandingTextFiles, StandingTexts
+from local.models.model_sizes import ModelSizes
 from local.protocol.memory_messages import OWNER
 from local.protocol.messages import ToolSchema
 
@@ -14,12 +15,13 @@ from local.protocol.messages import ToolSchema
 @dataclass(frozen=True, slots=True)
 class PromptKnowledge:
     """`offered` gives the tools that there are, `skills` those that can be read, `mode` that of the gatekeeper, empty
-    where none lives; `texts` are what the owner has written."""
+    where none lives; `texts` are what the owner has written, `sizes` the sizes of the models."""
 
     offered: Callable[[], Mapping[str, ToolSchema]]
     skills: KnownSkills
     mode: Callable[[], str] = str
     texts: StandingTextFiles | None = None
+    sizes: ModelSizes = field(default_factory=ModelSizes)
 
     @property
     def problems(self) -> str:

@@ -1,0 +1,257 @@
+"""Which tools a conversation's model is offered: by its size and the installation, and the same in every turn."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import local.agents.answering.respondent as respondent_module
+from local.agents.answering.own_schemas import SCHEMAS
+from local.agents.answering.tool_list import MOST, OfferRules, ToolList, ToolRoom, TurnOffer, first_list, kind_of
+from local.agents.answering.tool_registry import with_own
+from local.agents.answering.tool_table import OURS, TABLE
+from local.apps.participant import find_class
+from local.apps.prompt import _tools_of
+from local.config import layers_for, load_system
+from local.environment import environment
+from local.models.chat import ToolCall
+from local.models.tool_selection import Tier
+from local.protocol.answer_options import AnswerProfile
+from local.protocol.messages import AnswerOptions, ResponseGeneration, ToolSchema
+from local.protocol.skill_messages import READ_SKILL
+from local.protocol.turn_tools import CALL_TOOL, CLARIFICATION, PROPOSE_PLAN, TODO_LIST, TOOL_SEARCH
+from tests.agents.test_gatekeeper import PenTool
+
+ROOM = ToolRoom(1_000_000, lambda function: 1)
+QUESTIONS = {
+    "search_memory": (
+        "What did I tell you about my sister?", "What is my favourite colour?", "Which book did I recommend last week?",
+        "What do you know about me?", "What was the name of the hotel that we talked about?", "When is my birthday?",
+        "Who fixed our boiler last year?",
+    ),
+    "web_search": (
+        "What is the weather in Oslo tomorrow?", "Who won the match last night?", "What does a litre of milk cost now?",
+        "Find me a recipe for hazelnut cake.", "Is the museum open on Sunday?", "What is new in Python 3.14?",
+        "Which train goes to Hamburg at noon?", "Who is the mayor of London?",
+    ),
+    "web_fetch": (
+        "Summarise https://example.org/article.", "What does the page example.org/faq say about returns?",
+        "Read this for me: http://example.org/a.txt", "Translate the text on https://example.org/de into English.",
+        "Who wrote https://example.org/essay?", "Which prices are on https://shop.example.org?",
+    ),
+    "read_file": (
+        "Read the file notes.txt.", "What stands in report.pdf?", "Summarise minutes.md.", "Explain main.py to me.",
+        "How many people are in guests.csv?", "What is the deadline in contract.docx?",
+        "Check letter.txt for mistakes.",
+    ),
+    "list_files": (
+        "Which files are there?", "What is in my folder?", "Do I have any pictures there?", "Show me the folder src.",
+        "Which is the largest file here?", "Is there a readme in this project?",
+    ),
+    "write_file": (
+        "Save this list as shopping.txt.", "Write me a poem into poem.md.", "Put the summary into a file.",
+        "Make a file hello.py that prints hello.", "Save the recipe for later.",
+        "Write a letter to my landlord in letter.txt.",
+    ),
+}  # fmt: skip
+
+
+@cache
+def installation() -> dict[str, ToolSchema]:
+    """The tools of a default installation."""
+    system = load_system(layers_for(None), {}, environment())
+    kinds = (tool for entry in system.participants for tool in _tools_of(find_class(entry.target, system.python_path)))
+    return {
+        kind.name: ToolSchema(
+            tool=kind.name, description=inspect.cleandoc(kind.__doc__ or ""), parameters=kind.arguments().schema,
+            effect=kind.effect, safety=kind.safety, category=kind.category,
+        )
+        for kind in kinds
+    }  # fmt: skip
+
+
+def tool(name: str) -> ToolSchema:
+    return ToolSchema(tool=name, description=f"Do {name}. At once.", parameters={"type": "object"}, safety="L0")
+
+
+def names(tools: dict[str, ToolSchema], tier: Tier, rules: OfferRules | None = None, **more: Any) -> list[str]:
+    own = with_own(tools, None, asks_user=more.pop("asks_user", True))
+    return list(first_list(own, tier, rules or OfferRules(), more.pop("room", ROOM), **more).names)
+
+
+@pytest.mark.parametrize("is_used", [False, True], ids=["empty workspace", "used workspace"])
+@pytest.mark.parametrize("is_present", [False, True], ids=["nobody there", "somebody there"])
+@pytest.mark.parametrize("tier", Tier)
+def test_the_tool_that_a_question_needs_is_offered(tier: Tier, is_present: bool, is_used: bool) -> None:
+    assert sum(map(len, QUESTIONS.values())) == 40
+    tools = with_own(installation(), None, asks_user=is_present)
+    for needed, questions in QUESTIONS.items():
+        for question in questions:
+            offer = TurnOffer(OfferRules(), tier, wanted=(READ_SKILL,) if is_used else ())
+            assert needed in offer.settle(tools, question, None, ROOM).names, question
+
+
+def test_the_list_of_each_size_is_the_table_and_does_not_follow_the_question() -> None:
+    tools = with_own(installation(), None, asks_user=True)
+    for tier in Tier:
+        lists = {
+            TurnOffer(OfferRules(), tier).settle(tools, question, None, ROOM).encode()
+            for questions in QUESTIONS.values()
+            for question in questions
+        }
+        assert len(lists) == 1
+    assert names(installation(), Tier.SMALL) == list(TABLE[Tier.SMALL])
+    assert names(installation(), Tier.MID) == [*TABLE[Tier.MID], TOOL_SEARCH, CALL_TOOL]
+    assert set(names(installation(), Tier.LARGE)) == {*installation(), *SCHEMAS} - {TOOL_SEARCH, CALL_TOOL}
+
+
+def test_the_table_knows_every_tool_of_ours() -> None:
+    assert {*installation(), *SCHEMAS} - {TOOL_SEARCH, CALL_TOOL} == OURS
+    assert all(len(TABLE[tier]) <= MOST[tier] for tier in Tier)
+
+
+@pytest.mark.parametrize("tier", Tier)
+def test_what_the_owner_adds_to_the_system_is_offered_and_an_mcp_server_s_many_tools_are_found(tier: Tier) -> None:
+    few = {**installation(), "dice": tool("dice"), "sums__add": tool("sums__add")}
+    assert {"dice", "sums__add"} <= set(names(few, tier))
+    many = {**few, **{f"big__{number:03}": tool(f"big__{number:03}") for number in range(200)}}
+    offered = names(many, tier)
+    assert "dice" in offered and offered[-2:] == [TOOL_SEARCH, CALL_TOOL]
+    assert len(offered) == MOST[tier] + 2
+
+
+def test_what_takes_more_than_its_share_of_the_window_is_found_by_a_search() -> None:
+    assert names(installation(), Tier.LARGE, room=ToolRoom(3, lambda function: 1)) == [
+        *TABLE[Tier.LARGE][:3], TOOL_SEARCH, CALL_TOOL,
+    ]  # fmt: skip
+
+
+def test_the_owner_may_add_and_remove() -> None:
+    rules = OfferRules(add=("git_status", "nothing_like_it"), remove=frozenset({"web_search", TODO_LIST}))
+    offered = names(installation(), Tier.SMALL, rules)
+    assert "git_status" in offered and "web_search" not in offered and "nothing_like_it" not in offered
+    assert TODO_LIST not in names(installation(), Tier.MID, rules)
+
+
+def test_a_profile_that_names_its_tools_has_them_whatever_the_size_of_the_model() -> None:
+    profile = AnswerProfile(name="coder", tools=("git_status", "git_diff"))
+    options = AnswerOptions(profile=profile, deny=(TOOL_SEARCH,))
+    tools = {name: schema for name, schema in installation().items() if options.offers(name)}
+    offer = TurnOffer(OfferRules(), Tier.SMALL)
+    assert offer.settle(with_own(tools, options, asks_user=True), "?", options, ROOM).names == (
+        "git_status",
+        "git_diff",
+    )
+    other = AnswerOptions(profile=AnswerProfile(name="coder", tools=("git_status",)))
+    kinds = {kind_of(tier, asked) for tier in Tier for asked in (None, options, other)}
+    assert len(kinds) == 9 and kind_of(Tier.MID, AnswerOptions(deny=("x",))) == kind_of(Tier.MID, None)
+
+
+def test_a_stored_list_stays_and_a_tool_that_joins_is_offered_once_it_is_named() -> None:
+    first = TurnOffer(OfferRules(), Tier.SMALL, kind="small", is_final=True)
+    listed = first.settle(installation(), "Hello", None, ROOM)
+    assert first.to_keep is not None
+    later = {**installation(), "dice": tool("dice")}
+    del later["web_search"]
+    second = TurnOffer(OfferRules(), Tier.SMALL, first.to_keep.body, kind="small", is_final=True)
+    assert second.settle(later, "Roll the dices", None, ROOM) == listed and second.to_keep is None
+    third = TurnOffer(OfferRules(), Tier.SMALL, first.to_keep.body, kind="small", is_final=True)
+    assert third.settle(later, "Use dice!", None, ROOM).functions[:-1] == listed.functions
+    assert third.names[-1] == "dice" and third.to_keep is not None
+    assert ToolList.decode(third.to_keep.body).names == third.names
+
+
+async def ask(stage: Any, query_id: str, question: str, session: str = "s", **options: Any) -> ResponseGeneration:
+    await stage.door.ask(question, query_id, session=session, options=AnswerOptions(**options) if options else None)
+    response: ResponseGeneration = await stage.door.hears(ResponseGeneration, query_id=query_id)
+    return response
+
+
+async def test_later_turns_and_processes_of_a_session_have_its_list_and_other_sessions_have_their_own(
+    stage: Any, dice: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(respondent_module, "YOUNG_SECONDS", 0.0)
+    first = await stage.generator()
+    await stage.tool(dice)
+    stage.model.will_say("One.")
+    await ask(stage, "q1", "Hello")
+    await first.stop()
+    await stage.generator()
+    served = await stage.tool(PenTool(tmp_path))
+    await stage.door.hears(ToolSchema, 3)
+    for query_id, question, session in (("q2", "And?", "s"), ("q3", "Hello", "t"), ("q4", "Take the pen", "s")):
+        stage.model.will_say("Well.")
+        await ask(stage, query_id, question, session)
+    await served.stop()
+    stage.model.will_say(ToolCall("pen", {"path": "a", "content": "b"}))
+    stage.model.will_say("No.")
+    response = await ask(stage, "q5", "Write", "s")
+    one, two = ["dice"], ["dice", "pen"]
+    asked = [[name for name in each.tools if name in two] for each in stage.model.asked]
+    assert asked == [one, one, two, two, two, two]
+    assert stage.model.asked[1].tools == stage.model.asked[0].tools
+    [record] = response.tool_calls
+    assert record.error is not None and record.error.kind == "unavailable"
+
+
+async def test_a_model_of_another_size_gets_a_list_of_its_own(
+    stage: Any, dice: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(respondent_module, "YOUNG_SECONDS", 0.0)
+    first = await stage.generator()
+    for schema in (tool("git_status"), tool("web_search")):
+        await stage.door.bus.publish(schema)
+    await stage.tool(dice)
+    await stage.door.hears(ToolSchema, 3)
+    stage.model.parameters = None
+    await first.stop()
+    await stage.generator()
+    await stage.door.hears(ToolSchema, 3)
+    stage.model.will_say("One.")
+    await ask(stage, "q1", "Hello")
+    assert "git_status" not in stage.model.asked[0].tools
+
+
+async def test_a_call_of_a_tool_that_is_not_on_the_list_is_answered_with_its_schema_and_then_made(
+    stage: Any, dice: Any
+) -> None:
+    await stage.generator(offer={"remove": ["dice"]})
+    await stage.tool(dice)
+    for call in (
+        ToolCall("dice", {"sides": 6}),
+        ToolCall("dice", {"sides": 6}),
+        ToolCall(CALL_TOOL, {"name": "dice", "args": {"sides": 4}}),
+        ToolCall(CALL_TOOL, {"name": CALL_TOOL, "args": {}}),
+    ):
+        stage.model.will_say(call)
+    stage.model.will_say("Done.")
+    response = await ask(stage, "q1", "Roll them")
+    refused, made, by_name, faulty = response.tool_calls
+    assert refused.error is not None and refused.error.kind == "not_offered"
+    assert json.loads(refused.error.message.split(": ", 1)[1])["args"]["properties"] == {
+        "sides": {"type": "integer", "description": "How many sides it has"}
+    }
+    assert made.result == "a 5 of 6"
+    assert (by_name.tool, by_name.args, by_name.result) == ("dice", {"sides": 4}, "a 3 of 4")
+    assert faulty.error is not None and faulty.error.kind == "bad_arguments"
+    assert len({tuple(asked.tools) for asked in stage.model.asked}) == 1
+
+
+async def test_a_call_by_way_of_another_tool_asks_for_approval_as_a_direct_one_does(stage: Any, tmp_path: Path) -> None:
+    await stage.generator(offer={"remove": ["pen"]})
+    await stage.gatekeeper(mode="dontAsk")
+    await stage.tool(PenTool(tmp_path))
+    stage.model.will_say(ToolCall(TOOL_SEARCH, {"query": "write a file"}))
+    stage.model.will_say(ToolCall(CALL_TOOL, {"name": "pen", "args": {"path": "a", "content": "b"}}))
+    stage.model.will_say("No.")
+    response = await ask(stage, "q1", "Put it down")
+    found, call = response.tool_calls
+    assert found.result is not None and '"name": "pen"' in found.result
+    assert call.tool == "pen" and call.error is not None and call.error.kind == "denied"
+    assert not (tmp_path / "a").exists()
+    assert not {CLARIFICATION, PROPOSE_PLAN} & set(stage.model.asked[0].tools)

@@ -1,0 +1,91 @@
+"""A model's size is what its server says, or its owner; nothing is read from a name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from local.config_models import MaxTools, ModelsConfig, Routing
+from local.errors import ModelError
+from local.models.chat import ModelInfo
+from local.models.model_sizes import ModelSizes
+from local.models.ollama import billions
+from local.models.openai_dialects import known
+from local.models.tool_selection import Tier, tier_of
+
+
+class Server:
+    def __init__(self, parameters: float | None) -> None:
+        self.parameters, self.asked = parameters, 0
+        self.problem: ModelError | None = None
+
+    async def show(self, model: str) -> ModelInfo:
+        self.asked += 1
+        if self.problem is not None:
+            raise self.problem
+        return ModelInfo(model, frozenset(), parameters=self.parameters)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "tier"),
+    [
+        (None, Tier.SMALL),
+        (0.135, Tier.SMALL),
+        (8.0, Tier.SMALL),
+        (11.8, Tier.MID),
+        (27.4, Tier.MID),
+        (70.6, Tier.LARGE),
+    ],
+)
+def test_the_tier_of_a_model_follows_its_size_and_an_unknown_one_is_small(parameters: float, tier: Tier) -> None:
+    assert tier_of(parameters) is tier
+
+
+async def test_the_server_is_asked_once_and_its_answer_counts_whatever_the_name_says() -> None:
+    server: Any = Server(12.2)
+    sizes = ModelSizes(server)
+    assert sizes.tier("huge:405b") is Tier.SMALL and not sizes.is_known("huge:405b")
+    assert [await sizes.ask("huge:405b") for _ in range(2)] == [Tier.MID] * 2
+    assert server.asked == 1 and sizes.tier("huge:405b") is Tier.MID
+
+
+async def test_a_server_that_does_not_answer_is_asked_again() -> None:
+    server: Any = Server(80.0)
+    server.problem = ModelError("it is down", kind="unreachable")
+    sizes = ModelSizes(server)
+    assert await sizes.ask("gemma") is Tier.SMALL and not sizes.is_known("gemma")
+    server.problem = None
+    assert await sizes.ask("gemma") is Tier.LARGE
+
+
+async def test_what_the_owner_states_counts_and_nobody_is_asked() -> None:
+    config = ModelsConfig.model_validate({"sizes": {"gpt-4o": 200, "cloud/odd": "mid", "cloud": "large"}})
+    endpoints = {name: {"kind": "openai", "url": f"http://{name}.example/v1"} for name in ("home", "cloud")}
+    routing = Routing.model_validate({"config": config, "endpoints": endpoints, "default": "home"})
+    server: Any = Server(None)
+    sizes = ModelSizes(server, routing.stated_size)
+    names = ("gpt-4o", "cloud/odd", "cloud/other", "cloud/gpt-4o")
+    assert [await sizes.ask(name) for name in names] == [Tier.LARGE, Tier.MID, Tier.LARGE, Tier.LARGE]
+    assert server.asked == 0
+    assert await sizes.ask("gemma4:12b") is Tier.SMALL and server.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "told"),
+    [
+        (11_766_034_176, "11.8B", 11.766034176), (None, "4.0B", 4.0), (None, "137M", 0.137), (None, "1.2T", 1200.0),
+        (0, "", None), (None, None, None), ("many", "huge", None),
+    ],
+)  # fmt: skip
+def test_ollama_tells_a_number_or_a_size(count: object, size: str | None, told: float | None) -> None:
+    assert billions(count, size) == pytest.approx(told)
+
+
+@pytest.mark.parametrize(("meta", "told"), [({"n_params": 494_032_768}, 0.494032768), ({}, None), (None, None)])
+def test_llama_server_tells_the_number_of_parameters(meta: Any, told: float | None) -> None:
+    assert known("m", {"id": "m", "owned_by": "llamacpp", "meta": meta}, {}).info.parameters == told
+
+
+def test_the_tiers_go_by_their_old_names_in_an_old_file_too() -> None:
+    assert MaxTools.model_validate({"weak": 3, "mid": 9, "frontier": None}) == MaxTools(small=3, mid=9, large=None)

@@ -56,9 +56,9 @@ def test_several_files_share_the_room(store: AttachmentStore) -> None:
     assert "'0.txt'" in quoted and "'1.txt'" in quoted and len(quoted) < 2600
 
 
-def test_what_is_attached_stands_after_the_question_and_is_no_part_of_what_is_asked() -> None:
+def test_a_picture_is_in_the_message_that_asks_about_it() -> None:
     parts = Parts.beginning((), "What is this?", Summary(), Attached("[a file]", ("aW1n",)))
-    assert parts.question == {"role": "user", "content": "What is this?\n\n[a file]", "images": ["aW1n"]}
+    assert parts.question == {"role": "user", "content": "What is this?", "images": ["aW1n"]}
     assert parts.asked == "What is this?"
 
 

@@ -76,7 +76,7 @@ async def value(conversation: ConversationService, verb: str, key: str = "", **f
 
 async def test_the_prompt_is_told_section_by_section(conversation: ConversationService) -> None:
     prompt = await value(conversation, "prompt")
-    assert [section["name"] for section in prompt["sections"]] == ["role", "environment"]
+    assert [section["name"] for section in prompt["sections"]] == ["role", "date"]
     assert prompt["tokens"] == sum(section["tokens"] for section in prompt["sections"]) > 0
 
 

@@ -50,7 +50,8 @@ async def test_the_model_is_asked_as_configured(stage: Any) -> None:
     [asked] = stage.model.asked
     assert asked.options.items() >= {"num_ctx": 2048, "temperature": 0.5}.items()
     assert not asked.think
-    assert asked.messages[0]["content"].startswith("Be brief.\n\nToday is ")
+    assert asked.messages[0] == {"role": "system", "content": "Be brief."}
+    assert asked.background[1].startswith("Today is ")
 
 
 async def test_fragments_leave_as_they_are_said(stage: Any) -> None:
@@ -146,7 +147,7 @@ async def test_a_call_that_came_as_text_is_made(stage: Any, dice: Any) -> None:
     assert response.degraded == ("the call of dice came as text",)
 
 
-async def test_the_next_turn_of_a_session_has_the_clean_history(stage: Any, dice: Any) -> None:
+async def test_the_next_turn_of_a_session_has_what_was_sent_and_said_before(stage: Any, dice: Any) -> None:
     await stage.generator()
     await stage.tool(dice)
     stage.model.will_say(ThinkingDelta("I roll."), ToolCall("dice", {}))
@@ -157,10 +158,11 @@ async def test_the_next_turn_of_a_session_has_the_clean_history(stage: Any, dice
     await stage.door.ask("Which?", "q2")
     await stage.door.hears(ResponseGeneration, 2)
     assert stage.model.asked[-1].messages[1:] == [
-        {"role": "user", "content": "Roll!"},
+        *stage.model.asked[1].messages[1:],
         {"role": "assistant", "content": "A 5."},
         {"role": "user", "content": "Which?"},
     ]
+    assert [message["role"] for message in stage.model.asked[1].messages] == ["system", "user", "assistant", "tool"]
 
 
 async def test_a_query_that_brings_its_history_uses_and_leaves_no_other(stage: Any) -> None:

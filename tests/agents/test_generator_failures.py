@@ -103,8 +103,8 @@ async def test_an_answer_that_could_not_leave_is_published_after_the_reconnectio
     conversation = served.participant._conversation
     finish, lost = conversation.finish, asyncio.Event()
 
-    async def finish_and_lose_the_bus(*record: Any) -> None:
-        await finish(*record)
+    async def finish_and_lose_the_bus(*record: Any, **more: Any) -> None:
+        await finish(*record, **more)
         stage.hub.down()
         lost.set()
 

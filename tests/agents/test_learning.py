@@ -8,16 +8,14 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering import prompt_builder
-from local.agents.answering.prompt_builder import FACTS_HEADING
+from local.agents.answering import known_facts
 from local.agents.generator import CONSUMER
+from local.protocol.context_block import GONE, HEADINGS, parted
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.journal_messages import JournalAck
 from local.protocol.judgement_messages import RewardEvent
 from local.protocol.memory_messages import MemoryRequest, MemoryResult, UserFacts
 from local.protocol.messages import (
-    ConversationRequest,
-    ConversationResult,
     ErrorInfo,
     GenerationToken,
     QueryReceived,
@@ -44,9 +42,12 @@ class Memory(Participant):
 
     @on(MemoryRequest, concurrency=8)
     async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
-        self.asked.append(envelope.user_id)
+        if request.verb == "facts":
+            self.asked.append(envelope.user_id)
         await self.may_answer.wait()
         error = ErrorInfo(kind="store_failed", message="no") if self.fails else None
+        if request.verb == "recall":
+            return MemoryResult(verb=request.verb)
         return MemoryResult(verb=request.verb, lines=(self.pinned or f"I am {envelope.user_id}.",), error=error)
 
 
@@ -57,29 +58,32 @@ def memory() -> Memory:
 
 @pytest.fixture
 def ask(stage: Any) -> Ask:
-    """Ask something; returns what the system prompt that the model got lists."""
+    """Ask something; returns the facts that the model was told in this session so far, as they hold."""
 
     async def ask(query_id: str, user: str | None = "ann", **fields: Any) -> list[str]:
         stage.model.will_say("Well.")
         query = QueryReceived(query_id=query_id, query="Well?", **fields)
         await stage.door.bus.publish(query, Trace(query_id, None, f"session of {user}", user))
         await stage.door.hears(ResponseGeneration, query_id=query_id)
-        return listed(stage.model.asked[-1].messages)
+        return listed(stage.model.asked[-1].sent)
 
     return ask
 
 
 def listed(messages: list[dict[str, Any]]) -> list[str]:
-    lines = [line for each in messages if each["role"] == "system" for line in str(each["content"]).splitlines()]
-    facts = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
-    assert (FACTS_HEADING in lines) == bool(facts)
+    """The facts in the blocks of a conversation."""
+    facts: list[str] = []
+    for each in messages:
+        lines = parted(str(each["content"])).background.splitlines()
+        facts += [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+        assert (HEADINGS["fact"] in lines) == any(line.startswith("- ") for line in lines)
     return facts
 
 
 @pytest.fixture
 def serve(stage: Any, until: Until, monkeypatch: pytest.MonkeyPatch) -> Callable[[Memory], Awaitable[Any]]:
     """A generator that has heard that this memory lives, and is patient with it."""
-    monkeypatch.setattr(prompt_builder, "ANSWER_SECONDS", 10.0)
+    monkeypatch.setattr(known_facts, "ANSWER_SECONDS", 10.0)
 
     async def serve(memory: Memory) -> Any:
         served = await stage.generator()
@@ -112,8 +116,8 @@ async def test_what_is_pinned_later_stands_in_the_next_prompt(
     await ask("q1")
     memory.pinned = "## I like tea."
     await stage.door.bus.publish(UserFacts(of_user="ann"))
-    await until(lambda: served.participant._facts.known("ann") == ("I like tea.",))
-    assert await ask("q2") == ["I like tea."]
+    await until(lambda: served.participant._facts.known("ann").lines == ("I like tea.",))
+    assert await ask("q2") == ["I am ann.", "I like tea.", f"I am ann.: {GONE}"]
 
 
 async def test_what_is_said_unasked_of_a_user_gets_into_no_prompt(
@@ -139,7 +143,7 @@ async def test_a_conversation_that_a_caller_brings_along_gets_none(serve: Any, m
 async def test_a_memory_that_does_not_say_delays_one_turn_by_a_moment_and_fails_none(
     serve: Any, memory: Memory, ask: Ask, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr(prompt_builder, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(known_facts, "ANSWER_SECONDS", 0.1)
     if way == "silent":
         memory.may_answer.clear()
     memory.fails = True
@@ -161,18 +165,8 @@ async def test_a_turn_that_goes_on_in_the_next_process_is_told_what_is_pinned_by
     stage.model.will_say("Yes.")
     await stage.generator()
     assert (await stage.door.hears(ResponseGeneration)).answer == "Yes."
-    assert listed(stage.model.asked[0].messages) == ["I am user."]
-    assert listed(stage.model.asked[1].messages) in (["I am user."], [])  # the memory has not been heard of yet
-
-
-async def test_a_session_shows_what_is_pinned_as_the_model_gets_it(
-    stage: Any, serve: Any, memory: Memory, ask: Ask
-) -> None:
-    await serve(memory)
-    await ask("q1")
-    request = ConversationRequest(verb="session", key="session of ann")
-    result = await stage.door.bus.request(request, ConversationResult, 20)
-    assert listed(result.value["messages"]) == ["I am ann."]
+    assert listed(stage.model.asked[0].sent) == ["I am user."]
+    assert listed(stage.model.asked[1].sent) in (["I am user."], [])  # the memory has not been heard of yet
 
 
 async def reward(stage: Any, reward: float, rated_at: float, query_id: str = "q1", respondent_id: str = "A") -> None:

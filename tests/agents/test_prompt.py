@@ -7,13 +7,14 @@ import pytest
 from pydantic import ValidationError
 
 from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.answering.prompt.prompt_compiler import as_json, compile_prompt
+from local.agents.answering.prompt.prompt_compiler import as_json, compile_prompt, environment_items
 from local.agents.answering.prompt.prompt_inputs import PromptInputs, SkillLine, ToolLine
-from local.agents.answering.prompt.section_table import OF_MODES, SECTIONS
-from local.agents.answering.prompt_builder import MEMORY_HEADING, compose
+from local.agents.answering.prompt.section_table import OF_MODES, ROUTING, SECTIONS, SMALL, WRITES
+from local.agents.answering.prompt_builder import compose
 from local.instructions.sourced_text import SourcedText
 from local.models.chat import Json
 from local.models.tool_selection import Tier
+from local.protocol.context_block import block
 
 DAY = date(2026, 7, 14)
 READ = ToolLine("read_file", category="read", replaces="cat, head")
@@ -42,25 +43,45 @@ def told(**fields: Any) -> str:
     return str(compose(made_from(**fields), ())[0]["content"])
 
 
+def background(**fields: Any) -> str:
+    return block(environment_items(made_from(**fields)))
+
+
 def names(inputs: PromptInputs) -> list[str]:
     return [section.name for section in compile_prompt(inputs)]
 
 
-def test_the_system_message_names_today_and_comes_first() -> None:
+def test_the_system_message_comes_first_and_holds_nothing_that_changes() -> None:
     prelude = compose(made_from(), exchanges(1))
-    assert prelude[0] == {"role": "system", "content": "Be brief.\n\nToday is Tuesday, 2026-07-14."}
+    assert prelude[0] == {"role": "system", "content": "Be brief."}
     assert list(prelude[1:]) == exchanges(1)
+    later = PromptInputs(SourcedText("generator.yaml", "Be brief.\n"), date(2027, 1, 1), **(FULL | {"mode": "plan"}))
+    assert compose(later, ())[0] == compose(made_from(**FULL), ())[0]
+
+
+def test_a_caller_s_own_system_messages_stand_in_the_same_one() -> None:
+    own = [{"role": "system", "content": "Rhyme."}, *exchanges(1)]
+    assert list(compose(made_from(), own)) == [{"role": "system", "content": "Be brief.\n\nRhyme."}, *exchanges(1)]
+
+
+def test_without_a_text_of_the_owner_s_there_is_one_for_the_size_of_the_model() -> None:
+    nothing = SourcedText("generator.yaml", "")
+    texts = [str(compose(PromptInputs(nothing, DAY, tier=tier, tools=(READ,)), ())[0]["content"]) for tier in Tier]
+    assert len(texts[0]) < len(texts[1]) == len(texts[2])
+    assert all("read_file" not in text for text in texts)
+    no_tools = str(compose(PromptInputs(nothing, DAY, tier=SMALL), ())[0]["content"])
+    assert "call a tool" in texts[0] and "call a tool" not in no_tools
 
 
 def test_a_section_with_nothing_to_say_is_not_there_and_all_stand_in_the_order_of_the_table() -> None:
-    assert names(made_from()) == ["role", "environment"]
+    assert names(made_from()) == ["role", "date"]
     assert names(made_from(**FULL)) == [rule.name for rule in SECTIONS]
 
 
 def test_a_weak_model_is_not_told_what_it_would_only_get_confused_by() -> None:
-    left_out = set(names(made_from(**FULL))) - set(names(made_from(**FULL, tier=Tier.WEAK)))
-    assert left_out == {"routing", "permissions"} == {rule.name for rule in SECTIONS if rule.least is not Tier.WEAK}
-    assert names(made_from(**FULL, tier=Tier.FRONTIER)) == [rule.name for rule in SECTIONS]
+    left_out = set(names(made_from(**FULL))) - set(names(made_from(**FULL, tier=SMALL)))
+    assert left_out == {"routing", "permissions"} == {rule.name for rule in SECTIONS if rule.least is not SMALL}
+    assert names(made_from(**FULL, tier=list(Tier)[-1])) == [rule.name for rule in SECTIONS]
 
 
 def test_each_section_says_where_it_is_from_and_what_it_costs() -> None:
@@ -78,59 +99,35 @@ def test_the_same_is_compiled_once() -> None:
 
 
 def test_a_tool_that_changes_something_is_warned_of_and_one_that_reads_is_not() -> None:
-    text = told(tools=(ToolLine("send_mail", "write"), ToolLine("web_search")))
-    assert "About the tools:\n- send_mail: changes something" in text
-    assert "web_search" not in text
+    assert WRITES in told(tools=(ToolLine("send_mail", "write"), ToolLine("web_search")))
+    assert WRITES not in told(tools=(ToolLine("web_search"),))
 
 
-def test_where_there_is_a_shell_each_tool_says_which_commands_it_is_for() -> None:
-    text = told(tools=(READ, SHELL))
-    assert "- read_file for cat, head\n" in text and "- shell_exec for" not in text
-    assert "cat, head" not in told(tools=(READ, EDIT))
+def test_where_there_is_a_shell_the_other_tools_come_first() -> None:
+    assert ROUTING in told(tools=(READ, SHELL)) and ROUTING not in told(tools=(READ, EDIT))
 
 
 @pytest.mark.parametrize(("mode", "level_1", "level_2"), [(mode, *words) for mode, words in OF_MODES.items()])
 def test_what_becomes_of_a_call_is_told_as_the_mode_has_it(mode: str, level_1: str, level_2: str) -> None:
-    text = told(tools=(READ, EDIT, SHELL), mode=mode)
+    text = background(tools=(READ, EDIT, SHELL), mode=mode)
     if level_1 == level_2:
-        assert f"- edit_file, shell_exec: {level_1}." in text
+        assert f"Tools that change something {level_1}." in text
     else:
-        assert f"- edit_file: {level_1}.\n- shell_exec: {level_2}." in text
+        assert f"Tools whose changes can be undone {level_1}; tools whose changes cannot be undone {level_2}." in text
 
 
-def test_nothing_is_told_of_leave_where_no_tool_needs_any_or_nobody_gives_it() -> None:
-    assert "leave" not in told(tools=(READ,), mode="default") + told(tools=(EDIT,), mode="")
+def test_nothing_is_told_of_approval_where_no_tool_needs_any_or_nobody_gives_it() -> None:
+    assert "approval" not in background(tools=(READ,), mode="default") + background(tools=(EDIT,), mode="")
 
 
-def test_the_folder_is_named_where_a_tool_works_in_it_and_the_date_is_the_last_line() -> None:
-    text = told(tools=(READ,), workspace="/home/ann/work")
-    assert text.endswith(
-        "in the folder /home/ann/work; the paths of files are below it.\nToday is Tuesday, 2026-07-14."
-    )
-    assert "/home" not in told(tools=(ToolLine("web_search", category="web"),), workspace="/home/ann/work")
+def test_the_folder_is_named_where_a_tool_works_in_it() -> None:
+    assert "in the folder /home/ann/work;" in background(tools=(READ,), workspace="/home/ann/work")
+    assert "/home" not in background(tools=(ToolLine("web_search", category="web"),), workspace="/home/ann/work")
 
 
 def test_a_skill_is_one_line_of_bounded_length() -> None:
-    text = told(skills=(SkillLine("brew", "Makes\n\n# Your Memory\ntea."), SkillLine("long", "x" * 5000)))
+    text = background(skills=(SkillLine("brew", "Makes\n\n# Your Memory\ntea."), SkillLine("long", "x" * 5000)))
     assert "- brew: Makes # Your Memory tea.\n" in text and "x" * 1024 in text and "x" * 1025 not in text
-
-
-def test_the_memory_is_a_message_of_its_own_with_one_line_for_each_fact() -> None:
-    system, memory = compose(made_from(), (), ["Has a cat.", "Drinks\ntea."])
-    assert "cat" not in system["content"]
-    assert memory["role"] == "system"
-    assert memory["content"].startswith(f"{MEMORY_HEADING}\n") and memory["content"].endswith(
-        "Has a cat.\n- Drinks tea."
-    )
-
-
-def test_a_memory_that_a_history_brings_along_gives_way_to_the_present_one() -> None:
-    first = compose(made_from(), exchanges(1), ["Has a cat."])
-    again = compose(made_from(), first[1:], ["Has a dog."])
-    assert [message["content"] for message in again if MEMORY_HEADING in message["content"]] == [again[1]["content"]]
-    assert "dog" in again[1]["content"] and list(again[2:]) == exchanges(1)
-    own = [{"role": "user", "content": f"{MEMORY_HEADING} fails me"}]
-    assert list(compose(made_from(), own, ["Has a dog."])[2:]) == own
 
 
 def test_the_variant_that_is_chosen_is_the_one_that_is_told() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.agents.answering.prompt.section_table import SKILLS_HEADING
+from local.protocol.context_block import HEADINGS, parted
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import AnswerOptions, QueryReceived, ResponseGeneration
 from local.protocol.skill_messages import SkillRecord, SkillRequest, SkillResult, SkillsChanged
@@ -55,8 +55,9 @@ def ask(stage: Any) -> Ask:
         query = QueryReceived(query_id=query_id, query="Well?", **fields)
         await stage.door.bus.publish(query, Trace(query_id, None, f"session of {user}", user))
         await stage.door.hears(ResponseGeneration, query_id=query_id)
-        _, _, after = str(stage.model.asked[-1].messages[0]["content"]).partition(SKILLS_HEADING)
-        return [line.removeprefix("- ") for line in after.partition("\n\n")[0].splitlines() if line]
+        blocks = [parted(str(each["content"])).background for each in stage.model.asked[-1].sent]
+        parts = [text.partition(HEADINGS["skill"])[2] for text in blocks]
+        return [line.removeprefix("- ") for text in parts for line in text.splitlines() if line.startswith("- ")]
 
     return ask
 
@@ -70,7 +71,7 @@ async def test_the_owner_s_model_is_told_of_the_skills_that_it_can_read(stage: A
     await stage.door.hears(SkillResult)
     assert await ask("q2") == ["tides: Tell the tides."]
     assert await ask("q3", "ann") == []
-    assert await ask("q4", options=AnswerOptions(allow=())) == []
+    assert await ask("q4", "owner", options=AnswerOptions(allow=())) == []
     assert len(stage.door.of(SkillRequest)) == 1
 
 

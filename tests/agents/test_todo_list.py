@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from local.agents.answering.context.prompt_parts import Exchange, Parts
 from local.agents.answering.own_schemas import FAULTS
 from local.agents.answering.taint.provenance import Provenance
 from local.agents.answering.todo_list import carried, told
@@ -70,13 +71,23 @@ async def test_who_looks_at_the_query_sees_the_list_while_it_runs_and_afterwards
     assert [dict(item) for item in view.as_json()["todo"]] == LIST
 
 
-async def test_the_next_turn_of_the_conversation_is_told_what_is_left_and_no_other_one(study: Any) -> None:
+async def test_the_next_turn_of_the_conversation_has_the_list_in_its_history_and_no_other_one(study: Any) -> None:
     await ask(study, "q1", DONE, LIST)
     for query_id, session in (("q2", "s"), ("q3", "other")):
         await ask(study, query_id, session=session)
-    first, *_, second, third = [asked.query for asked in study.model.asked]
-    assert first == third == "Make a program"
-    assert second.startswith("Make a program\n\n[Your to-do list") and "\n[>] write it\n[ ] test it\n]" in second
+    *_, second, third = study.model.asked
+    assert "[Your to-do list" not in str(second.sent)  # the call that has set it says what is left
+    lists = [call["function"]["arguments"]["items"] for each in second.sent for call in each.get("tool_calls", ())]
+    assert lists == [DONE, LIST]
+    assert "write it" not in str(third.sent)
+
+
+async def test_what_is_left_of_a_list_is_told_where_the_call_that_has_set_it_is_not_in_the_prompt_any_more() -> None:
+    call = {"id": "q1:0:0", "function": {"name": TODO_LIST, "arguments": {"items": LIST}}}
+    calling = {"role": "assistant", "content": "", "tool_calls": [call]}
+    parts = Parts((), {"role": "user", "content": "Go on"}).reminded("[Your to-do list: write it]")
+    assert parts.said([Exchange(1, ({"role": "user", "content": "Make it"}, calling))]) == ()
+    assert [item.text for item in parts.said([])] == ["[Your to-do list: write it]"]
 
 
 async def test_a_list_of_which_all_is_done_is_not_brought_up_again(study: Any) -> None:

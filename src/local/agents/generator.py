@@ -64,7 +64,12 @@ class GeneratorAgent(Respondent):
             seconds = self._settings.tool_timeout_seconds
             self._clients = ClientCalls(lambda: self.bus, self._offered, self._gate, seconds)
             self._deletion = RecordDeletion(
-                self.bus, self._conversation, self._outcomes, prompts=self._fitter, files=self._attachments
+                self.bus,
+                self._conversation,
+                self._outcomes,
+                prompts=self._fitter,
+                files=self._attachments,
+                is_told=self._turns.is_told,
             )
             sessions = SessionRecord(self._conversation, self.policy.respondent_id)
             self._changes = SessionChanges(self.bus, sessions)

@@ -14,6 +14,7 @@ OWNER = "owner"
 RECALLED = "engram:"  # begins the source of a tool's result that is made of engrams; the engram's id follows
 MemoryVerb = Literal[
     "search",
+    "recall",
     "list",
     "get",
     "delete",

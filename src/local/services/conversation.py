@@ -156,9 +156,18 @@ class ConversationService:
         return await self._database.run(lambda db: self._steps(db, query_id))
 
     async def finish(
-        self, query_id: str, status: TurnStatus, answer: str | None, subject: str, outcome: str, also: Also = None
+        self,
+        query_id: str,
+        status: TurnStatus,
+        answer: str | None,
+        subject: str,
+        outcome: str,
+        also: Also = None,
+        *,
+        sent: str | None = None,
     ) -> None:
-        """Store how a turn ended, and `also`; `outcome` is the message to publish on `subject`. Its steps are over."""
+        """Store how a turn ended, and `also`; `outcome` is the message to publish on `subject`. Its steps are over.
+        `sent` is how the model was sent this exchange, as JSON, for the turns that come after it."""
 
         def work(db: sqlite3.Connection) -> None:
             db.execute(
@@ -168,6 +177,8 @@ class ConversationService:
             )
             if also is not None:
                 also(db)
+            if sent is not None:
+                db.execute("INSERT OR REPLACE INTO exchanges VALUES (?, ?, ?)", (*key, sent))
             for table in ("steps", "results", "cancels"):
                 db.execute(f"DELETE FROM {table} WHERE query_id = ? AND respondent_id = ?", key)
 

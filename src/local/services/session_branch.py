@@ -29,6 +29,10 @@ _TAINT = (
     "INSERT OR IGNORE INTO taints SELECT :copy, :own, :branch FROM taints"
     " WHERE query_id = :old AND respondent_id = :own"
 )
+_SENT = (
+    "INSERT OR IGNORE INTO exchanges SELECT :copy, :own, body FROM exchanges"
+    " WHERE query_id = :old AND respondent_id = :own"
+)
 _FAMILY = (
     "WITH RECURSIVE up(id) AS (SELECT :session UNION SELECT branched_from FROM branches JOIN up ON session_id = up.id"
     " WHERE respondent_id = :own), family(id) AS (SELECT id FROM up UNION SELECT session_id FROM branches"
@@ -101,7 +105,8 @@ def branch(db: sqlite3.Connection, respondent_id: str, new: NewBranch) -> None:
     for turn in db.execute(ended, key).fetchall():
         copied = {"copy": copy_id(new.session_id, turn["query_id"]), "branch": new.session_id, "own": own}
         db.execute(_COPY, {**copied, "position": turn["position"]})
-        db.execute(_TAINT, {**copied, "old": turn["query_id"]})
+        for sql in (_TAINT, _SENT):
+            db.execute(sql, {**copied, "old": turn["query_id"]})
     (said,) = db.execute(f"SELECT count(*) {SAID}", key).fetchone()
     summary = (
         "INSERT OR IGNORE INTO summaries SELECT ?, respondent_id, through, body FROM summaries"

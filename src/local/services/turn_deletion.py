@@ -6,6 +6,7 @@ import json
 import sqlite3
 from typing import Any, NamedTuple
 
+UNKNOWN = "?"  # in place of an engram's id
 FORGOTTEN = "[a memory that was deleted]"
 SESSION, QUERY = "session_id", "query_id"  # what may be deleted
 _HOLDERS = (("turns", "outcome", "position"), ("steps", "body", "number"), ("results", "body", "call_id"))
@@ -41,7 +42,7 @@ def delete_turns(db: sqlite3.Connection, respondent_id: str, what: str, key: str
         db.execute("DELETE FROM summaries WHERE session_id = ? AND respondent_id = ?", (session_id, respondent_id))
     for table in ("labels", "branches", "tool_lists") if what == SESSION else ():
         db.execute(f"DELETE FROM {table} WHERE session_id = ? AND respondent_id = ?", (key, respondent_id))
-    for table in ("steps", "results", "cancels", "taints", "written", "turns"):
+    for table in ("steps", "results", "cancels", "taints", "written", "exchanges", "turns"):
         keys = [(row["query_id"], respondent_id) for row in doomed]
         db.executemany(f"DELETE FROM {table} WHERE query_id = ? AND respondent_id = ?", keys)
     return len(doomed)
@@ -79,8 +80,11 @@ def is_recalled_by_open_turn(db: sqlite3.Connection, respondent_id: str, engram_
 
 def forget_recalled(db: sqlite3.Connection, respondent_id: str, engram_id: str) -> int:
     """Take the text from the results of tools that have recalled an engram; returns how many turns, steps and single
-    results were changed."""
+    results were changed. What the model was sent of an exchange goes as a whole: its question and answer stay. So does
+    what was sent of facts of which nobody knows from which engram they are."""
     source, changed = source_of(engram_id), 0
+    sent = "DELETE FROM exchanges WHERE respondent_id = ? AND (instr(body, ?) OR instr(body, ?))"
+    changed += db.execute(sent, (respondent_id, source, source_of(UNKNOWN))).rowcount
     for table, column, number in _HOLDERS:
         found = f"SELECT query_id, {number}, {column} FROM {table} WHERE respondent_id = ? AND instr({column}, ?)"
         change = f"UPDATE {table} SET {column} = ? WHERE query_id = ? AND {number} = ? AND respondent_id = ?"

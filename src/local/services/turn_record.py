@@ -146,6 +146,14 @@ MIGRATIONS = (
         PRIMARY KEY (session_id, respondent_id, kind)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE exchanges (
+        query_id TEXT NOT NULL,
+        respondent_id TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (query_id, respondent_id)
+    ) WITHOUT ROWID;
+    """,
 )
 
 END = 2**62  # a position behind all turns
@@ -157,11 +165,13 @@ SAID = (
 
 class Past(NamedTuple):
     """What was said before a turn: a stored summary of the first exchanges, if there is one, and those after them as
-    user and assistant messages, oldest first. `tainted` says that words of strangers were before the model."""
+    user and assistant messages, oldest first. `tainted` says that words of strangers were before the model. `sent` has
+    for each pair of these messages how the model was sent that exchange, as JSON; None where that is not stored."""
 
     summary: str | None
     history: tuple[dict[str, Any], ...]
     tainted: bool = False
+    sent: tuple[str | None, ...] = ()
 
 
 class TurnStatus(StrEnum):
@@ -302,6 +312,10 @@ def past_of(db: sqlite3.Connection, respondent_id: str, session_id: str, before:
     key = (session_id, respondent_id)
     row = db.execute("SELECT through, body FROM summaries WHERE session_id = ? AND respondent_id = ?", key).fetchone()
     through, summary = (0, None) if row is None else row
-    sql = f"SELECT query, answer {SAID} ORDER BY position LIMIT -1 OFFSET ?"
-    history = tuple(messages_of(db.execute(sql, (*key, before, through)).fetchall()))
-    return Past(summary, history, is_tainted(db, *key))
+    sent = (
+        "(SELECT body FROM exchanges WHERE exchanges.query_id = turns.query_id"
+        " AND exchanges.respondent_id = turns.respondent_id) AS sent"
+    )
+    sql = f"SELECT query, answer, {sent} {SAID} ORDER BY position LIMIT -1 OFFSET ?"
+    rows = db.execute(sql, (*key, before, through)).fetchall()
+    return Past(summary, tuple(messages_of(rows)), is_tainted(db, *key), tuple(row["sent"] for row in rows))

@@ -10,15 +10,18 @@ from typing import Any
 
 from local.errors import ModelError
 from local.models.chat import ContentDelta, Delta, Done, Json, ModelInfo, Usage
+from local.protocol.context_block import parted
 
 Item = str | Delta | Exception | asyncio.Event
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One call of the model."""
+    """One call of the model: `messages` as they were `sent`, but for the blocks of context before the questions."""
 
     messages: list[Json]
+    sent: list[Json]
+    tool_schemas: list[Json]
     tools: list[str]
     think: bool
     options: Mapping[str, Any]
@@ -28,6 +31,19 @@ class Asked:
     @property
     def query(self) -> str:
         return next(str(message["content"]) for message in reversed(self.messages) if message["role"] == "user")
+
+    @property
+    def background(self) -> list[str]:
+        """The lines of the block before the last question."""
+        last = next(message for message in reversed(self.sent) if message["role"] == "user")
+        return parted(str(last["content"])).background.splitlines()
+
+
+def without_block(message: Json) -> Json:
+    """A message without the block of context before its question."""
+    if message["role"] != "user":
+        return dict(message)
+    return {**message, "content": parted(str(message["content"])).question}
 
 
 class ScriptedModel:
@@ -57,7 +73,8 @@ class ScriptedModel:
         logprobs: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         names = [tool["function"]["name"] for tool in tools]
-        asked = Asked([dict(message) for message in messages], names, think, options or {}, format, logprobs)
+        plain, sent = list(map(without_block, messages)), [dict(message) for message in messages]
+        asked = Asked(plain, sent, list(tools), names, think, options or {}, format, logprobs)
         self.asked.append(asked)
         script = self._scripts[asked.query] or self._scripts[""]
         assert script, f"the model was asked once too often: {asked.query}"

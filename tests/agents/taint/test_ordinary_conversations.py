@@ -10,6 +10,7 @@ from typing import Any
 from agent_stage.hostile_web import ObedientModel, engram
 
 from local.models.chat import ContentDelta, Delta, Done, Json, ThinkingDelta, ToolCall, Usage
+from local.protocol.context_block import parted
 from local.services.search.hit import SearchHit
 
 Assistant = Any  # of conftest.py
@@ -37,7 +38,7 @@ class Player(ObedientModel):
         self, model: str, messages: Sequence[Json], *, tools: Sequence[Json] = (), **_: Any
     ) -> AsyncGenerator[Delta, None]:
         asked = max(number for number, message in enumerate(messages) if message["role"] == "user")
-        question = str(messages[asked]["content"]).split("\n\n[")[0]
+        question = parted(str(messages[asked]["content"])).question
         rounds = sum(1 for message in messages[asked:] if message.get("tool_calls"))
         match self.replies[question][rounds]:
             case str() as text:

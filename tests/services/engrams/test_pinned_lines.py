@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local.agents.answering.prompt.section_table import TOOLS_HEADING
+from local.agents.answering.prompt.section_table import SOUL_HEADING as TOOLS_HEADING
 from local.services.engrams.pinned import CUT, fits, plain, presentable
 
 

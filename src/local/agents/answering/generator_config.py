@@ -48,7 +48,9 @@ class GeneratorConfig(Settings):
     incognito_minutes: float = Field(30, gt=0)
     always_readable: tuple[str, ...] = ()
     may_write: tuple[str, ...] = ()
-    system_prompt: str = "You are LoCAL2, an assistant that runs on its user's own machine."
+    tell_facts: bool = True
+    recall_exchanges: int = Field(3, ge=0, le=3)
+    system_prompt: str | None = None  # nothing: the one for models of this size
     prompts: dict[str, str] = Field({})
     prompt: str = DEFAULT_PROMPT
     hooks: tuple[HookSettings, ...] = ()  # stands in hooks.yaml, as others read it, too
@@ -93,8 +95,8 @@ class GeneratorConfig(Settings):
 
     @property
     def instructions(self) -> str:
-        """The text of the prompt that was chosen."""
-        return self.prompts.get(self.prompt, self.system_prompt)
+        """The text of the prompt that was chosen; empty for the one that is made for models of this size."""
+        return self.prompts.get(self.prompt, self.system_prompt or "")
 
     @property
     def prompt_origin(self) -> str:

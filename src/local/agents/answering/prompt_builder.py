@@ -1,56 +1,50 @@
-"""What a turn's prompts begin with: instructions, the user's facts, history, and the question with its files."""
+"""What a turn's prompts begin with: instructions, history, and the question with its block of context."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import logging
-import math
-import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
 
 from local.agents.answering.attached_text import Room, quote
-from local.agents.answering.context.prompt_parts import Attached, Summary
+from local.agents.answering.context.prompt_parts import Attached, Exchange, Parts, Summary
 from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.answering.prompt.prompt_compiler import as_json, system_text
+from local.agents.answering.known_facts import FactLines, KnownFacts, recalled_item, shortened
+from local.agents.answering.prompt.prompt_compiler import as_json, environment_items, system_text
 from local.agents.answering.prompt.prompt_inputs import PromptInputs, ToolLine
 from local.agents.answering.prompt.prompt_knowledge import PromptKnowledge
-from local.agents.answering.prompt.section_table import listed
 from local.agents.answering.question import NOT_TOLD, Question
-from local.bus.bus import Bus
-from local.errors import AttachmentMissing, LocalError
+from local.errors import AttachmentMissing
 from local.instructions.sourced_text import SourcedText
 from local.instructions.standing_texts import StandingTexts
 from local.models.chat import ChatModel, Json
 from local.models.sight import cannot_see, is_blind
-from local.protocol.envelope import Trace, new_id
-from local.protocol.memory_messages import OWNER, MemoryRequest, MemoryResult
+from local.protocol.context_block import Context, ContextItem
+from local.protocol.conversation_messages import RecalledExchange
+from local.protocol.memory_messages import OWNER, RecalledEngram
 from local.protocol.message import MAIN_RESPONDENT
-from local.protocol.messages import AnswerOptions, ParticipantStatus, QueryReceived
+from local.protocol.messages import AnswerOptions, QueryReceived
 from local.protocol.skill_messages import READ_SKILL
-from local.runtime.presence import KEPT, Presence
 from local.services.attachments.store import AttachmentStore
 from local.services.conversation import Past
-from local.services.engrams.pinned import presentable
 
-MEMORY_HEADING = "# Your Memory"
-FACTS_HEADING = "What the user has told of themselves; use it only where it matters:"
+MEMORY_MISSING = "The memory does not answer now, so facts of the user may be missing here."
 NOTHING = StandingTexts()
 SHARE = 0.5  # of the model's window, for all files of a question together
 
-log = logging.getLogger(__name__)
+Hits = tuple[RecalledEngram, ...]
+Recall = Callable[[str, int, str | None, str | None], Awaitable[Hits]]
 
-MEMORY = "memory"
-ANSWER_SECONDS = 0.5  # that a user's first turn waits for the memory at most
-START_SECONDS = 3.0  # that it waits for a memory which is only starting
-RETRY_SECONDS = 10.0  # before a memory that did not answer is asked again: each time a turn waits for it
+
+async def recall_nothing(query: str, limit: int, user_id: str | None, session_id: str | None) -> Hits:
+    """Where there is no memory."""
+    return ()
 
 
 class PromptBuilder:
-    """Makes the questions of one respondent's turns. `facts` are what users have pinned, for conversations that are
-    ours: one that a caller brings along has its own context."""
+    """Makes the questions of one respondent's turns. Facts of the user and exchanges that `recall` finds are for
+    conversations that are ours: one that a caller brings along has its own context."""
 
     def __init__(
         self,
@@ -59,7 +53,10 @@ class PromptBuilder:
         files: AttachedFiles,
         facts: KnownFacts,
         known: PromptKnowledge,
+        recall: Recall = recall_nothing,
     ) -> None:
+        """`recall(query, limit, user_id, session_id)` finds exchanges of the user's other sessions."""
+        self._recall = recall
         self._settings, self._respondent_id = settings, respondent_id
         self._files, self._facts, self._known = files, facts, known
         self._workspace = str(known.texts.workspace) if known.texts else ""
@@ -73,8 +70,7 @@ class PromptBuilder:
 
     def prelude(self, history: Sequence[Json], today: date, user_id: str | None) -> tuple[Json, ...]:
         """What the model gets before a question of that user, by what is known now."""
-        texts = self._known.written(user_id)
-        return compose(self._inputs(today, user_id, None, texts), history, self._facts.known(user_id))
+        return compose(self._inputs(today, user_id, None, self._known.written(user_id)), history)
 
     def shown(self, today: date, user_id: str | None, options: AnswerOptions | None) -> Json:
         """The system prompt of a query that is asked so, section by section."""
@@ -82,40 +78,91 @@ class PromptBuilder:
         inputs = self._inputs(today, user_id, options, texts)
         return {**as_json(self._model_of(options), inputs), "problems": texts.problems}
 
-    async def question(self, asked: QueryReceived, past: Past, today: date, user_id: str | None) -> Question:
+    async def question(
+        self, asked: QueryReceived, past: Past, today: date, user_id: str | None, session_id: str | None = None
+    ) -> Question:
         """Everything that the turn's prompts begin with. Raises `AttachmentMissing`; `ModelError` for pictures that no
         model can see."""
-        attached = await self._files.read(asked.attachments, asked.query)
         options = asked.options
-        is_known = asked.history is None or (options is not None and options.remember)
-        facts = await self._facts.current(user_id) if is_known else ()
-        summary = Summary() if past.summary is None else Summary.from_json(past.summary)
-        if READ_SKILL in self._known.offered():
-            await self._known.skills.settled()
+        is_ours = asked.history is None or (options is not None and options.remember)
+        is_known = is_ours and not asked.incognito and asked.task is None
+        recalling = asyncio.create_task(self._recalled(asked, past, user_id, session_id)) if is_known else None
+        try:
+            attached = await self._files.read(asked.attachments, asked.query)
+            facts = await self._facts.current(user_id) if is_known and self._settings.tell_facts else None
+            if READ_SKILL in self._known.offered():
+                await self._known.skills.settled()
+            texts = await self._texts(user_id) if is_ours else NOTHING
+            hits = await recalling if recalling is not None else ()
+        finally:
+            if recalling is not None:
+                recalling.cancel()
         await self._known.sizes.ask(self._model_of(options))
-        inputs = self._inputs(today, user_id, options, await self._texts(user_id) if is_known else NOTHING)
+        inputs = self._inputs(today, user_id, options, texts)
+        summary = Summary() if past.summary is None else Summary.from_json(past.summary)
+        prelude = compose(inputs, past.history)
+        context = self._context(asked, inputs, facts, hits, attached, user_id)
+        beginning = Parts.beginning(prelude, asked.query, summary, attached, context=context, sent=past.sent)
+        known = (item.text for item in (*context.items, *_said(beginning.exchanges)) if item.kind in _PRIVATE)
+        is_tainted = past.tainted or summary.tainted or bool(asked.attachments) or _is_tainted(asked)
         return Question(
             query_id=asked.query_id,
             respondent_id=self._respondent_id,
             query=asked.query,
-            prelude=compose(inputs, past.history, facts),
+            prelude=prelude,
+            beginning=beginning,
             think=self._settings.think if options is None or options.think is None else options.think,
             limits=self._limits.of_agent(asked.task),
             summary=summary,
             attached=attached,
+            recalled=tuple(map(_as_told, hits)),
             prompt=self._settings.prompt,
             profile=options.profile.name if options is not None and options.profile is not None else "",
             incognito=asked.incognito,
             in_history=asked.history is None,
             options=options,
             continued=asked.continued,
-            tainted=past.tainted or summary.tainted or bool(asked.attachments) or _is_tainted(asked),
-            private=(*facts, *filter(None, [attached.text, *private_texts(inputs)]), *_words_of_models(asked)),
+            tainted=is_tainted or any(hit.tainted for hit in hits),
+            private=(*dict.fromkeys([*known, *filter(None, private_texts(inputs))]), *_words_of_models(asked)),
             task=asked.task,
             origin=asked.origin,
             own_words=not asked.tainted,
-            notes=(NOT_TOLD,) if is_known and self._facts.are_missing(user_id) else (),
+            notes=(NOT_TOLD,) if self._lacks_facts(facts, user_id) else (),
         )
+
+    async def _recalled(self, asked: QueryReceived, past: Past, user_id: str | None, session_id: str | None) -> Hits:
+        """Exchanges that fit the question and are not in this conversation already, as in a branch of theirs."""
+        most = self._settings.recall_exchanges
+        if not most or not self._facts.memory_lives or not asked.query.strip():
+            return ()
+        hits = await self._recall(asked.query, most, user_id, session_id)
+        said = {str(each.get("content") or "").strip() for each in past.history}
+        return tuple(hit for hit in hits if hit.query.strip() not in said)
+
+    def _lacks_facts(self, facts: FactLines | None, user_id: str | None) -> bool:
+        return facts is not None and self._facts.are_missing(user_id)
+
+    def _context(
+        self,
+        asked: QueryReceived,
+        inputs: PromptInputs,
+        facts: FactLines | None,
+        hits: Hits,
+        attached: Attached,
+        user_id: str | None,
+    ) -> Context:
+        """What the block before the question would say if nothing had been said in this conversation."""
+        items = list(environment_items(inputs))
+        whole = {"skill"} if any(tool.name == READ_SKILL for tool in inputs.tools) else set()
+        if facts is not None:
+            items += facts.as_items()
+            whole |= {"fact"} if self._facts.is_known(user_id) else set()
+        items += map(recalled_item, hits)
+        if self._lacks_facts(facts, user_id):
+            items.append(ContextItem(kind="note", key="memory", text=MEMORY_MISSING))
+        if attached.text:
+            items.append(ContextItem(kind="file", key=asked.query_id, text=attached.text))
+        return Context(tuple(items), frozenset(whole))
 
     def model_for(self, question: Question) -> str:
         """The model that sees, if the question has pictures; else the one that answers."""
@@ -154,14 +201,31 @@ class PromptBuilder:
         )
 
 
-def compose(inputs: PromptInputs, history: Sequence[Json], facts: Sequence[str] = ()) -> tuple[Json, ...]:
-    """The system message, the memory and the history. The memory is a system message of its own, made of the session's
-    `facts`, which must be the user's own words; one that a caller's history has brought along gives way to it. A
-    caller's own system messages come after ours."""
-    memory = memory_message(facts)
-    if memory:
-        history = [message for message in history if not is_memory(message)]
-    return ({"role": "system", "content": system_text(inputs)}, *memory, *history)
+_PRIVATE = ("fact", "recalled", "file")  # kinds of items: words of the user's, or for the user's eyes
+
+
+def compose(inputs: PromptInputs, history: Sequence[Json]) -> tuple[Json, ...]:
+    """The system message and the history. A caller's own system messages come after ours, in the same message, as the
+    templates of many models take only one."""
+    theirs = [str(each.get("content") or "") for each in history if each.get("role") == "system"]
+    others = [each for each in history if each.get("role") != "system"]
+    content = "\n\n".join(filter(None, [system_text(inputs), *theirs]))
+    return ({"role": "system", "content": content}, *others)
+
+
+def _said(exchanges: Sequence[Exchange]) -> list[ContextItem]:
+    return [item for exchange in exchanges for item in exchange.said]
+
+
+def _as_told(hit: RecalledEngram) -> RecalledExchange:
+    return RecalledExchange(
+        engram_id=hit.engram_id,
+        query=shortened(hit.query),
+        answer=shortened(hit.answer),
+        asked_at=hit.asked_at,
+        origin=hit.origin,
+        tainted=hit.tainted,
+    )
 
 
 def _is_tainted(asked: QueryReceived) -> bool:
@@ -174,16 +238,6 @@ def _words_of_models(asked: QueryReceived) -> tuple[str, ...]:
     if asked.task is None:
         return ()
     return (asked.query, *(str(each.get("content") or "") for each in asked.history or ()))
-
-
-def memory_message(facts: Sequence[str]) -> tuple[Json, ...]:
-    """What the model is told of the user's facts; nothing without any."""
-    return ({"role": "system", "content": f"{MEMORY_HEADING}\n{listed(FACTS_HEADING, facts)}"},) if facts else ()
-
-
-def is_memory(message: Json) -> bool:
-    """Whether a message of a conversation is one that told of the user's facts."""
-    return message.get("role") == "system" and str(message.get("content") or "").startswith(MEMORY_HEADING)
 
 
 def private_texts(inputs: PromptInputs) -> tuple[str, ...]:
@@ -219,81 +273,3 @@ class AttachedFiles:
     async def _check_sight(self) -> None:
         if is_blind(await self._model.show(self._sees)):
             raise await cannot_see(self._sees, getattr(self._model, "seeing", None))  # a router knows other models
-
-
-class KnownFacts:
-    """Each user's lines as the memory last answered. It is asked at a user's first turn, when it says that they have
-    changed, and if it may have said so unheard. A turn waits for one that lives, and a user's first for one to come."""
-
-    publishes = ("memory.request.facts",)
-
-    def __init__(
-        self, ask: Callable[[str], Awaitable[Sequence[str] | None]], clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """`ask(user)` has the lines from the memory, None if it does not say before a user would notice the wait."""
-        self._ask, self._clock = ask, clock
-        self._lines: dict[str, tuple[str, ...]] = {}
-        self._ask_at: dict[str, float] = {}  # when a user's lines are to be had anew, infinite where they are current
-        self._changes: Counter[str] = Counter()  # that were heard of, by user
-        self._presence, self._memory, self._is_coming = Presence(MEMORY, clock), "", False
-
-    async def changed(self, user: str) -> None:
-        """The memory says that a user's lines have changed: they are had anew at once, before a turn needs them."""
-        self._changes[user] += 1
-        self._ask_at.pop(user, None)
-        await self._ask_for(user)
-
-    def heard(self, status: ParticipantStatus) -> None:
-        """A participant lives. A memory that was started anew is asked again."""
-        if status.children:
-            self._is_coming = any(child.name == MEMORY and child.state in KEPT for child in status.children)
-        if self._presence.heard(status) and status.instance != self._memory:
-            self._memory = status.instance
-            self.ask_again()
-
-    def ask_again(self) -> None:
-        """Something may not have been heard. What is known counts until there is an answer."""
-        self._ask_at.clear()
-
-    def known(self, user_id: str | None) -> tuple[str, ...]:
-        """A user's lines without asking."""
-        return self._lines.get(user_id or OWNER, ())
-
-    def are_current(self, user_id: str | None) -> bool:
-        """Whether nobody has to be asked for a user's lines."""
-        is_to_be_had = self._presence.lives or self.are_missing(user_id)
-        return self._clock() < self._ask_at.get(user_id or OWNER, -math.inf) or not is_to_be_had
-
-    def are_missing(self, user_id: str | None) -> bool:
-        """Whether there is a memory, and it has never said what this user has pinned."""
-        return (user_id or OWNER) not in self._lines and (self._presence.lives or self._is_coming)
-
-    async def current(self, user_id: str | None) -> tuple[str, ...]:
-        """A user's lines; what is known, or nothing, where the memory does not say."""
-        user = user_id or OWNER
-        if not self.are_current(user):
-            await self._presence.lives_within(START_SECONDS)
-            await self._ask_for(user)
-        return self.known(user)
-
-    async def _ask_for(self, user: str) -> None:
-        changes = -1
-        while changes != self._changes[user]:  # an answer that a change has overtaken is none
-            changes = self._changes[user]
-            lines = await self._ask(user)
-        if lines is None:
-            self._ask_at[user] = self._clock() + RETRY_SECONDS
-        else:
-            self._lines[user] = presentable(lines)
-            self._ask_at[user] = math.inf
-
-
-async def ask_memory(bus: Bus, user: str) -> Sequence[str] | None:
-    """What the memory says that a user has pinned; None if it does not say."""
-    request, trace = MemoryRequest(verb="facts"), Trace(new_id(), user_id=user)
-    try:
-        result = await bus.request(request, MemoryResult, ANSWER_SECONDS, trace)
-    except LocalError as error:
-        log.warning("what the user has pinned is not known now: %s", error)
-        return None
-    return None if result.error else result.lines

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from local.agents.answering.context.prompt_parts import Attached, Summary
+from local.agents.answering.context.prompt_parts import Attached, Parts, Summary
 from local.agents.answering.turn_limits import TurnLimits
 from local.models.chat import Json
+from local.protocol.conversation_messages import RecalledExchange
 from local.protocol.messages import AgentTask, AnswerOptions
 from local.protocol.query_origin import USER
 
-NOT_TOLD = "the memory did not say in time what the user has pinned: this answer was made without it"
+NOT_TOLD = "the memory did not say in time what it knows of the user: this answer was made without it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Question:
     limits: TurnLimits
     summary: Summary = Summary()  # noqa: RUF009 - frozen
     attached: Attached = Attached()  # noqa: RUF009 - frozen
+    beginning: Parts | None = None  # of its prompts; made of the prelude, the summary and the files where there is none
+    recalled: tuple[RecalledExchange, ...] = ()  # what the memory has found of earlier conversations
     prompt: str = "default"  # the name of its instructions
     profile: str = ""  # its name, if it was asked with one
     incognito: bool = False

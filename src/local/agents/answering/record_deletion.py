@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from local.agents.answering.context.prompt_fitter import PromptFitter
@@ -35,8 +35,11 @@ class RecordDeletion:
         *,
         prompts: PromptFitter | None = None,
         files: AttachmentStore | None = None,
+        is_told: Callable[[str], bool] = lambda engram_id: False,
     ) -> None:
-        """`prompts` may be summarising a session; `files` are what queries name, if they are this one's to delete."""
+        """`prompts` may be summarising a session; `files` are what queries name, if they are this one's to delete;
+        `is_told` says whether a turn that runs has something of an engram in the block before its question."""
+        self._is_told = is_told
         self._bus, self._conversation, self._outcomes = bus, conversation, outcomes
         self._prompts, self._files = prompts, files
         self._deleting: set[str] = set()  # sessions
@@ -114,7 +117,8 @@ class RecordDeletion:
         return redacted
 
     async def _is_known_to_open_turn(self, deleted: MemoryDeleted) -> bool:
-        if await self._conversation.is_recalled_by_open_turn(deleted.engram_id):
+        told = self._is_told(deleted.engram_id)
+        if told or await self._conversation.is_recalled_by_open_turn(deleted.engram_id):
             return True
         for session_id in await self._conversation.sessions_with(deleted.query_id):
             self._stop_summarising(session_id)

@@ -16,10 +16,11 @@ from local.agents.answering.call_gate import CallGate
 from local.agents.answering.call_rules import SideEffectPolicy
 from local.agents.answering.context.prompt_fitter import PromptFitter
 from local.agents.answering.generator_config import GeneratorConfig
+from local.agents.answering.known_facts import KnownFacts, ask_memory, recall
 from local.agents.answering.outcomes import Outcomes, trace_of
 from local.agents.answering.prompt.known_skills import KnownSkills, ask_for_skills
 from local.agents.answering.prompt.prompt_knowledge import PromptKnowledge
-from local.agents.answering.prompt_builder import SHARE, AttachedFiles, KnownFacts, PromptBuilder, ask_memory
+from local.agents.answering.prompt_builder import SHARE, AttachedFiles, PromptBuilder
 from local.agents.answering.question import Question
 from local.agents.answering.respondent_policy import RespondentPolicy as RespondentPolicy
 from local.agents.answering.speculations import Speculations
@@ -110,7 +111,9 @@ class Respondent(Participant):
         self._rules = OfferRules(most, config.offer.add, frozenset(config.offer.remove), config.work_phases)
         self._tool_lists = ToolListRecord(conversation, self.policy.respondent_id)
         self._known = PromptKnowledge(self._offered, self._skills, self._gate.settings_mode, texts, self._sizes)
-        self._prompts = PromptBuilder(config, self.policy.respondent_id, files, self._facts, self._known)
+        self._prompts = PromptBuilder(
+            config, self.policy.respondent_id, files, self._facts, self._known, lambda *what: recall(self.bus, *what)
+        )
         self._side_effects: dict[str, SideEffectPolicy] = {}  # of turns that may not make every call, by query_id
         self._rewards = RunningReward(conversation, self.policy.respondent_id)
         self._speculations = Speculations(conversation, self._runner)
@@ -222,7 +225,7 @@ class Respondent(Participant):
 
     @on(UserFacts)
     async def hear_facts(self, facts: UserFacts, envelope: Envelope) -> None:
-        """The memory says that what a user has pinned has changed."""
+        """The memory says that what it knows of a user has changed."""
         self._speculations.drop_all()
         await self._facts.changed(facts.of_user)
 
@@ -261,7 +264,7 @@ class Respondent(Participant):
         if asked.history is not None:
             said = (*asked.history, *asked.continued)
             past = Past(None, asked.history, await self._taints.is_history_tainted(said))
-        question = await self._prompts.question(asked, past, date.today(), query.user_id)
+        question = await self._prompts.question(asked, past, date.today(), query.user_id, query.session_id)
         turn = Turn(question, [parse_step(step) for step in steps], self._side_effects.get(query.query_id))
         output = TurnOutput(
             self.bus, self._conversation, trace_of(query), self._settings.agent_id,

@@ -71,7 +71,9 @@ class Turn:
         self._error: ErrorInfo | None = None
         self._spoken = Spoken()
         self._gauge = next((step.usage.context for step in reversed(self._model_steps())), None)
-        self._beginning = Parts.beginning(question.prelude, question.query, question.summary, question.attached)
+        self._beginning = question.beginning or Parts.beginning(
+            question.prelude, question.query, question.summary, question.attached
+        )
 
     @property
     def state(self) -> TurnState:

@@ -12,6 +12,7 @@ from local.agents.answering.call_gate import CallGate
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import compacted
 from local.agents.answering.context.prompt_parts import Parts
+from local.agents.answering.context.token_budget import TokenMeter, size_of
 from local.agents.answering.outcomes import publish_outcome, response_id
 from local.agents.answering.own_schemas import SCHEMAS
 from local.agents.answering.steps import Step, ToolStep
@@ -19,11 +20,14 @@ from local.agents.answering.tool_list import KeptTools
 from local.agents.answering.turn_table import TurnState
 from local.bus.bus import Bus
 from local.models.chat import AwayDelta, ContentDelta, Delta, Json, ThinkingDelta
+from local.protocol.context_block import Said, block
+from local.protocol.conversation_messages import RecalledExchange
 from local.protocol.envelope import Trace
 from local.protocol.hook_messages import HookRequest, HookResult
 from local.protocol.messages import (
     AgentTransition,
     ContextCompacted,
+    ContextProvided,
     GenerationThinking,
     GenerationToken,
     GenerationWaiting,
@@ -57,8 +61,9 @@ class TurnOutput:
     """
 
     publishes = (
-        TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted, ToolRequest,
-        HookRequest, TodoUpdated, PlanCreated, PlanStep, *(ToolResult.subject + name for name in SCHEMAS),
+        TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted,
+        ContextProvided, ToolRequest, HookRequest, TodoUpdated, PlanCreated, PlanStep,
+        *(ToolResult.subject + name for name in SCHEMAS),
     )  # fmt: skip
 
     def __init__(
@@ -151,6 +156,26 @@ class TurnOutput:
         self.flush()
         self._post(compacted(planned, parts, self._query_id, self._respondent_id))
 
+    def provided(self, said: Said, recalled: Sequence[RecalledExchange], meter: TokenMeter) -> None:
+        """The block before the question holds something of the user that no tool was asked for. A fact of which nobody
+        knows the engrams is not told: it could not be taken from the record when they are deleted."""
+        facts = [item for item in said if item.kind == "fact" and (item.engram_ids or not item.text)]
+        keys = {item.key for item in said if item.kind == "recalled"}
+        if not facts and not keys:
+            return
+        self.flush()
+        engram_ids = (engram_id for item in said for engram_id in item.engram_ids)
+        told = ContextProvided(
+            query_id=self._query_id,
+            respondent_id=self._respondent_id,
+            facts=tuple(line for item in facts if item.text for line in item.lines),
+            gone=tuple(line for item in facts if not item.text for line in item.lines),
+            recalled=tuple(each for each in recalled if each.engram_id in keys),
+            engram_ids=tuple(dict.fromkeys(engram_ids)),
+            tokens=meter.tokens(size_of(block(said))),
+        )
+        self._post(told)
+
     def flush(self) -> None:
         """Let what has gathered leave, as far as anything may."""
         self._changes.flush()
@@ -210,10 +235,14 @@ class TurnOutput:
         return response.model_copy(update={"session_id": self._trace.session_id, "generator_id": self._agent_id})
 
     async def store_end(
-        self, response: ResponseGeneration, written: Sequence[str] = (), tools: KeptTools | None = None
+        self,
+        response: ResponseGeneration,
+        written: Sequence[str] = (),
+        tools: KeptTools | None = None,
+        sent: str | None = None,
     ) -> None:
         """Have the end of the turn on record. `written` are further texts as which a client may have the answer,
-        `tools` the list that later turns of its session are offered."""
+        `tools` the list that later turns of its session are offered, `sent` is how the model was sent the exchange."""
         await self.released()
         status, body = TurnStatus(response.status), response.encode().decode()
         ending = (self._query_id, status, response.answer, response.routing_key, body)
@@ -223,7 +252,9 @@ class TurnOutput:
             also.append(end_of(self._query_id, self._respondent_id, tainted=response.tainted, written=texts))
         if tools is not None:
             also.append(list_kept(self._query_id, self._respondent_id, *tools))
-        await self._conversation.finish(*ending, (lambda db: [store(db) for store in also]) if also else None)
+        await self._conversation.finish(
+            *ending, (lambda db: [store(db) for store in also]) if also else None, sent=sent
+        )
         failpoints.reach("turn.end_stored")
 
     # Asking and answering

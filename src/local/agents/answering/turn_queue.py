@@ -86,6 +86,10 @@ class TurnQueue:
             "turns_load": self._load.percent(),
         }
 
+    def is_told(self, engram_id: str) -> bool:
+        """Whether a turn that runs has something of an engram in the block before its question."""
+        return any(runner.knows(engram_id) for runner in self._runners.values())
+
     def get(self, query_id: str) -> StoredTurn | None:
         """A turn that has entered and whose end is not stored yet."""
         return self._entered.get(query_id)

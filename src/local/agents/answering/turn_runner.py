@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from local.agents.answering.call_rules import unwrapped
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
-from local.agents.answering.context.prompt_parts import Parts
+from local.agents.answering.context.prompt_parts import Exchange, Parts
 from local.agents.answering.own_schemas import SCHEMAS
 from local.agents.answering.steps import CallTimer, ModelStep, signed_as
 from local.agents.answering.taint.delta_filter import DeltaFilter
@@ -58,6 +58,7 @@ class TurnRunner:
         self._stored = len(turn.steps)
         self._is_hearing = False  # a message of the model
         self._knows_list = False  # of what earlier turns have left to do
+        self._has_told = False  # what the block before the question holds
         self._timer = CallTimer()
         self._offered: dict[str, ToolSchema] = {}  # what may be called
         self._listed = ToolList()  # what the model is told of
@@ -114,8 +115,25 @@ class TurnRunner:
         if self._context.answers_as is not None:
             name = self._context.answers_as
             response = response.model_copy(update={"model": name, "usage": signed_as(name, response.usage)})
-        await self._output.store_end(response, _as_heard(self._turn), self._context.offer.to_keep)
+        sent, tools = self._as_sent(response), self._context.offer.to_keep
+        await self._output.store_end(response, _as_heard(self._turn), tools, sent)
         return response
+
+    def _as_sent(self, response: ResponseGeneration) -> str | None:
+        """How the model was sent this exchange, for the turns that come after it: with what its last call was sent.
+        What a cancelled turn had called is left out."""
+        if self._last_prompt is None or not response.in_history or response.status == "failed":
+            return None
+        planned, _ = self._last_prompt
+        sent = planned.turn if response.status == "answered" else planned.turn[:1]
+        answer = {"role": "assistant", "content": response.answer}
+        sources = [source for call in response.tool_calls for source in call.sources]
+        return Exchange(0, (*sent, answer), planned.said).as_json(sources)
+
+    def knows(self, engram_id: str) -> bool:
+        """Whether something of an engram is in the block before its question."""
+        context = self._turn.parts(()).context
+        return any(engram_id in item.engram_ids for item in context.items)
 
     async def _error(self) -> BaseException | None:
         """Wait for the end of the work; what kept it from its own."""
@@ -240,6 +258,9 @@ class TurnRunner:
         turn.begin_message(*notes, gauge=gauge_of(planned))
         if planned.is_compacted:
             self._output.compacted(planned, parts)
+        if not self._has_told:
+            self._has_told = True
+            self._output.provided(planned.said, turn.question.recalled, self._context.prompts.window.meter)
         self._last_prompt = planned, parts
         return planned
 

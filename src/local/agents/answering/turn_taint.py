@@ -52,8 +52,9 @@ class TurnTaint:
             for record in self.turn.records
             if record.tool == FETCH and not (record.error is not None and record.error.kind in NOT_MADE)
         ]
-        public = str(self.turn.question.prelude[0].get("content", "")) if self.turn.question.prelude else ""
-        return TaintPolicy(await self.provenance(), opened, self.settings.may_write, public.rpartition("\n")[2])
+        items = self.turn.parts(()).context.items
+        public = next((item.text for item in items if item.kind == "date"), "")
+        return TaintPolicy(await self.provenance(), opened, self.settings.may_write, public)
 
     async def provenance(self) -> Provenance:
         """What is known by now of where things come from."""
@@ -77,6 +78,8 @@ class TurnTaint:
         question = self.turn.question
         texts = [str(each.get("content") or "") for each in question.prelude if each.get("role") != "system"]
         results = [record.result for record in self.turn.records if record.result is not None]
+        earlier = (each for exchange in self.turn.parts(()).exchanges for each in exchange.messages)
+        results += [str(each.get("content") or "") for each in earlier if each.get("role") == "tool"]
         known = (*texts, question.query, *question.private, question.summary.story, *question.summary.facts, *results)
         return DeltaFilter(LinkPolicy(await self.provenance(), loose_words_in(known)))
 

@@ -52,8 +52,9 @@ _FAILURE = re.compile(
     r"^\W*(?:\w+ )?(?:tool )?(?:error|timeout|timed out|failed|failure|refused|unavailable|could not)\b", re.I
 )
 
-# What is left of an earlier turn's list, which stands after the question.
-_REMINDER = re.compile(r"\n\n\[Your to-do list .*?\n\]", re.S)
+# What LoCAL2 writes before a question, in the same message; the files in it belong to the question.
+_BACKGROUND = re.compile(r"\A\[Background for the question below.*?\]\n(.*)\n\[End of background\]\n\n", re.S)
+_FILES = re.compile(r"^\[The user has attached .*\Z", re.M | re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ def read(messages: Sequence[Json], tools: Sequence[Json]) -> Conversation:
     calling = [message for message in since if message["role"] == "assistant" and message.get("tool_calls")]
     offered = (tool.get("function") or {} for tool in tools)
     return Conversation(
-        question=_REMINDER.sub("", "\n".join(_text(message) for message in since if message["role"] == "user")),
+        question="\n".join(_asked(message) for message in since if message["role"] == "user"),
         earlier=tuple(_exchanges(messages[:turn])),
         rounds=len(calling),
         calls=tuple(call for message in calling for call in _calls(message)),
@@ -150,6 +151,17 @@ def read(messages: Sequence[Json], tools: Sequence[Json]) -> Conversation:
 
 def _text(message: Json) -> str:
     return str(message.get("content") or "")
+
+
+def _asked(message: Json) -> str:
+    """What a user's message asks, with the files that it brings."""
+    text = _text(message)
+    background = _BACKGROUND.match(text)
+    if background is None:
+        return text
+    files = _FILES.search(background[1])
+    question = text[background.end() :]
+    return f"{question}\n\n{files[0]}" if files else question
 
 
 def _calls(message: Json) -> list[ToolUse]:
@@ -173,7 +185,7 @@ def _exchanges(messages: Sequence[Json]) -> list[EarlierTurn]:
     exchanges: list[EarlierTurn] = []
     for message in messages:
         if message["role"] == "user":
-            exchanges.append(EarlierTurn(_text(message), ""))
+            exchanges.append(EarlierTurn(_asked(message), ""))
         elif message["role"] == "assistant" and exchanges and _text(message):
             exchanges[-1] = EarlierTurn(exchanges[-1].question, _text(message))
     return exchanges

@@ -29,7 +29,9 @@ from local.agents.answering.context.tool_results import (
     without_thinking,
 )
 from local.models.chat import Json
+from local.protocol.context_block import Said, with_block
 
+MASKED_AT_ONCE = 4  # turns
 Group = tuple[Json, ...]
 
 
@@ -44,12 +46,10 @@ class Draft:
         self._rounds = list(self._whole_rounds)
         self._note = ""  # stands before the first result, and tells of rounds that are gone
         self._round_costs = [self._cost(group) for group in self._rounds]
-        self._turn_costs = [self._cost(exchange.messages) for exchange in parts.exchanges]
-        self._fixed = {
-            Part.SYSTEM: self._cost(parts.system),
-            Part.TOOLS: meter.tokens(size_of_tools(parts.tools)),
-            Part.QUESTION: meter.message(parts.question),
-        }
+        self._exchanges = list(parts.exchanges)
+        self._turn_costs = [self._cost(exchange.messages) for exchange in self._exchanges]
+        self._fixed = {Part.SYSTEM: self._cost(parts.system), Part.TOOLS: meter.tokens(size_of_tools(parts.tools))}
+        self._ask()
         self._summary: Group
         self._summary_cost: int
         self._tell_summary()
@@ -72,14 +72,18 @@ class Draft:
 
     def messages(self) -> tuple[Json, ...]:
         """The prompt."""
-        turns = (message for exchange in self._parts.exchanges[self.left_out :] for message in exchange.messages)
+        turns = (message for exchange in self._exchanges[self.left_out :] for message in exchange.messages)
+        return (*self._parts.system, *self._summary, *turns, *self.turn_messages())
+
+    def turn_messages(self) -> tuple[Json, ...]:
+        """The part of the prompt that is of this turn: the question with its block, and what followed."""
         first = next(iter(self._rounds_with_results()), None)
         steps = (
             message
             for index, group in enumerate(self._rounds)
             for message in (headed(group, self._note) if self._note and index == first else group)
         )
-        return (*self._parts.system, *self._summary, *turns, self._parts.question, *steps)
+        return (self._question, *steps)
 
     def excerpt_long_results(self) -> None:
         """Let long tool results enter as excerpts. What a round may take depends on nothing else in the prompt, so that
@@ -89,7 +93,8 @@ class Draft:
             self._replace(index, fitted(self._rounds[index], self._parts.asked, room, self._meter))
 
     def mask(self) -> None:
-        """Replace old tool results by stubs, the oldest first."""
+        """Replace old tool results by stubs, the oldest first: those of earlier turns, then those of this turn."""
+        self._mask_earlier_turns()
         again = repeatable_calls(self._rounds, self._parts.tools)
         for index in self._rounds_with_results()[:-1]:
             if self.used <= self._limits.mask_at:
@@ -98,6 +103,30 @@ class Draft:
             group = masked(whole, again)
             self.masked += sum(stub is not result for stub, result in zip(group, whole, strict=True))
             self._replace(index, group)
+
+    def _mask_earlier_turns(self) -> None:
+        """So many turns at a time that the beginning of the prompt stays the same for the next few turns."""
+        index = 0
+        while self.used > self._limits.mask_at and index < len(self._exchanges):
+            last = self._exchanges[index].position // MASKED_AT_ONCE
+            while index < len(self._exchanges) and self._exchanges[index].position // MASKED_AT_ONCE == last:
+                self._mask_turn(index)
+                index += 1
+        self._ask()
+
+    def _mask_turn(self, index: int) -> None:
+        whole = self._exchanges[index]
+        stubs = whole.without_results()
+        self.masked += sum(stub != message for stub, message in zip(stubs.messages, whole.messages, strict=True))
+        self._exchanges[index] = stubs
+        self._turn_costs[index] = self._cost(stubs.messages)
+
+    def _ask(self) -> None:
+        """Have the question say what the turns that are left have not said."""
+        self.said = self._parts.said(self._exchanges[self.left_out :])
+        content = with_block(self.said, str(self._parts.question.get("content") or ""))
+        self._question = {**self._parts.question, "content": content}
+        self._fixed[Part.QUESTION] = self._meter.message(self._question)
 
     def drop_old_thinking(self) -> None:
         """Forget what the model thought before the last round."""
@@ -111,6 +140,9 @@ class Draft:
         while excess > 0 and self.left_out < len(self._turn_costs):
             excess -= self._turn_costs[self.left_out]
             self.left_out += 1
+            before = self._fixed[Part.QUESTION]
+            self._ask()
+            excess += self._fixed[Part.QUESTION] - before
         self._tell_summary(self.left_out)
 
     def fold_old_rounds(self) -> None:
@@ -166,7 +198,8 @@ class Draft:
 class Plan:
     """A prompt that fits. `before` is the gauge of everything, uncut and not summarised; `left_out` is the number of
     turns that are in the record alone, `masked` that of results and `folded` that of rounds of calls of this turn that
-    are left out. `job`, if there is one, makes the next prompt better."""
+    are left out. `job`, if there is one, makes the next prompt better. `said` is what its block says, `turn` the part
+    of the messages that is of this turn."""
 
     messages: tuple[Json, ...]
     tools: tuple[Json, ...]
@@ -176,6 +209,8 @@ class Plan:
     folded: int = 0
     left_out: int = 0
     job: SummaryJob | None = None
+    said: Said = ()
+    turn: tuple[Json, ...] = ()
 
     @property
     def size(self) -> Size:
@@ -216,4 +251,7 @@ def plan(parts: Parts, meter: TokenMeter, limits: Limits) -> Plan:
     if draft.used > limits.room:
         raise gauge.too_large()
     job = plan_summary(parts.summary, parts.exchanges, draft.left_out, meter, limits) if is_summary_due else None
-    return Plan(draft.messages(), parts.tools, gauge, before, draft.masked, draft.folded, draft.left_out, job)
+    return Plan(
+        draft.messages(), parts.tools, gauge, before, draft.masked, draft.folded, draft.left_out, job,
+        draft.said, draft.turn_messages(),
+    )  # fmt: skip

@@ -9,8 +9,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
 from local.agents.answering.context.excerpt import excerpt, rank
+from local.agents.answering.context.tool_results import has_results, masked, without_thinking
 from local.errors import StoreDamaged
 from local.models.chat import Json
+from local.protocol.context_block import FILES_LEFT_OUT, Context, ContextItem, Said, parted, with_block
+from local.protocol.memory_messages import RECALLED
+from local.protocol.turn_tools import TODO_LIST
+from local.services.turn_deletion import UNKNOWN
 
 MAX_FACTS = 1000
 MAX_NEW_FACTS = 16  # of one summary, so that a model that lists everything leaves room for what comes later
@@ -116,29 +121,81 @@ def _clipped(fact: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """`text` is quoted after the question; `images` are base64."""
+    """`text` is quoted in the block before the question; `images` are base64."""
 
     text: str = ""
     images: tuple[str, ...] = ()
 
     def question(self, query: str) -> Json:
-        """The user's message."""
-        message: Json = {"role": "user", "content": f"{query}\n\n{self.text}" if self.text else query}
+        """The user's message, without its block."""
+        message: Json = {"role": "user", "content": query}
         return message | {"images": list(self.images)} if self.images else message
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """An earlier question and its answer. `position` is its number in the session, from 1."""
+    """An earlier question and its answer, as the model was sent them: with the block before the question, of which
+    `said` are the items, and with the calls of tools. `position` is its number in the session, from 1."""
 
     position: int
     messages: tuple[Json, ...]
+    said: Said = ()
+
+    @property
+    def plain(self) -> tuple[Json, ...]:
+        """What was asked and answered, for a summary: no block, no calls and no results."""
+        spoken = [each for each in self.messages if each.get("role") != "tool" and not each.get("tool_calls")]
+        return tuple(
+            {**each, "content": parted(str(each.get("content") or "")).question} if each.get("role") == "user" else each
+            for each in spoken
+        )
+
+    def without_results(self) -> Exchange:
+        """The exchange with stubs for results of tools and files."""
+        said = tuple(
+            each.model_copy(update={"said": FILES_LEFT_OUT}) if each.kind == "file" else each for each in self.said
+        )
+        first, rest = self.messages[:1], self.messages[1:]
+        if said != self.said:
+            question = parted(str(first[0].get("content") or "")).question
+            first = ({**first[0], "content": with_block(said, question)},)
+        groups = (without_thinking(group) for group in rounds_of(rest))
+        stubs = (masked(group, frozenset()) if has_results(group) else group for group in groups)
+        return replace(self, messages=(*first, *(message for group in stubs for message in group)), said=said)
+
+    def as_json(self, sources: Iterable[str] = ()) -> str:
+        """The exchange as it is stored, without its question, which is stored already. `sources` are those of its
+        results: an exchange that holds something of an engram goes when that is deleted."""
+        engrams = (f"{RECALLED}{engram_id}" for item in self.said for engram_id in _engrams_of(item))
+        value = {
+            "said": [item.model_dump(exclude_defaults=True) for item in self.said],
+            "messages": self.messages[1:],
+            "sources": list(dict.fromkeys([*engrams, *(each for each in sources if each.startswith(RECALLED))])),
+        }
+        return json.dumps(value, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, position: int, query: str, text: str) -> Self:
+        """A stored exchange. Raises `StoreDamaged` if it is none."""
+        try:
+            value = json.loads(text)
+            said = tuple(map(ContextItem.model_validate, value["said"]))
+            messages = tuple({**message} for message in value["messages"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise StoreDamaged(f"a stored exchange cannot be read: {error!r}") from None
+        return cls(position, ({"role": "user", "content": with_block(said, query)}, *messages), said)
+
+
+def _engrams_of(item: ContextItem) -> tuple[str, ...]:
+    is_of_engrams = item.kind in ("fact", "recalled") and bool(item.text)
+    return item.engram_ids or ((UNKNOWN,) if is_of_engrams else ())
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """One prompt's material. `exchanges` are those after the summary's last; `steps` is what happened since the
-    question: the model's messages, tool results in the order of their calls, and what the turn told the model."""
+    """One prompt's material. `exchanges` are those after the summary's last; `context` is what the block before the
+    question would say if they had said nothing; `steps` is what happened since the question: the model's messages, tool
+    results in the order of their calls, and what the turn told the model."""
 
     system: tuple[Json, ...]
     question: Json
@@ -148,15 +205,26 @@ class Parts:
     summary: Summary = field(default_factory=Summary)
     query: str = ""
     tainted: bool = False
+    context: Context = Context()  # noqa: RUF009 - frozen
 
     @classmethod
-    def beginning(cls, prelude: Sequence[Json], query: str, summary: Summary, attached: Attached | None = None) -> Self:
-        """What a turn begins with. `prelude` is the system messages and the history after what is in the summary."""
+    def beginning(
+        cls,
+        prelude: Sequence[Json],
+        query: str,
+        summary: Summary,
+        attached: Attached | None = None,
+        *,
+        context: Context | None = None,
+        sent: Sequence[str | None] = (),
+    ) -> Self:
+        """What a turn begins with. `prelude` is the system messages and the history after what is in the summary;
+        `sent` says of each exchange of this history how the model was sent it, where that is stored."""
         system = tuple(message for message in prelude if message.get("role") == "system")
         history = [message for message in prelude if message.get("role") != "system"]
         question = (attached or Attached()).question(query)
-        exchanges = exchanges_of(history, summary.through)
-        return cls(system, question, exchanges=exchanges, summary=summary, query=query)
+        exchanges = _as_sent(exchanges_of(history, summary.through), sent)
+        return cls(system, question, exchanges=exchanges, summary=summary, query=query, context=context or Context())
 
     @property
     def asked(self) -> str:
@@ -164,11 +232,19 @@ class Parts:
         return self.query or str(self.question.get("content") or "")
 
     def reminded(self, text: str) -> Parts:
-        """With a text after the question; as they are, if it is empty."""
+        """With a to-do list of earlier turns in the block; as they are, if there is none."""
         if not text:
             return self
-        content = f"{self.question.get('content') or ''}\n\n{text}"
-        return replace(self, question={**self.question, "content": content})
+        item = ContextItem(kind="list", key=TODO_LIST, text=text)
+        return replace(self, context=replace(self.context, items=(*self.context.items, item)))
+
+    def said(self, exchanges: Sequence[Exchange]) -> Said:
+        """What the block says after these exchanges. A list that was set in one of them is before the model already."""
+        news = self.context.news(item for exchange in exchanges for item in exchange.said)
+        calls = (call for exchange in exchanges for each in exchange.messages for call in each.get("tool_calls") or ())
+        if any(call["function"]["name"] == TODO_LIST for call in calls):
+            news = tuple(item for item in news if item.kind != "list")
+        return news
 
     @property
     def ranked_characters(self) -> int:
@@ -185,6 +261,17 @@ def exchanges_of(history: Sequence[Json], after: int = 0) -> tuple[Exchange, ...
             groups.append([])
         groups[-1].append(message)
     return tuple(Exchange(number, tuple(group)) for number, group in enumerate(groups, after + 1))
+
+
+def _as_sent(exchanges: Sequence[Exchange], sent: Sequence[str | None]) -> tuple[Exchange, ...]:
+    """The exchanges as the model was sent them."""
+    stored = (*sent, *(None,) * (len(exchanges) - len(sent)))
+    return tuple(
+        exchange
+        if text is None
+        else Exchange.from_json(exchange.position, str(exchange.messages[0].get("content") or ""), text)
+        for exchange, text in zip(exchanges, stored, strict=False)
+    )
 
 
 def rounds_of(steps: Sequence[Json]) -> list[tuple[Json, ...]]:

@@ -105,9 +105,9 @@ def _told(text: str) -> Json:
 
 
 def _as_text(exchange: Exchange) -> str:
-    said = (f"{str(m.get('role')).capitalize()}: {m.get('content') or ''}\n" for m in exchange.messages)
+    said = (f"{str(m.get('role')).capitalize()}: {m.get('content') or ''}\n" for m in exchange.plain)
     return f"{''.join(said)}\n"
 
 
 def _said(exchanges: Sequence[Exchange], role: str) -> list[str]:
-    return [str(m.get("content") or "") for exchange in exchanges for m in exchange.messages if m.get("role") == role]
+    return [str(m.get("content") or "") for exchange in exchanges for m in exchange.plain if m.get("role") == role]

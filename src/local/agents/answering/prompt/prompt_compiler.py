@@ -7,23 +7,28 @@ from functools import lru_cache
 
 from local.agents.answering.context.token_budget import TokenMeter, size_of
 from local.agents.answering.prompt.prompt_inputs import PromptInputs
-from local.agents.answering.prompt.section_table import SECTIONS
+from local.agents.answering.prompt.section_table import SECTIONS, skill_line
 from local.models.chat import Json
 from local.models.tool_selection import Tier
+from local.protocol.context_block import ContextItem, Kind
 
 KEPT = 64  # prompts: of each mode, profile and set of tools that is in use
+_KINDS: tuple[Kind, ...] = ("date", "folder", "permissions")
 _RANK = {tier: rank for rank, tier in enumerate(Tier)}
 
 
 @dataclass(frozen=True, slots=True)
 class PromptSection:
-    """One section as the model is told it. `tokens` are estimated, as for the model's window."""
+    """One section as the model is told it. `place` is `system` for the system message, which is the same in each turn
+    of a conversation, and `question` for the block before the question. `tokens` are estimated, as for the model's
+    window."""
 
     name: str
     least: Tier
     origin: str
     text: str
     tokens: int
+    place: str = "system"
 
     def as_json(self) -> Json:
         """All of it."""
@@ -37,7 +42,7 @@ def compile_prompt(inputs: PromptInputs) -> tuple[PromptSection, ...]:
     rules = (rule for rule in SECTIONS if _RANK[rule.least] <= _RANK[inputs.tier])
     texts = ((rule, rule.text(inputs)) for rule in rules)
     return tuple(
-        PromptSection(rule.name, rule.least, rule.origin(inputs), text, meter.tokens(size_of(text)))
+        PromptSection(rule.name, rule.least, rule.origin(inputs), text, meter.tokens(size_of(text)), rule.place)
         for rule, text in texts
         if text
     )
@@ -46,7 +51,20 @@ def compile_prompt(inputs: PromptInputs) -> tuple[PromptSection, ...]:
 @lru_cache(KEPT)
 def system_text(inputs: PromptInputs) -> str:
     """The system message."""
-    return "\n\n".join(section.text for section in compile_prompt(inputs))
+    return "\n\n".join(section.text for section in compile_prompt(inputs) if section.place == "system")
+
+
+@lru_cache(KEPT)
+def environment_items(inputs: PromptInputs) -> tuple[ContextItem, ...]:
+    """What may change within a conversation, for the block before the question."""
+    items = [
+        ContextItem(kind=kind, key=kind, text=section.text)
+        for section in compile_prompt(inputs)
+        for kind in _KINDS
+        if section.name == kind
+    ]
+    items += [ContextItem(kind="skill", key=each.name, text=skill_line(each)) for each in inputs.skills]
+    return tuple(items)
 
 
 def as_json(model: str, inputs: PromptInputs) -> Json:

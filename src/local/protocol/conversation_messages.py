@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from local.protocol.answer_options import AnswerOptions
-from local.protocol.message import Delivery, ErrorInfo, Message
+from local.protocol.message import Data, Delivery, ErrorInfo, Message, RespondentMessage
 
 ConversationVerb = Literal["sessions", "session", "turns", "find", "change", "branch", "delete", "query", "prompt"]
 
@@ -43,6 +43,32 @@ class SessionDeleted(Message):
     subject = "session.deleted"
     delivery = Delivery.CONFIRMED
     deleted_session_id: str
+
+
+class RecalledExchange(Data):
+    """An exchange of an earlier conversation that was put before the model, shortened. `asked_at` is in seconds since
+    1970; `origin` is that of its engram; `tainted` says that untrusted content may be in it."""
+
+    engram_id: str
+    query: str
+    answer: str
+    asked_at: float
+    origin: str = "user"
+    tainted: bool = False
+
+
+class ContextProvided(RespondentMessage):
+    """A respondent, at most once for each turn, when it puts something that is known of the user before the model
+    without being asked: facts (lines), facts that were told earlier in the conversation and no longer hold (`gone`),
+    and recalled exchanges. `engram_ids` are the engrams that all of this is from; `tokens` is what the whole context
+    block takes, estimated."""
+
+    subject = "context.provided"
+    facts: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    recalled: tuple[RecalledExchange, ...] = ()
+    engram_ids: tuple[str, ...] = ()
+    tokens: int = 0
 
 
 class ConversationRequest(Message):

@@ -9,6 +9,7 @@ from pydantic import Field
 from local.protocol.agent_messages import AgentTask as AgentTask
 from local.protocol.answer_options import AnswerOptions as AnswerOptions
 from local.protocol.answer_options import ClientCall as ClientCall
+from local.protocol.conversation_messages import ContextProvided as ContextProvided
 from local.protocol.conversation_messages import ConversationRequest as ConversationRequest
 from local.protocol.conversation_messages import ConversationResult as ConversationResult
 from local.protocol.conversation_messages import SessionBranched as SessionBranched

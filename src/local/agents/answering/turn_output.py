@@ -22,6 +22,7 @@ from local.protocol.hook_messages import HookRequest, HookResult
 from local.protocol.messages import (
     AgentTransition,
     ContextCompacted,
+    ContextProvided,
     GenerationThinking,
     GenerationToken,
     GenerationWaiting,
@@ -54,8 +55,8 @@ class TurnOutput:
     """
 
     publishes = (
-        TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted, ToolRequest,
-        HookRequest, TodoUpdated, PlanCreated, PlanStep, *(ToolResult.subject + name for name in SCHEMAS),
+        TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted,
+        ContextProvided, ToolRequest, HookRequest, TodoUpdated, PlanCreated, PlanStep, *(ToolResult.subject + name for name in SCHEMAS),
     )  # fmt: skip
 
     def __init__(

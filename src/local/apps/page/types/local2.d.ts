@@ -301,6 +301,17 @@ export interface ContextGauge {
   parts: Record<string, number>;
 }
 
+/** A respondent, at most once for each turn, when it puts something that is known of the user before the model without being asked: facts (lines), facts that were told earlier in the conversation and no longer hold (`gone`), and recalled exchanges. `engram_ids` are the engrams that all of this is from; `tokens` is what the whole context block takes, estimated. */
+export interface ContextProvided {
+  query_id: string;
+  respondent_id: string;
+  facts: string[];
+  gone: string[];
+  recalled: RecalledExchange[];
+  engram_ids: string[];
+  tokens: number;
+}
+
 /** A door that wants to see the generator's record, or to have it changed: sessions (`key` is the user's whose they are, none is everybody's; `query`, `cursor`, `limit`, `among`: only these), session, query, turns (those `before` or `after` the query `at` or a `position`, or the one that is there: `order`), find (`query`), change (`labels`: title, pinned), branch (`before`, `branch_id`), delete. `key` is the session's id, of query the query's. With `of_user` another user's session is as if it were not there. Or it wants to see the system prompt of that user's queries with these `options`: prompt. */
 export interface ConversationRequest {
   verb: "sessions" | "session" | "turns" | "find" | "change" | "branch" | "delete" | "query" | "prompt";
@@ -1100,6 +1111,16 @@ export interface RecalledEngram {
   outdated: OutdatedFact[];
 }
 
+/** An exchange of an earlier conversation that was put before the model, shortened. `asked_at` is in seconds since 1970; `origin` is that of its engram; `tainted` says that untrusted content may be in it. */
+export interface RecalledExchange {
+  engram_id: string;
+  query: string;
+  answer: string;
+  asked_at: number;
+  origin: string;
+  tainted: boolean;
+}
+
 /** What a user has allowed for a whole conversation: the call with these arguments, or of a tool for files all on that path. */
 export interface RememberedLeave {
   leave_id: number;
@@ -1557,6 +1578,7 @@ export interface Messages {
   "comparison.request": ComparisonRequest;
   "comparison.result": ComparisonResult;
   "context.compacted": ContextCompacted;
+  "context.provided": ContextProvided;
   [subject: `conversation.request.${string}`]: ConversationRequest;
   [subject: `conversation.result.${string}`]: ConversationResult;
   "critique.result": CritiqueResult;

@@ -1540,6 +1540,7 @@ export interface EnvelopeHeader {
 export interface QueryEvents {
   accepted: QueryAccepted & { session_id: string };
   state: AgentTransition;
+  context: ContextProvided;
   thinking: GenerationThinking & { count?: number };
   token: GenerationToken & { count?: number };
   waiting: GenerationWaiting;

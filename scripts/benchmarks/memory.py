@@ -34,6 +34,7 @@ from local.services.engrams.service import EngramService
 
 MAX_STALE_PERCENT = 2.0
 MAX_SILENCED_PERCENT = 5.0
+MAX_RECALLED_PERCENT = 3.0  # of what has no answer
 DELETED = "Dear diary, the safe of aunt Philomena stands in Timbuktu"
 
 
@@ -93,14 +94,34 @@ async def _conversations() -> list[Figure]:
         answered = [Wanted(INES, each.text, each.answers) for each in made.questions if each.answers]
         quality = Quality(service, "on conversations", answered)
         silenced = await _silent(service, [each.text for each in answered], INES)
-        silent = await _silent(service, [each.text for each in made.questions if not each.answers], INES)
+        never_told = [each.text for each in made.questions if not each.answers]
+        silent = await _silent(service, never_told, INES)
         return [
             Figure("memory: exchanges in the conversations", len(made.exchanges), ""),
             *await quality.figures(),
             *await quality.ablation(),
             Figure("memory:   of those that get nothing", silenced, "%", limit=MAX_SILENCED_PERCENT),
             Figure("memory:   questions nobody answered there that get nothing", silent, "%"),
+            *await _recalled(service, answered, [*never_told, *UNANSWERABLE, *NEVER_TOLD]),
         ]
+
+
+async def _recalled(service: EngramService, answered: Sequence[Wanted], unrelated: Sequence[str]) -> list[Figure]:
+    """What is put before a model unasked: how much of it is right, how often, and how often something is wrong to say
+    at all."""
+    shown = right = asked = hits = 0
+    for each in answered:
+        found = [hit.engram.engram_id for hit in (await service.recall(each.user_id, each.text)).hits]
+        good = sum(any(one in either for either in each.answers) for one in found)
+        shown, right, asked, hits = shown + len(found), right + good, asked + bool(found), hits + bool(good)
+    wrong = sum([bool((await service.recall(INES, text)).hits) for text in unrelated])
+    return [
+        Figure("memory:   questions on conversations that recall something", 100 * asked / len(answered), "%"),
+        Figure("memory:     that recall an answer", 100 * hits / len(answered), "%"),
+        Figure("memory:     share of what is recalled that has an answer", 100 * right / max(1, shown), "%"),
+        Figure("memory:   questions nobody answered there that recall something", 100 * wrong / len(unrelated), "%",
+               limit=MAX_RECALLED_PERCENT),
+    ]  # fmt: skip
 
 
 @asynccontextmanager

@@ -65,6 +65,10 @@ async def run() -> list[Figure]:
     return [
         *(Figure(f"memory: the process, RSS with {each['engrams']:,} engrams", each["rss"], "MB") for each in small),
         *(Figure(f"memory: search among {each['engrams']:,}, p50", each["search p50"], "ms") for each in small),
+        *(
+            Figure(f"memory: recall among {each['engrams']:,}, p99", each["recall p99"], "ms", limit=100)
+            for each in small
+        ),
         *(figure for each in (*small, told) for figure in _of_start(each)),
         Figure(f"memory: search among {told['engrams']:,}, p50", told["search p50"], "ms", limit=15),
         Figure("memory:   p99", told["search p99"], "ms", limit=60),
@@ -121,6 +125,7 @@ async def _measure(directory: Path, pipe: Pipe, engrams: int) -> dict[str, float
         spent = time.process_time()
         searches = await _timed([service.search(USER, question) for question in questions], pipe)
         spent = time.process_time() - spent
+        recalls = await _timed([service.recall(USER, question) for question in questions], pipe)
         weight = psutil.Process().memory_info().rss
         fresh = [exchange for _, exchange in zip(range(INGESTS), exchanges, strict=False)]
         ingests = await _timed([service.ingest(exchange) for exchange in fresh], pipe)
@@ -130,6 +135,7 @@ async def _measure(directory: Path, pipe: Pipe, engrams: int) -> dict[str, float
         files = await asyncio.to_thread(_size, directory)
     return {
         "search p50": _quantile(searches, 0.5), "search p99": _quantile(searches, 0.99),
+        "recall p50": _quantile(recalls, 0.5), "recall p99": _quantile(recalls, 0.99),
         "search CPU": spent * 1e3 / SEARCHES, "ingest p50": _quantile(ingests, 0.5),
         "ingest p99": _quantile(ingests, 0.99), "deletion": deletion[0],
         "rss": weight / MB, "peak": peak / MB, "files": files / MB,

@@ -32,7 +32,7 @@ ANSWERS: dict[str, tuple[int, Json]] = {
     "GET /memory?limit=100": (200, {"engrams": [ENGRAM], "cursor": "c"}),
     "GET /memory?limit=100&cursor=c": (200, {"engrams": [{**ENGRAM, "engram_id": "ef" + "0" * 30}], "cursor": None}),
     f"DELETE /memory/{'e' * 32}": (200, {"engram_id": "e" * 32, "repeated_in": ["r1"]}),
-    "GET /memory/facts?history=true": (200, {"facts": [FACT], "pinned": ["I am Ann."]}),
+    "GET /memory/facts?history=true": (200, {"facts": [FACT], "told": ["I am Ann."]}),
     "GET /changes?call_id=q9": (200, {"changes": []}),
     "GET /sessions": (200, {"sessions": [ROW]}),
     "GET /sessions?limit=20": (200, {"sessions": []}),
@@ -119,9 +119,9 @@ def test_an_engram_is_named_by_the_beginning_of_its_id_if_no_other_one_begins_so
 
 
 def test_facts_say_until_when_they_held_and_what_was_not_sure(run: Run) -> None:
-    fact, *pinned = run("memory", "facts", "--history")[1].splitlines()
+    fact, *told = run("memory", "facts", "--history")[1].splitlines()
     assert "name: Ann (not sure)  (until " in fact
-    assert pinned == ["", "pinned", "  I am Ann."]
+    assert told == ["", "told to the model", "  I am Ann."]
 
 
 def test_conversations_are_searched_and_one_without_a_match_is_said_on_the_error_output(run: Run) -> None:

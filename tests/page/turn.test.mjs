@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { after, asked, recorded, stepsTaken, waitedFor } from "../../src/local/apps/page/core/turn.js";
+import { contextLine } from "../../src/local/apps/page/core/told.js";
 
 const said = (events, from = asked("q", "s", "Hi?")) => events.reduce((turn, [name, data]) => after(turn, name, data), from);
 
@@ -47,6 +48,23 @@ test("a tool call is one card from request to result, whatever its order", () =>
     ["tool_call", { call_id: "1", tool: "web_search", args: { query: "x" } }],
   ]).tool_calls;
   assert.deepEqual(calls.map((call) => [call.call_id, call.tool, call.result]), [["1", "web_search", "found"], ["2", "dice", undefined]]);
+});
+
+test("what the model is told unasked belongs to the turn, from the event, a snapshot and the response", () => {
+  const context = { facts: ["allergies: hazelnuts"], gone: [], recalled: [], engram_ids: ["e"], tokens: 9 };
+  const told = said([["accepted", { attempt: 1 }], ["context", context], ["token", { attempt: 1, text: "Hm" }]]);
+  assert.deepEqual([told.context, told.phase], [context, "answering"]);
+  assert.deepEqual(said([["snapshot", { attempt: 1, answer: "", context }]]).context, context);
+  assert.deepEqual(after(told, "response", { status: "answered", answer: "Yes.", context: null }).context, context);
+  assert.equal(said([["response", { status: "answered", answer: "Yes." }], ["context", context]]).context, null);
+});
+
+test("what the model is told unasked is one line", () => {
+  const one = { engram_id: "e", query: "Which lamp?", asked_at: new Date(2026, 10, 20, 12).getTime() / 1000 };
+  assert.equal(contextLine(null), "");
+  assert.equal(contextLine({ facts: [], recalled: [] }), "");
+  assert.equal(contextLine({ facts: ["a"], recalled: [] }), "Told about you: 1 fact");
+  assert.equal(contextLine({ facts: ["a", "b"], recalled: [one, one] }), "Recalled: “Which lamp?”, said on 2026-11-20 and 1 more · Told about you: 2 facts");
 });
 
 test("what a running call writes grows in it, bounded, and goes with its result", () => {

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from local.protocol.conversation_messages import RecalledExchange
 from local.protocol.envelope import Envelope
 from local.protocol.messages import (
     AgentTransition,
+    ContextProvided,
     ErrorInfo,
     GenerationToken,
     Message,
@@ -129,3 +131,32 @@ def test_another_respondent_has_a_view_of_its_own() -> None:
     answers = [ANSWER, ANSWER.model_copy(update={"respondent_id": "B", "answer": "No reason."})]
     view = folded(ASKED, *answers, view=QueryView(Q, respondent_id="B"))
     assert (view.answer, view.answers.keys()) == ("No reason.", {"A", "B"})
+
+
+TOLD = ContextProvided(
+    query_id=Q,
+    facts=("allergies: hazelnuts (said 2026-11-20)",),
+    recalled=(RecalledExchange(engram_id="e" * 32, query="Which lamp?", answer="Green.", asked_at=1.0),),
+    engram_ids=("e" * 32, "f" * 32),
+    tokens=40,
+)
+
+
+def test_what_a_model_is_told_unasked_is_an_event_and_part_of_the_query_before_and_after_its_end() -> None:
+    view = QueryView(Q)
+    (news,) = view.receive(TOLD, envelope(TOLD, 1)) or ()
+    assert (news.kind, json.loads(news.payload)["facts"]) == ("context", list(TOLD.facts))
+    assert view.said_so_far()["context"]["recalled"][0]["query"] == "Which lamp?"
+    folded(ANSWER, view=view)
+    assert view.as_json()["context"]["tokens"] == 40
+    assert folded(ANSWER).as_json()["context"] is None
+
+
+def test_a_query_has_recalled_what_its_model_was_told_of() -> None:
+    view = folded(TOLD)
+    assert view.has_recalled("e" * 32) and view.has_recalled("f" * 32) and not view.has_recalled("0" * 32)
+
+
+def test_what_another_respondent_is_told_is_not_the_queries() -> None:
+    view, other = QueryView(Q), TOLD.model_copy(update={"respondent_id": "B"})
+    assert view.receive(other, envelope(other, 1)) is None and view.context is None

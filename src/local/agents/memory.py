@@ -88,7 +88,7 @@ class MemoryAgent(Participant):
         self._engrams, self._embedding, self._leases = engrams, embedding, leases or Leases()
         self._quiet = QuietPeriod()
         self._status: MemoryStatus | None = None
-        self._told: dict[str, tuple[str, ...]] = {}  # what was last said of what users have pinned
+        self._told: dict[str, tuple[str, ...]] = {}  # the lines of each user that were last announced
         self._telling = asyncio.Lock()
         self._is_announced = asyncio.Event()
 
@@ -119,11 +119,11 @@ class MemoryAgent(Participant):
             await stack.enter_async_context(self._leases.are_open(self.bus))
             self._deletions = Deletions(self.bus, self._engrams)
             self._requests = MemoryRequestHandler(
-                self._engrams, self._embedding, self._deletions, self._tell_pinned, self.caught_up
+                self._engrams, self._embedding, self._deletions, self._tell_facts, self.caught_up
             )
             self._classifier = Classifier(
                 self.bus, self._engrams, self._model, self._model_name, self._settings.num_ctx or CONTEXT_TOKENS,
-                self._leases, self._tell_pinned, self._quiet.begins, signs_as=self._signs_as,
+                self._leases, self._tell_facts, self._quiet.begins, signs_as=self._signs_as,
             )  # fmt: skip
             works = {
                 "choice of the embedding model": self._search_by_meaning(),
@@ -139,11 +139,11 @@ class MemoryAgent(Participant):
             yield
 
     async def announce(self) -> None:
-        """Say whose pinned lines there are: whoever missed a change hears of it now."""
+        """Say which users there are facts of: whoever missed a change hears of it now."""
         try:
-            for user_id in await self._engrams.pinning_users():
+            for user_id in await self._engrams.told_users():
                 self._told.pop(user_id, None)
-                await self._tell_pinned(user_id)
+                await self._tell_facts(user_id)
         finally:
             self._is_announced.set()
 
@@ -200,7 +200,7 @@ class MemoryAgent(Participant):
         """A session is gone, and with it everything that was said in it."""
         await self._deletions.delete_session(deleted.deleted_session_id)
         for user_id in list(self._told):
-            await self._tell_pinned(user_id)
+            await self._tell_facts(user_id)
 
     @on(MemoryRequest, concurrency=REQUESTS_AT_ONCE)
     async def answer(self, request: MemoryRequest, envelope: Envelope) -> MemoryResult:
@@ -280,10 +280,10 @@ class MemoryAgent(Participant):
         envelope_id = uuid.uuid5(_NAMESPACE, f"{cause.id}/{key}").hex
         await self.bus.publish(message, cause.trace(), envelope_id=envelope_id)
 
-    async def _tell_pinned(self, user_id: str) -> None:
-        """Say that what a user has pinned has changed, if it has."""
+    async def _tell_facts(self, user_id: str) -> None:
+        """Say that what a model is told of a user has changed, if it has."""
         async with self._telling:
-            lines = (await self._engrams.pinned_lines(user_id)).lines
+            lines = (await self._engrams.told_lines(user_id)).lines
             if lines != self._told.get(user_id, ()):
                 self._told[user_id] = lines
                 self.bus.post(UserFacts(of_user=user_id), Trace(new_id(), None, None, user_id))

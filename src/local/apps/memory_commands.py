@@ -110,13 +110,13 @@ def facts(
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what you have said of yourself, and the lines that every conversation begins with.
+    """Show what you have said of yourself, and what of it a model is told in every conversation.
 
     Example: local2 memory facts --history
     """
     found = running_system(api, data_dir).request("GET", f"/memory/facts{'?history=true' if history else ''}")
     lines = [_fact_line(fact) for fact in found["facts"]]
-    lines += ["", "pinned", *(visible(f"  {line}") for line in found["pinned"])] if found["pinned"] else []
+    lines += ["", "told to the model", *(visible(f"  {line}") for line in found["told"])] if found["told"] else []
     write_found(found, lines, as_json=as_json, nothing="no fact is known")
 
 

@@ -139,7 +139,9 @@ class RecalledEngram(EngramRecord):
 
 
 class MemoryRequest(Message):
-    """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`cursor` or
+    """A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), recall (the same,
+    only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is
+    left out), list (`cursor` or
     `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one
     of them: `engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams
     elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as
@@ -180,7 +182,8 @@ class MemoryResult(Message):
     repeated_in: tuple[str, ...] = ()  # engrams that had recalled what is deleted, and may say the same
     entries: tuple[EntryRecord, ...] = ()
     outcomes: tuple[OutcomeRecord, ...] = ()  # one for each edit
-    lines: tuple[str, ...] = ()  # of an export, each JSON; of facts, what is pinned
+    lines: tuple[str, ...] = ()  # of an export, each JSON; of facts, what a model is told of the user
+    pinned: tuple[str, ...] = ()  # of facts: those of the lines that come from pins
     left_out: tuple[str, ...] = ()  # of facts: pinned engrams that have no room among those lines any more
     vectors: tuple[tuple[float, ...], ...] = ()  # of length 1, one for each text
     embedded_by: str = ""  # the model that has made them
@@ -241,8 +244,8 @@ class MemoryDeleted(Message):
 
 
 class UserFacts(Message):
-    """The memory, when what a user has pinned changes, and for each who has when it starts. It does not say what that
-    is: a prompt is made of answers alone, so whoever needs the lines asks for them (`memory.request.facts`)."""
+    """The memory, when the lines change that a model is told of a user (current facts and pins), and when it starts for
+    each user who has any. It does not hold the lines: whoever needs them requests them (`memory.request.facts`)."""
 
     subject = "memory.facts"
     delivery = Delivery.EPHEMERAL

@@ -17,6 +17,7 @@ _TELLING = {
     "critique.result": ("score", "feedback"),
     "pairwise.result": ("winner", "feedback"),
     "bus.dead": ("error",),
+    "context.provided": ("facts", "recalled"),
     "session.changed": ("title",),
 }
 _SAID_ELSEWHERE = {"query_id", "session_id", "respondent_id", "attempt", "call_id", "tool", "generator_id"}

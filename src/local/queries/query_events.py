@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, UserFeedback
 from local.protocol.messages import (
     AgentTransition,
+    ContextProvided,
     GenerationThinking,
     GenerationToken,
     GenerationWaiting,
@@ -38,6 +39,7 @@ SNAPSHOT = "snapshot"
 EVENT_KINDS: dict[type[Message], str] = {
     QueryAccepted: "accepted",
     AgentTransition: "state",
+    ContextProvided: "context",
     GenerationThinking: "thinking",
     GenerationToken: "token",
     GenerationWaiting: "waiting",

@@ -14,6 +14,7 @@ from local.protocol.memory_messages import RECALLED
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import (
     AgentTransition,
+    ContextProvided,
     ErrorInfo,
     GenerationThinking,
     GenerationToken,
@@ -61,6 +62,7 @@ class QueryView:
         self.answers: dict[str, Trace] = {}  # by respondent, for what follows from an answer
         self.answered_at = 0.0  # seconds since 1970, 0 until there is an answer
         self.judgements = Judgements()
+        self.context: ContextProvided | None = None  # what the model was told of the user unasked
         self.log: list[LogLine] = []
         self.states: list[AgentTransition] = []
         self._attempt = self._next_index = 0
@@ -117,8 +119,9 @@ class QueryView:
             raise QueryIdTaken(self.query_id)
 
     def has_recalled(self, engram_id: str) -> bool:
-        """Whether a tool's result is made of that engram."""
-        return RECALLED + engram_id in self.sources
+        """Whether a tool's result, or what the model was told unasked, is made of that engram."""
+        is_told = self.context is not None and engram_id in self.context.engram_ids
+        return is_told or RECALLED + engram_id in self.sources
 
     def lacks(self, judgements: Collection[str]) -> bool:
         """Whether the query has an answer that is judged, and some of these judgements of it may yet come."""
@@ -190,6 +193,8 @@ class QueryView:
                 return [self._advance(change) for change in changes(message)]
             case ToolRequest() | ToolResult():
                 self.calls.receive(message, envelope)
+            case ContextProvided():
+                self.context = message
         return (news_of(message),)
 
     def _advance(self, change: AgentTransition) -> News:
@@ -272,6 +277,7 @@ class QueryView:
             "complete": self._is_complete,
             "thinking": "".join(self._thinking),
             "answer": "".join(self._answer),
+            "context": _as_context(self.context),
             "tool_calls": calls,
             **(work_of(calls) if calls else NO_WORK),
         }
@@ -284,6 +290,7 @@ class QueryView:
             "status": response.status,
             "answer": response.answer,
             "thinking": response.thinking,
+            "context": _as_context(self.context),
             "tool_calls": calls,
             **(work_of(calls) if calls else NO_WORK),
             "model": response.model,
@@ -294,6 +301,10 @@ class QueryView:
             "events": list(dict.fromkeys(line.subject for line in self.log)),
             "event_log": self.log,
         }
+
+
+def _as_context(context: ContextProvided | None) -> Json | None:
+    return None if context is None else context.model_dump(mode="json", exclude={"query_id", "respondent_id"})
 
 
 def _as_error(error: LocalError) -> Json:

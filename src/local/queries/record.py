@@ -11,6 +11,7 @@ from local.journal.client.record import read_on_record
 from local.protocol.envelope import Envelope
 from local.protocol.message import MAIN_RESPONDENT
 from local.protocol.messages import (
+    ContextProvided,
     ConversationRequest,
     ConversationResult,
     Message,
@@ -28,11 +29,13 @@ Told = list[tuple[Message, Envelope]]
 _OUTCOMES: dict[str, type[QueryFailed] | type[ResponseGeneration]] = {
     kind.subject: kind for kind in (QueryFailed, ResponseGeneration)
 }
+_TOLD = (ContextProvided.subject, *_OUTCOMES)
 _JUDGEMENTS = [kind.subject for kind in JUDGEMENTS]
 
 
 async def read_query(bus: Bus, query_id: str, seconds: float) -> Told:
-    """What asked a query, and how respondents ended it, oldest first; nothing if it is not on record.
+    """What asked a query, what its model was told of the user unasked, and how respondents ended it, oldest first;
+    nothing if it is not on record.
 
     The journal loses the answers that rest on a deleted memory, and the generator only what they have recalled of it.
     So these are the generator's to tell. Raises `QueryDeleted`, `RequestTimeout` while one of the two is away, and
@@ -40,9 +43,11 @@ async def read_query(bus: Bus, query_id: str, seconds: float) -> Told:
     """
     told: Told = []
     removed: Envelope | None = None
-    async for envelope, is_redacted in read_on_record(bus, query_id, (QueryReceived.subject, *_OUTCOMES), seconds):
+    async for envelope, is_redacted in read_on_record(bus, query_id, (QueryReceived.subject, *_TOLD), seconds):
         if not is_redacted:
             told += await _decoded(bus, envelope)
+        elif envelope.subject == ContextProvided.subject:
+            continue
         elif envelope.subject == QueryReceived.subject:
             raise QueryDeleted(query_id, envelope.user_id)
         else:

@@ -166,18 +166,21 @@ async def test_without_classification_no_model_is_asked(remembering: Any, stage:
     assert stage.model.asked == []
 
 
-async def test_what_is_pinned_follows_the_facts(remembering: Any, stage: Stage) -> None:
+async def test_the_lines_follow_the_facts_and_a_pin_that_changes_none_is_not_announced(
+    remembering: Any, stage: Stage
+) -> None:
     stage.model.will_say(remembering.classification(BLACK), to=SAID)
     stage.model.will_say(remembering.classification(BLACK | {"value": "white"}), to="I take it white now")
     await remembering.serve(classify=True)
     await remembering.answered("q", SAID)
     classified = await remembering.door.hears(MemoryClassified)
-    await remembering.ask("pin", engram_id=classified.engram_id)
     await remembering.door.hears(UserFacts)
     assert (await remembering.ask("facts")).lines[0].startswith("how I take my coffee: black (said 2")
+    await remembering.ask("pin", engram_id=classified.engram_id)
     await remembering.answered("q2", "I take it white now")
     await remembering.door.hears(UserFacts, 2)
     assert (await remembering.ask("facts")).lines[0].startswith("how I take my coffee: white (said 2")
+    assert len(remembering.door.of(UserFacts)) == 2
 
 
 async def test_a_model_that_goes_by_another_name_signs_by_its_own(remembering: Any, stage: Stage) -> None:

@@ -282,3 +282,44 @@ async def test_what_cannot_be_answered_is_an_error_that_says_why(remembering: An
     error = (await remembering.ask("export", cursor="nonsense")).error
     assert error is not None
     assert error.kind == "invalid"
+
+
+LAMP, WHICH_LAMP = "We choose the green enamel lamp for the hallway", "Which enamel lamp did we choose for the hallway?"
+
+
+async def test_an_exchange_of_another_conversation_is_recalled_where_it_clearly_fits(remembering: Any) -> None:
+    await remembering.serve()
+    await remembering.answered("q", LAMP, "Green enamel it is.", user="ann")
+    await remembering.door.hears(MemoryIngested)
+    (hit,) = (await remembering.ask("recall", query=WHICH_LAMP, limit=3, user="ann")).hits
+    assert (hit.engram_id, hit.query, hit.answer) == (engram_id("q", "A"), LAMP, "Green enamel it is.")
+    assert (hit.origin, hit.tainted) == ("assistant", False) and hit.asked_at > 0
+    for others in ({"query": "Suggest a cake for my birthday"}, {"not_session": "s"}, {"user": "bob"}):
+        assert (await remembering.ask("recall", **{"query": WHICH_LAMP, "user": "ann"} | others)).hits == ()
+    await remembering.ask("delete", engram_id=hit.engram_id, user="ann")
+    assert (await remembering.ask("recall", query=WHICH_LAMP, user="ann")).hits == ()
+
+
+async def test_an_incognito_conversation_is_not_recalled(remembering: Any) -> None:
+    await remembering.serve()
+    await remembering.answered("q", LAMP, incognito=True)
+    await remembering.answered("q2", "The train is late", session="t")
+    await remembering.door.hears(MemoryIngested, query_id="q2")
+    assert (await remembering.ask("recall", query=WHICH_LAMP)).hits == ()
+
+
+async def test_a_recall_does_not_wait_for_a_memory_that_is_behind(
+    remembering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_request_handler, "CATCH_UP_SECONDS", 60)
+    gate = asyncio.Event()
+
+    async def held(service: EngramService, exchange: EngramDraft) -> Ingested:
+        await gate.wait()
+        return Ingested.NOT_KEPT
+
+    monkeypatch.setattr(EngramService, "ingest", held)
+    await remembering.serve()
+    await remembering.answered("q", LAMP)
+    assert (await remembering.ask("recall", query=WHICH_LAMP)).error is None
+    gate.set()

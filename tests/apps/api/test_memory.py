@@ -84,7 +84,12 @@ class Memory(HandPlayed):
             case "repeated":
                 return {"repeated_in": ["e2"] if request.of_session == "s1" else []}
             case "facts":
-                return {"facts": [FactRecord.model_validate(FACT)], "lines": ["tea: green"], "left_out": ["e0"]}
+                return {
+                    "facts": [FactRecord.model_validate(FACT)],
+                    "lines": ["allergies: nuts", "tea: green"],
+                    "pinned": ["tea: green"],
+                    "left_out": ["e0"],
+                }
             case "entries":
                 return ENTRY_PAGES[request.cursor]
             case "edit":
@@ -154,8 +159,9 @@ async def test_an_engram_is_pinned_and_unpinned(client: httpx.AsyncClient, memor
     assert [request.verb for request, _ in memory.asked] == ["pin", "unpin"]
 
 
-async def test_facts_come_with_the_lines_that_are_pinned(client: httpx.AsyncClient, memory: Memory) -> None:
-    assert (await client.get("/memory/facts")).json() == {"facts": [FACT], "pinned": ["tea: green"], "left_out": ["e0"]}
+async def test_facts_come_with_the_lines_that_a_model_is_told(client: httpx.AsyncClient, memory: Memory) -> None:
+    told = {"told": ["allergies: nuts", "tea: green"], "pinned": ["tea: green"], "left_out": ["e0"]}
+    assert (await client.get("/memory/facts")).json() == {"facts": [FACT], **told}
     await client.get("/memory/facts?history=true")
     assert [request.history for request, _ in memory.asked] == [None, True]
 

@@ -151,6 +151,17 @@ def test_a_tool_call_is_told_once_when_it_is_over_with_what_came_of_it() -> None
     assert "⚙ web_search “tea”  0.04 s  2 sources" in show.screen.text
 
 
+def test_what_the_model_was_told_unasked_is_one_line_said_once() -> None:
+    show = Show(Screen(100))
+    lamp = {"engram_id": "e", "query": "Which lamp\x1b[31m?", "answer": "Green.", "asked_at": 1_795_219_200.0}
+    for _ in range(2):  # a generator that was restarted says it again
+        show.event("context", facts=["allergies: nuts", "tea: green"], recalled=[lamp], tokens=9)
+    show.say("Hello.")
+    text = show.end()
+    assert text.count("recalled: Which lamp") == 1
+    assert "(2026-11-2" in text and "told about you: 2 facts" in text
+
+
 def test_an_answer_that_begins_again_in_other_words_says_so() -> None:
     show = Show(Screen(80))
     show.say("The first try.\n\nMore")

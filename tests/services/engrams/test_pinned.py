@@ -1,4 +1,4 @@
-"""What is pinned becomes lines for a prompt: the user's own words, only what holds, and never too much."""
+"""What a model is told of a user, in lines for a prompt: the user's own words, only what holds, and never too much."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from local.errors import PinRefused
 from local.services.engrams.engram import EngramDraft, Origin
 from local.services.engrams.facts import Classified, FactFinding, Way
-from local.services.engrams.pinned import Pinned, fitting
+from local.services.engrams.pinned import MAX_CHARACTERS, ToldLines, is_of_health, told
 from local.services.engrams.service import EngramService
 
 Make = Callable[..., EngramDraft]
@@ -29,16 +29,17 @@ async def pinned(service: EngramService, said: EngramDraft, classified: Classifi
 
 
 async def shown(service: EngramService, user_id: str = "ann") -> tuple[str, ...]:
-    return (await service.pinned_lines(user_id)).lines
+    return (await service.told_lines(user_id)).lines
 
 
 async def test_the_facts_of_a_pinned_exchange_are_lines(service: EngramService, exchange: Make) -> None:
     said = await pinned(service, exchange("I take it black", asked_at=NOVEMBER_21), coffee("black"))
     assert await shown(service) == ("coffee: black (said 2026-11-21)",)
     assert await shown(service, "bob") == ()
-    assert await service.pinning_users() == ["ann"]
+    assert await service.told_users() == ["ann"]
+    assert (await service.told_lines("ann")).pinned == ("coffee: black (said 2026-11-21)",)
     await service.unpin("ann", said.engram_id)
-    assert await shown(service) == ()
+    assert (await service.told_lines("ann")).pinned == ()
 
 
 async def test_what_the_user_said_since_takes_the_place_of_what_is_pinned(
@@ -84,19 +85,19 @@ async def test_a_pin_for_which_there_is_no_room_is_refused_and_changes_nothing(
     service: EngramService, exchange: Make
 ) -> None:
     first, *_ = [await pinned(service, exchange(text)) for text in LONG[:6]]
-    before = await service.pinned_lines("ann")
+    before = await service.told_lines("ann")
     late = exchange(LONG[6])
     await service.ingest(late)
-    used = "6 of 30 lines and 1,800 of 2,000 characters are used"
-    with pytest.raises(PinRefused, match=f"^no room: {used}, and this needs 1 with 300; unpin something first$"):
+    used = "health facts and pins take 1,800 of 2,000 characters"
+    with pytest.raises(PinRefused, match=f"^no room: {used}, and this pin needs 300 more; unpin something first$"):
         await service.pin("ann", late.engram_id)
-    assert await service.pinned_lines("ann") == before
+    assert await service.told_lines("ann") == before
     assert not (await service.get("ann", late.engram_id)).pinned
     assert await service.changes("ann", late.engram_id) == []
     await service.unpin("ann", first.engram_id)
     await service.pin("ann", late.engram_id)
     assert (await shown(service))[-1].startswith("6 x")
-    assert (await service.pinned_lines("ann")).left_out == ()
+    assert (await service.told_lines("ann")).left_out == ()
 
 
 async def test_what_is_pinned_later_has_room_for_its_lines_however_old_it_is(
@@ -115,20 +116,20 @@ async def test_where_facts_grow_the_pins_without_room_are_named(service: EngramS
     first, second, *_ = [await pinned(service, exchange(text)) for text in LONG[:5]]
     await pinned(service, exchange("I take it black"), coffee("black"))
     await pinned(service, exchange("w" * 290))
-    assert (await service.pinned_lines("ann")).left_out == ()
+    assert (await service.told_lines("ann")).left_out == ()
     later = exchange("I take it very, very white")
     await service.ingest(later)
     await service.classify(later.engram_id, coffee("white " * 60))
-    grown = await service.pinned_lines("ann")
+    grown = await service.told_lines("ann")
     assert grown.left_out == (first.engram_id,)
     assert grown.lines[0].startswith("1 x")
     assert grown.lines[-1] == "w" * 290
     with pytest.raises(PinRefused, match="no room"):
         await service.pin("ann", first.engram_id)
     await pinned(service, exchange("tiny"))
-    assert (await service.pinned_lines("ann")).left_out == (first.engram_id,)
+    assert (await service.told_lines("ann")).left_out == (first.engram_id,)
     await service.unpin("ann", second.engram_id)
-    assert (await service.pinned_lines("ann")).left_out == ()
+    assert (await service.told_lines("ann")).left_out == ()
 
 
 async def test_what_would_show_nowhere_is_not_pinned(service: EngramService, exchange: Make) -> None:
@@ -143,13 +144,75 @@ async def test_what_would_show_nowhere_is_not_pinned(service: EngramService, exc
 
 
 def test_the_latest_pins_have_their_lines_where_there_are_too_many() -> None:
-    many = [(str(number), [str(number)]) for number in range(40)]
-    found = fitting(many)
-    assert found.lines == tuple(map(str, range(10, 40)))
-    assert found.left_out == tuple(map(str, range(10)))
+    many = [(str(number), [f"{number:0100}"]) for number in range(40)]
+    found = told((), many, ())
+    assert found.lines == found.pinned == tuple(f"{number:0100}" for number in range(20, 40))
+    assert found.left_out == tuple(map(str, range(20)))
 
 
 def test_a_pin_is_there_with_all_of_its_lines_or_left_out_and_what_is_said_twice_takes_room_once() -> None:
     full = [letter * 100 for letter in "abcdefghijklmnopqrst"]
-    assert fitting([("a", ["a" * 100]), ("b", full)]) == Pinned(tuple(full))
-    assert fitting([("small", ["s"]), ("large", [*full, "x"]), ("last", ["l"])]) == Pinned(("s", "l"), ("large",))
+    assert told((), [("a", ["a" * 100]), ("b", full)], ()).lines == tuple(full)
+    found = told((), [("small", ["s"]), ("large", [*full, "x"]), ("last", ["l"])], ())
+    assert found == ToldLines(("s", "l"), ("s", "l"), ("large",))
+
+
+def test_health_comes_first_then_pins_then_the_latest_of_the_rest_in_whole_lines() -> None:
+    health, pin, others = ["h" * 300] * 2, ["p" * 1000], [letter * 250 for letter in "abcde"]
+    found = told(health, [("pin", pin)], others)
+    assert found.lines == (health[0], *pin, *others[:2])
+    assert found.left_out == ()
+    found = told([letter * 250 for letter in "abcdefgh"], [("pin", ["p"])], others)
+    assert sum(map(len, found.lines)) == MAX_CHARACTERS
+    assert (found.pinned, found.left_out) == ((), ("pin",))
+
+
+def fact(slot: str, value: str, way: Way = Way.SUPERSEDE, *, certain: bool = True) -> Classified:
+    return Classified(True, "statement", (), (FactFinding(way, slot, value, certain),))
+
+
+async def state(service: EngramService, said: EngramDraft, classified: Classified) -> EngramDraft:
+    await service.ingest(said)
+    await service.classify(said.engram_id, classified)
+    return said
+
+
+async def test_every_current_fact_is_a_line_health_before_what_is_newer(service: EngramService, exchange: Make) -> None:
+    day = 86_400.0
+    await state(service, exchange("…", asked_at=NOVEMBER_21), fact("allergies", "hazelnuts, severe", Way.ADD))
+    await state(service, exchange("…", asked_at=NOVEMBER_21 + day), fact("where I live", "Graz", certain=False))
+    await state(service, exchange("…", asked_at=NOVEMBER_21 + 2 * day), fact("how I take my coffee", "black"))
+    await state(service, exchange("…", asked_at=NOVEMBER_21 + 3 * day, user_id="bob"), fact("where I live", "Rome"))
+    assert await shown(service) == (
+        "allergies: hazelnuts, severe (said 2026-11-21)",
+        "how I take my coffee: black (said 2026-11-23)",
+        "where I live: Graz (not certain, said 2026-11-22)",
+    )
+    assert await service.told_users() == ["ann", "bob"]
+
+
+async def test_a_corrected_fact_is_told_in_its_new_form_alone_and_a_deleted_correction_brings_back_the_old_one(
+    service: EngramService, exchange: Make
+) -> None:
+    await state(service, exchange("…", asked_at=NOVEMBER_21), fact("allergies", "walnuts"))
+    better = await state(service, exchange("…", asked_at=NOVEMBER_21 + 1), fact("allergies", "hazelnuts"))
+    assert await shown(service) == ("allergies: hazelnuts (said 2026-11-21)",)
+    await service.delete("ann", better.engram_id)
+    assert await shown(service) == ("allergies: walnuts (said 2026-11-21)",)
+
+
+@pytest.mark.parametrize(
+    ("slot", "value"),
+    [
+        ("allergies", "hazelnuts"), ("food I cannot eat", "gluten"), ("what I am", "diabetic"), ("my diet", "vegan"),
+        ("medication", "warfarin"), ("my blood type", "AB negative"), ("emergency contact", "Ann, 0664 1234"),
+        ("Allergien", "Haselnüsse"), ("my heart condition", "arrhythmia"), ("过敏", "榛子"),
+    ],
+)  # fmt: skip
+def test_what_may_hurt_is_known_by_its_words(slot: str, value: str) -> None:
+    assert is_of_health(slot, value)
+
+
+@pytest.mark.parametrize(("slot", "value"), [("my car", "a Volvo"), ("how I take my coffee", "black")])
+def test_what_may_not_is_not(slot: str, value: str) -> None:
+    assert not is_of_health(slot, value)

@@ -28,7 +28,7 @@ from local.services.engrams.hand_edits import EditOutcome, HandEdit
 from local.services.engrams.service import EngramService
 
 CATCH_UP_SECONDS = 0.5
-AT_ONCE = ("embed", "facts")  # facts are made of exchanges later, by a model
+AT_ONCE = ("embed", "facts", "recall")  # facts are made of exchanges later, by a model; a turn waits for a recall
 BEHIND = (
     f"the latest exchanges may be missing: the memory has not caught up with the journal within {CATCH_UP_SECONDS} s"
 )
@@ -36,9 +36,9 @@ SHOWN_CHARS = 300  # of each text of an outcome: several of them travel within a
 
 
 class MemoryRequestHandler:
-    """Everything is asked on behalf of one user, who sees nothing of the others'. `told(user_id)` is called when what a
-    user has pinned may have changed; `caught_up(seconds)` waits for answers that are on record and not yet stored, so
-    that whoever has an answer finds it here, too."""
+    """Everything is asked on behalf of one user, who sees nothing of the others'. `told(user_id)` is called when what
+    a model is told of a user may have changed; `caught_up(seconds)` waits for answers that are on record and not yet
+    stored, so that whoever has an answer finds it here, too."""
 
     def __init__(
         self,
@@ -55,6 +55,7 @@ class MemoryRequestHandler:
         """What was asked for, or an error that says why there is none."""
         work = {
             "search": self._search,
+            "recall": self._recall,
             "list": self._list,
             "get": self._get,
             "delete": self._delete,
@@ -83,6 +84,10 @@ class MemoryRequestHandler:
         found = await self._engrams.search(user_id, request.query, limit=request.limit, not_session=request.not_session)
         hits = page([recalled(hit) for hit in found.hits])
         return MemoryResult(verb=request.verb, hits=hits, nearest=scores(found.nearest), degraded=found.degraded)
+
+    async def _recall(self, request: MemoryRequest, user_id: str) -> MemoryResult:
+        found = await self._engrams.recall(user_id, request.query, limit=request.limit, not_session=request.not_session)
+        return MemoryResult(verb=request.verb, hits=page(list(map(recalled, found.hits))), degraded=found.degraded)
 
     async def _list(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         before, before_id = math.inf if request.before is None else request.before, ""
@@ -133,11 +138,13 @@ class MemoryRequestHandler:
         )
 
     async def _facts(self, request: MemoryRequest, user_id: str) -> MemoryResult:
-        pinned = await self._engrams.pinned_lines(user_id)
+        told = await self._engrams.told_lines(user_id)
         stated = await (self._engrams.fact_history if request.history else self._engrams.facts)(user_id)
         latest_first = sorted(stated, key=lambda fact: -fact.stated_at)
         facts = sorted(page(fact_records(latest_first)), key=lambda fact: (fact.slot, fact.stated_at))
-        return MemoryResult(verb=request.verb, facts=tuple(facts), lines=pinned.lines, left_out=pinned.left_out)
+        return MemoryResult(
+            verb=request.verb, facts=tuple(facts), lines=told.lines, pinned=told.pinned, left_out=told.left_out
+        )
 
     async def _notes(self, request: MemoryRequest, user_id: str) -> MemoryResult:
         notes = await self._engrams.notes.current(user_id)

@@ -24,6 +24,7 @@ class QueryProgress:
     state: str = ""
     waiting: str = ""  # why nothing happens
     calls: dict[str, Json] = field(default_factory=dict)
+    context: Json | None = None  # what the model was told of the user unasked
     end: StreamEvent | None = None
     _outputs: dict[str, str] = field(default_factory=dict)  # of running calls, by call_id
 
@@ -40,6 +41,9 @@ class QueryProgress:
         elif event.name == "thinking":
             self.thinking += data["text"]
             self.thoughts += 1
+        elif event.name == "context":
+            is_known, self.context = data == self.context, data
+            return not is_known
         elif event.name in ("tool_call", "tool_result"):
             return self._receive_call(data)
         elif event.name == "tool_progress":

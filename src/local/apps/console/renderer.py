@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -51,6 +52,8 @@ class PlainRenderer(Renderer):
     def receive(self, event: StreamEvent, progress: QueryProgress) -> None:
         if event.name == "tool_result":
             self._note("".join(f"{line}\n" for line in call_lines(progress, progress.calls[event.data["call_id"]])))
+        if event.name == "context" and (line := context_line(event.data)):
+            self._note(f"{line}\n")
         if progress.waiting != self._waiting:
             self._waiting = progress.waiting
             self._note(f"waiting: {visible(progress.waiting)}\n" if progress.waiting else "")
@@ -59,6 +62,24 @@ class PlainRenderer(Renderer):
             self._write(answer if answer.endswith("\n") or not answer else f"{answer}\n")
             for sentence in event.data.get("degraded", ()):
                 self._note(f"note: {visible(sentence)}\n")
+
+
+def context_line(context: Json) -> str:
+    """What a model was told of the user unasked, in one line; empty where that is nothing."""
+    facts, recalled = context.get("facts") or (), context.get("recalled") or ()
+    found = [f"{_shortened(each['query'])} ({_day(each['asked_at'])})" for each in recalled]
+    told = [f"recalled: {'; '.join(found)}"] if found else []
+    told += [f"told about you: {len(facts)} fact{'s' if len(facts) > 1 else ''}"] if facts else []
+    return visible(" · ".join(told))
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(seconds))
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= ARGUMENT_CHARACTERS else f"{line[: ARGUMENT_CHARACTERS - 1]}…"
 
 
 def call_lines(progress: QueryProgress, call: Json) -> list[str]:

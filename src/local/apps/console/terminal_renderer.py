@@ -13,7 +13,7 @@ from local.apps.console.block_style import BlockStyle, clean
 from local.apps.console.live_area import MAX_LINES, LiveArea, fitted
 from local.apps.console.markdown_blocks import Block, MarkdownBlocks
 from local.apps.console.query_progress import QueryProgress
-from local.apps.console.renderer import Renderer, call_lines, call_text
+from local.apps.console.renderer import Renderer, call_lines, call_text, context_line
 from local.apps.system_client import StreamEvent
 
 Json = dict[str, Any]
@@ -49,6 +49,9 @@ class TerminalRenderer(Renderer):
             self._tell_thinking(progress)
         if event.name in ("token", "snapshot"):
             self._say(progress.said)
+        elif event.name == "context":
+            if line := context_line(event.data):
+                self._tell(f"⚙ {line}")
         elif event.name == "tool_call":
             self._end_of_text()
         elif event.name == "tool_result":

@@ -55,6 +55,12 @@ def _state(data: Json) -> list[str]:
     return [f"{data['from']} → " + " → ".join(f"{each['to']} ({each['action']})" for each in changes)]
 
 
+def _context(data: Json) -> list[str]:
+    facts = [f"  told about you: {fact}" for fact in data.get("facts") or ()]
+    recalled = [f"  recalled engram:{each['engram_id']}: {each['query']}" for each in data.get("recalled") or ()]
+    return ["from the memory:", *facts, *recalled] if facts or recalled else []
+
+
 def _call(data: Json) -> list[str]:
     return [f"calls {data['tool']} {json.dumps(data['args'], ensure_ascii=False)}"]
 
@@ -89,6 +95,7 @@ def _no_lines(data: Json) -> list[str]:
 _LINES: dict[str, Callable[[Json], list[str]]] = {
     "accepted": _accepted,
     "state": _state,
+    "context": _context,
     "tool_call": _call,
     "tool_result": _result,
     "response": _response,

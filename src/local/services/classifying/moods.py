@@ -215,7 +215,8 @@ also|too(?! (?:much|many|little|few|often|\w+ (?:for|to)))|as well|another|in ad
 )
 INSTEAD: Final = either(
     r"""
-only|just|instead|switched|changed|replaced|no longer|now only|nur(?! noch nicht)|statt|stattdessen|seulement
+only|just(?! (?:so (?:that )?you|to let you|wanted|a (?:note|reminder|heads)|fyi))|instead|switched|changed|replaced
+|no longer|now only|nur(?! noch nicht)|statt|stattdessen|seulement
 |uniquement|au lieu|s[oó]lo|solamente|en vez|soltanto|solamente|invece|apenas|somente|em vez|alleen|in plaats
 |только|вместо|tylko|zamiast|bara|kun
 """,

@@ -11,18 +11,18 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from local.errors import AlreadyRunning, IndexBroken, ModelError
 from local.services.embeddings.embedder import Embedder
-from local.services.engrams import export, facts, pinned, record, search, succession, vectors
+from local.services.engrams import export, facts, pinned, recalling, record, search, succession, vectors
 from local.services.engrams.critic_agreement import borne_out
 from local.services.engrams.engram import Change, Engram, EngramDraft, Ingested, StatedFact, Statement, engram_id
 from local.services.engrams.entry_book import EntryBook
 from local.services.engrams.facts import Classified
 from local.services.engrams.lexical import Coverages, LexicalSearch
 from local.services.engrams.note_book import NoteBook
-from local.services.engrams.pinned import Pinned
+from local.services.engrams.pinned import ToldLines
 from local.services.engrams.ranking import WEIGHTS, rank
 from local.services.engrams.rating_book import RatingBook
 from local.services.engrams.record import Deletion
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 EMBED_SECONDS = 2.0  # a question's embedding is not waited for any longer; words answer alone then
+RECALL_SECONDS = 0.08  # the same where a turn waits
 EVER = math.inf
 
 
@@ -58,6 +59,7 @@ class EngramService:
         if embedder is not None:
             self.use(embedder)
         self._lexical, self._weights = LexicalSearch(), WEIGHTS
+        self._comparisons = set[asyncio.Task[tuple[list[str], Any, str]]]()  # by meaning, that are under way
 
     async def __aenter__(self) -> Self:
         self._lock = await open_patiently(lambda: _locked(self._directory))
@@ -71,8 +73,9 @@ class EngramService:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._indexing.cancel()
-        await asyncio.wait([self._indexing])
+        for task in (background := [self._indexing, *self._comparisons]):
+            task.cancel()
+        await asyncio.wait(background)
         await self._store.__aexit__(*error)
         self._lock.close()
 
@@ -100,11 +103,21 @@ class EngramService:
     async def search(self, user_id: str, question: str, *, limit: int = 5, not_session: str | None = None) -> Found:
         """A user's engrams that answer a question, best first, none where nothing is relevant; those of `not_session`
         are left out, as the one that asks knows them."""
+        return await self._find(user_id, question, limit, not_session, EMBED_SECONDS)
+
+    async def recall(self, user_id: str, question: str, *, limit: int = 3, not_session: str | None = None) -> Found:
+        """A user's exchanges that clearly fit a question and say nothing that no longer holds, best first; often none.
+        The question's meaning is searched for `RECALL_SECONDS` at most, its words always; see `recalling`."""
+        found = await self._find(user_id, question, recalling.LOOKED_AT, not_session, RECALL_SECONDS)
+        return Found(recalling.clear(question, found.hits, limit), found.degraded)
+
+    async def _find(self, user_id: str, question: str, limit: int, not_session: str | None, seconds: float) -> Found:
+        """`seconds` is how long the search by meaning is waited for."""
         now = self._clock()
         asked = search.EngramQuestion.of(user_id, question, not_session, now)
         async with asyncio.TaskGroup() as group:
             by_words = group.create_task(self._by_words(user_id, asked.words))
-            by_meaning = group.create_task(self._by_meaning(user_id, question))
+            by_meaning = group.create_task(self._by_meaning(user_id, question, seconds))
         keys, vector, degraded = by_meaning.result()
         floor = 0.0 if self._indexer.embedder is None else self._indexer.embedder.relevance_floor
 
@@ -190,13 +203,13 @@ class EngramService:
         await self.get(user_id, engram_id)
         return await self._store.read(lambda db: facts.of_engram(db, engram_id))
 
-    async def pinned_lines(self, user_id: str) -> Pinned:
-        """What the user has pinned, in lines for a prompt; see `pinned`."""
+    async def told_lines(self, user_id: str) -> ToldLines:
+        """What a model is told of the user unasked, in lines for a prompt; see `pinned`."""
         return await self._store.read(lambda db: pinned.of_user(db, user_id))
 
-    async def pinning_users(self) -> list[str]:
-        """The users who have pinned something."""
-        return await self._store.read(record.pinning_users)
+    async def told_users(self) -> list[str]:
+        """The users who have a current fact or a pin."""
+        return await self._store.read(record.told_users)
 
     async def delete(self, user_id: str, engram_id: str) -> None:
         """Remove the exchange that an engram is of from the store and every index, all respondents' answers and facts
@@ -258,7 +271,9 @@ class EngramService:
     async def _by_words(self, user_id: str, question: str) -> Coverages:
         return await self._store.read(lambda db: self._lexical.search(db, user_id, question))
 
-    async def _by_meaning(self, user_id: str, question: str) -> tuple[list[str], Vectors | None, tuple[str, ...]]:
+    async def _by_meaning(
+        self, user_id: str, question: str, seconds: float = EMBED_SECONDS
+    ) -> tuple[list[str], Vectors | None, tuple[str, ...]]:
         """Keys, the question's vector, and what could not be searched."""
         indexer, embedder = self._indexer, self._indexer.embedder
         if indexer.state is IndexerState.EMPTY:
@@ -266,14 +281,26 @@ class EngramService:
         missing = () if indexer.state is IndexerState.READY else (indexer.trouble or NOT_READY,)
         if embedder is None or indexer.state in (IndexerState.STARTING, IndexerState.FAILED):
             return [], None, missing
+        # One that takes longer goes on for a while: the next search finds the model and the index loaded.
+        comparison = asyncio.create_task(self._compared(embedder, user_id, question))
+        self._comparisons.add(comparison)
+        comparison.add_done_callback(self._comparisons.discard)
+        await asyncio.wait([comparison], timeout=seconds)
+        if not comparison.done():
+            return [], None, (f"{embedder.name} did not embed the question within {seconds:g} s",)
+        keys, vector, trouble = comparison.result()
+        return keys, vector, missing if vector is not None else (trouble,)
+
+    async def _compared(self, embedder: Embedder, user_id: str, question: str) -> tuple[list[str], Vectors | None, str]:
+        """Keys and the question's vector, or what has gone wrong."""
         try:
             async with asyncio.timeout(EMBED_SECONDS):
                 vector = (await embedder.embed_queries([question]))[0]
-            return await indexer.search(user_id, vector, CANDIDATES), vector, missing
+            return await self._indexer.search(user_id, vector, CANDIDATES), vector, ""
         except TimeoutError:
-            return [], None, (f"{embedder.name} did not embed the question within {EMBED_SECONDS:g} s",)
+            return [], None, f"{embedder.name} did not embed the question within {EMBED_SECONDS:g} s"
         except (ModelError, IndexBroken) as error:
-            return [], None, (str(error),)
+            return [], None, str(error)
 
 
 def _locked(directory: Path) -> IO[str]:

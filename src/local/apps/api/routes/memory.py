@@ -120,10 +120,11 @@ class _Memory:
 
     @open_to(Access.USERS)
     async def facts(self, caller: Caller, history: bool = False) -> Response:
-        """What the user has stated and still holds, with `history` also what does not; and the pinned lines as the
-        model reads them."""
+        """What the user has stated and still holds, with `history` also what does not; the lines that a model is told
+        of the user unasked; those of them that are pinned; and the pinned engrams that have no room there."""
         result = await api().memories.ask("facts", caller.name, history=history or None)
-        return JsonResponse({"facts": result.facts, "pinned": result.lines, "left_out": result.left_out})
+        shown = {"told": result.lines, "pinned": result.pinned, "left_out": result.left_out}
+        return JsonResponse({"facts": result.facts, **shown})
 
     @open_to(Access.USERS)
     async def export(self, caller: Caller) -> Response:

@@ -18,6 +18,7 @@ export function asked(queryId, sessionId, query, more = {}) {
     phase: "waiting",
     answer: "",
     thinking: "",
+    context: null,
     tool_calls: [],
     model: null,
     usage: null,
@@ -84,6 +85,7 @@ const STEPS = {
       : turn,
   thinking: (turn, data) => grown(turn, { thinking: turn.thinking + data.text, phase: "thinking" }, data),
   token: (turn, data) => grown(turn, { answer: turn.answer + data.text, phase: "answering" }, data),
+  context: (turn, data) => grown(turn, { context: data }, data),
   tool_call: (turn, data) =>
     grown(turn, { tool_calls: withCall(turn.tool_calls, data), phase: "calling" }, data),
   tool_progress: (turn, data) => {

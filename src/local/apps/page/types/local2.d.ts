@@ -832,9 +832,9 @@ export interface MemoryIngested {
   respondent_id: string;
 }
 
-/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
+/** A tool or a door that wants something of the memory: search (`query`, `limit`, `not_session`), recall (the same, only exchanges that clearly fit, at most three, and at once: what cannot be searched in a tenth of a second is left out), list (`cursor` or `before`, `limit`), get, delete, pin, unpin (`engram_id`), notes (of the assistant's, those that hold), restore (one of them: `engram_id`), facts (`history`: also those that hold no more), repeated (`of_session`: which engrams elsewhere had recalled something of it), export (`cursor`), embed (`texts`), entries (`cursor`: facts and notes as lines of MEMORY.md), edit (`edits` of those, done if it `applies` them, else only looked at). A `cursor` is that of the page before. It is not on record: what a user looks for in the memory must not outlive what is deleted there. */
 export interface MemoryRequest {
-  verb: "search" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
+  verb: "search" | "recall" | "list" | "get" | "delete" | "pin" | "unpin" | "facts" | "repeated" | "export" | "embed" | "notes" | "restore" | "entries" | "edit";
   query: string;
   engram_id: string;
   not_session: string | null;
@@ -860,6 +860,7 @@ export interface MemoryResult {
   entries: EntryRecord[];
   outcomes: OutcomeRecord[];
   lines: string[];
+  pinned: string[];
   left_out: string[];
   vectors: number[][];
   embedded_by: string;
@@ -1371,7 +1372,7 @@ export interface UsageInfo {
   totals: TurnTotals | null;
 }
 
-/** The memory, when what a user has pinned changes, and for each who has when it starts. It does not say what that is: a prompt is made of answers alone, so whoever needs the lines asks for them (`memory.request.facts`). */
+/** The memory, when the lines change that a model is told of a user (current facts and pins), and when it starts for each user who has any. It does not hold the lines: whoever needs them requests them (`memory.request.facts`). */
 export interface UserFacts {
   of_user: string;
 }
@@ -1539,6 +1540,7 @@ export interface EnvelopeHeader {
 export interface QueryEvents {
   accepted: QueryAccepted & { session_id: string };
   state: AgentTransition;
+  context: ContextProvided;
   thinking: GenerationThinking & { count?: number };
   token: GenerationToken & { count?: number };
   waiting: GenerationWaiting;

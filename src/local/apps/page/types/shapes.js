@@ -4,9 +4,12 @@
  * @typedef {{call_id: string, tool: string, args?: any, result?: any, error?: any, sources?: string[], recalled?: any[],
  *   whole?: any, duration_ms?: number, tainted?: boolean, undoable?: boolean, links?: string[], output?: string}} ToolCall
  *
+ * @typedef {{facts: string[], gone: string[], tokens: number, engram_ids: string[], recalled: {engram_id: string, query: string,
+ *   answer: string, asked_at: number, origin: string, tainted: boolean}[]}} Context
+ *
  * @typedef {{query_id: string, session_id: string, query: string, attachments: any[], status: "open" | "answered" |
  *   "cancelled" | "failed", phase: "sending" | "waiting" | "thinking" | "calling" | "answering" | "ended", answer: string,
- *   thinking: string, tool_calls: ToolCall[], model: string | null, usage: any, degraded: string[], error: any,
+ *   thinking: string, context: Context | null, tool_calls: ToolCall[], model: string | null, usage: any, degraded: string[], error: any,
  *   scores: {critique: any, pairwise: any, rating: number | null}, attempt: number, waiting_for: string | null,
  *   created_at: number | null, finished_at: number | null, copy_of?: string | null}} Turn
  *

@@ -11,6 +11,7 @@ import { edit, stop } from "../state/actions.js";
 import { approvals } from "../state/approvals.js";
 import { inspectTurn } from "../state/inspection.js";
 import { AnswerLine } from "./answer_line.js";
+import { ContextCard } from "./context_card.js";
 import { Fault } from "./fault.js";
 import { Sources } from "./sources.js";
 import { Thinking } from "./thinking.js";
@@ -53,6 +54,7 @@ function Reply({ turn, conversation }) {
   const sources = useMemo(() => sourcesOf(turn), [addresses]);
   return html`<div class="reply">
     <h2 class="unseen">${isOpen ? "LoCAL2 is answering" : "LoCAL2 answered"}</h2>
+    <${ContextCard} context=${turn.context} />
     ${turn.thinking || turn.phase === "thinking" ? html`<${Thinking} turn=${turn} />` : null}
     <${ToolCalls} turn=${turn} sources=${sources} />
     <${TodoCard} turn=${turn} />

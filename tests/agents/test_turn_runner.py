@@ -19,11 +19,12 @@ from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_runner import TurnRunner
 from local.bus.bus import Bus
 from local.errors import StoreFenced, StoreFull
-from local.models.chat import RestartDelta, ThinkingDelta, ToolCall
+from local.models.chat import ProgressDelta, RestartDelta, ThinkingDelta, ToolCall
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import (
     AgentTransition,
     ErrorInfo,
+    GenerationProgress,
     GenerationThinking,
     GenerationToken,
     GenerationWaiting,
@@ -148,6 +149,19 @@ async def test_what_was_said_before_the_model_server_died_is_withdrawn_and_in_no
     assert (response.answer, response.thinking, response.tool_calls) == ("It is Rome.", "", ())
     assert response.degraded == (gone.note,)
     assert {token.attempt for token in stage.door.of(GenerationToken) if "Rome" in token.text} == {2}
+
+
+async def test_how_far_the_prompt_is_read_is_told_a_few_times_a_second_and_never_of_a_short_one(
+    stage: Any, process: Callable[[], Any]
+) -> None:
+    short, long = ProgressDelta(0, 30), [ProgressDelta(done, 9000) for done in range(0, 9000, 64)]
+    stage.model.will_say(short, *long, "It is Rome.")
+    running = await process()
+    response = await asyncio.wait_for(running.start(), SECONDS)
+    told = stage.door.of(GenerationProgress)
+    assert response.answer == "It is Rome."
+    assert told and {each.total for each in told} == {9000}
+    assert len(told) < len(long) / 2
 
 
 async def test_a_result_that_was_there_when_the_process_was_killed_is_not_asked_for_again(

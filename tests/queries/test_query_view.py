@@ -11,6 +11,7 @@ from local.protocol.envelope import Envelope
 from local.protocol.messages import (
     AgentTransition,
     ErrorInfo,
+    GenerationProgress,
     GenerationToken,
     Message,
     QueryAccepted,
@@ -129,3 +130,17 @@ def test_another_respondent_has_a_view_of_its_own() -> None:
     answers = [ANSWER, ANSWER.model_copy(update={"respondent_id": "B", "answer": "No reason."})]
     view = folded(ASKED, *answers, view=QueryView(Q, respondent_id="B"))
     assert (view.answer, view.answers.keys()) == ("No reason.", {"A", "B"})
+
+
+def test_how_far_the_model_has_read_is_said_until_it_says_something() -> None:
+    read = [GenerationProgress(query_id=Q, attempt=1, done=done, total=4348) for done in (0, 1024)]
+    view = folded(QueryAccepted(query_id=Q), begun(), *read)
+    assert view.said_so_far()["reading"] == {"done": 1024, "total": 4348}
+    view.receive(GenerationToken(query_id=Q, attempt=1, index=0, text="Be"), envelope(ANSWER, 9))
+    assert "reading" not in view.said_so_far()
+
+
+def test_progress_of_an_attempt_that_is_over_is_not_news() -> None:
+    view = folded(QueryAccepted(query_id=Q, attempt=2))
+    late = GenerationProgress(query_id=Q, attempt=1, done=1, total=9)
+    assert view.receive(late, envelope(late, 9)) is None

@@ -13,7 +13,7 @@ from typing import Any
 
 from local.config_models import MaxTools
 from local.errors import ModelError
-from local.models.chat import AwayDelta, ChatModel, Degraded, Delta, Json, ModelInfo, RestartDelta
+from local.models.chat import AwayDelta, ChatModel, Degraded, Delta, Json, ModelInfo, ProgressDelta, RestartDelta
 from local.models.fallback import Attempt, Attempts, FallbackPolicy, Pauses
 from local.models.tool_selection import choose_tools, tier_of
 
@@ -164,7 +164,7 @@ class Router:
                 )  # fmt: skip
                 async with aclosing(stream):
                     async for delta in stream:
-                        begun = begun or not isinstance(delta, Degraded)
+                        begun = begun or not isinstance(delta, Degraded | ProgressDelta)
                         yield delta
                 return
             except ModelError as error:

@@ -119,7 +119,7 @@ class Respondent(Participant):
         own["vision_model"] = routing.first("vision", config.vision_model or name)
         return cls(
             config.model_copy(update=own),
-            connect(routing, timeout_seconds=config.timeout_seconds),
+            connect(routing, timeout_seconds=config.timeout_seconds, limit="timeout_seconds in generator.yaml"),
             ConversationService(resources.data_dir / cls.policy.record, cls.policy.respondent_id),
             answers_as="stand-in" if resources.model_backend == "stand_in" else None,  # which goes by any name
             leases=Leases(lambda model: routing.locate(model)[0]),

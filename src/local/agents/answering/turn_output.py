@@ -16,12 +16,13 @@ from local.agents.answering.own_schemas import SCHEMAS
 from local.agents.answering.steps import Step, ToolStep
 from local.agents.answering.turn_table import TurnState
 from local.bus.bus import Bus
-from local.models.chat import AwayDelta, ContentDelta, Delta, Json, ThinkingDelta
+from local.models.chat import AwayDelta, ContentDelta, Delta, Json, ProgressDelta, ThinkingDelta
 from local.protocol.envelope import Trace
 from local.protocol.hook_messages import HookRequest, HookResult
 from local.protocol.messages import (
     AgentTransition,
     ContextCompacted,
+    GenerationProgress,
     GenerationThinking,
     GenerationToken,
     GenerationWaiting,
@@ -40,6 +41,8 @@ from local.services.taint_record import end_of
 from local.services.todo_record import TodoRecord
 
 MOST_HELD = 256 * 1024  # characters of what is said
+PROGRESS_SECONDS = 0.25  # between two messages about it
+LEAST_TO_READ = 32  # tokens; fewer are read before anybody could see it
 
 
 class TurnOutput:
@@ -54,8 +57,9 @@ class TurnOutput:
     """
 
     publishes = (
-        TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted, ToolRequest,
-        HookRequest, TodoUpdated, PlanCreated, PlanStep, *(ToolResult.subject + name for name in SCHEMAS),
+        TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, GenerationProgress,
+        ContextCompacted, ToolRequest, HookRequest,
+        TodoUpdated, PlanCreated, PlanStep, *(ToolResult.subject + name for name in SCHEMAS),
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +85,7 @@ class TurnOutput:
         self._kind: type[GenerationThinking] = GenerationToken
         self._texts: list[str] = []
         self._due: asyncio.Handle | None = None
+        self._next_progress = 0.0  # before which none is told, in seconds of the loop's clock
 
     # Holding back
 
@@ -125,6 +130,8 @@ class TurnOutput:
             self.flush()
             whose = {"query_id": self._query_id, "respondent_id": self._respondent_id}
             self._post(GenerationWaiting(**whose, attempt=self._attempt, reason=delta.note))
+        elif isinstance(delta, ProgressDelta):
+            self._tell_progress(delta)
         if not isinstance(delta, ContentDelta | ThinkingDelta):
             return
         self._changes.flush()
@@ -137,6 +144,17 @@ class TurnOutput:
             self._characters += len(delta.text)
         elif self._due is None:
             self._due = asyncio.get_running_loop().call_soon(self._flush_texts)
+
+    def _tell_progress(self, read: ProgressDelta) -> None:
+        now = asyncio.get_running_loop().time()
+        if now < self._next_progress or read.total - read.done < LEAST_TO_READ:
+            return
+        self._next_progress = now + PROGRESS_SECONDS
+        self.flush()
+        if self._held and isinstance(self._held[-1], GenerationProgress):
+            self._held.pop()
+        whose = {"query_id": self._query_id, "respondent_id": self._respondent_id}
+        self._post(GenerationProgress(**whose, attempt=self._attempt, done=read.done, total=read.total))
 
     def begin_again(self, attempt: int) -> None:
         """What was said of this message does not count: whoever follows goes by the higher attempt."""

@@ -23,6 +23,7 @@ class QueryProgress:
     thoughts: int = 0  # fragments of thinking, which is about as many tokens
     state: str = ""
     waiting: str = ""  # why nothing happens
+    reading: str = ""  # how far the model has read its prompt
     calls: dict[str, Json] = field(default_factory=dict)
     end: StreamEvent | None = None
     _outputs: dict[str, str] = field(default_factory=dict)  # of running calls, by call_id
@@ -46,6 +47,8 @@ class QueryProgress:
             return self._receive_output(data)
         self.state = data["to"] if event.name == "state" else self.state
         self.waiting = data["reason"] if event.name == "waiting" else ""
+        read = data if event.name == "progress" else data.get("reading") if event.name == "snapshot" else None
+        self.reading = f"reading {read['done']:,} of {read['total']:,} tokens" if read else ""
         return True
 
     @property

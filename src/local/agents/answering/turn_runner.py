@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
 from local.agents.answering.context.prompt_parts import Parts
+from local.agents.answering.held_call import HeldCall
 from local.agents.answering.own_schemas import SCHEMAS
 from local.agents.answering.shown_tools import SHARE, ToolRoom, phase_after, shown
 from local.agents.answering.steps import CallTimer, ModelStep, signed_as
@@ -27,7 +28,6 @@ from local.agents.answering.turn_taint import TurnTaint
 from local.agents.answering.work_phase import WorkPhase
 from local.errors import LocalError, ModelError, StoreFailed, StoreFenced
 from local.models.chat import AwayDelta, ContentDelta, Done, Json, RestartDelta, ThinkingDelta
-from local.models.text_calls import find_text_call
 from local.models.tool_selection import tier_of
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
 from local.protocol.permission_messages import QUESTIONS_OF_THE_MODEL
@@ -60,6 +60,7 @@ class TurnRunner:
         self._is_hearing = False  # a message of the model
         self._knows_list = False  # of what earlier turns have left to do
         self._timer = CallTimer()
+        self._held = HeldCall(())  # of the message that is heard
         self._offered: dict[str, ToolSchema] = {}
         self._shown: list[str] = []  # of these, to the model
         self._unknown: list[str] = []  # tools that the asker names and nobody has
@@ -111,6 +112,8 @@ class TurnRunner:
             self._turn.fail(_explained(error))
         self._output.flush()
         response = self._output.signed(self._turn.response(self._timer.end()))
+        if self._held.text:  # a call that was not written to its end
+            response = response.model_copy(update={"answer": response.answer.removesuffix(self._held.text)})
         if self._context.answers_as is not None:
             name = self._context.answers_as
             response = response.model_copy(update={"model": name, "usage": signed_as(name, response.usage)})
@@ -194,10 +197,14 @@ class TurnRunner:
         functions = turn.functions(self._context.tools.function(self._offered[name]) for name in self._shown)
         await self._priority.call(partial(self._ask, functions))
         self._output.flush()
-        call = find_text_call(turn.content, functions) if functions and not turn.calls else None
+        calls = turn.calls_in_text(functions)
+        if not calls and self._held.text:
+            self._output.hear(ContentDelta(self._held.text))
+            self._output.flush()
+        self._held = HeldCall(())
         if self._hooks is not None:
-            await self._hooks.said([*turn.calls, *filter(None, [call])])
-        return turn.message_ended(call, self._timer.end())
+            await self._hooks.said([*turn.calls, *calls])
+        return turn.message_ended(calls, self._timer.end())
 
     async def _narrowed(self, offered: dict[str, ToolSchema]) -> dict[str, ToolSchema]:
         return self._with_search(offered if self._hooks is None else await self._hooks.tools(offered))
@@ -247,6 +254,7 @@ class TurnRunner:
             format=wanted.form if wanted else None,
         )
         links = await self._links_of_message() if turn.tainted else None
+        self._held = HeldCall([tool["function"]["name"] for tool in planned.tools])
         self._timer.begin()
         async with aclosing(stream):
             async for delta in stream:
@@ -255,7 +263,8 @@ class TurnRunner:
                     self._output.begin_again(await self._output.next_attempt())
                 for heard in (delta,) if links is None else links.hear(delta):
                     turn.hear(heard)
-                    self._output.hear(heard)
+                    for told in self._held.hear(heard):
+                        self._output.hear(told)
                 await self._output.room()
                 if isinstance(delta, AwayDelta):
                     context.on_away(delta.note)

@@ -133,6 +133,15 @@ def test_doubled_braces_within_an_argument_stay_where_the_json_is_right() -> Non
     assert find_text_calls(content, TOOLS) == [ToolCall("web_search", {"query": "{{x}}"})]
 
 
+@pytest.mark.parametrize("begin", ["{", "{{"])
+def test_no_character_of_an_argument_is_lost(begin: str) -> None:
+    code = "```js\nf({a: {b: 1}}) // {{x}} </tool_call> <json>\n```"
+    end = begin.replace("{", "}")
+    content = f'{begin}"name": "web_search", "arguments": {{"query": {json.dumps(code)}}}{end}'
+    for written in (content, f"```json\n{content}\n```", f"<tool_call>{content}</tool_call>"):
+        assert find_text_calls(written, TOOLS) == [ToolCall("web_search", {"query": code})]
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -31,6 +31,11 @@ _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input")
 _FORMAL_KEYS = frozenset({*_NAME_KEYS, "arguments", "parameters", "args", "type", "id"})
 _TAGS = r"</?(?:tool_calls?|function_calls?|json|tools?)>|<\|tool_call>|<tool_call\|>"
 _DECORATION = re.compile(rf"{_TAGS}|```[A-Za-z_]*")
+_ENDS = (
+    *("```", "<tool_call|>", "</tool_call>", "</tool_calls>", "</function_call>", "</function_calls>"),
+    *("</json>", "</tool>", "</tools>"),
+)
+_TEXT_OR_DOUBLED = re.compile(r'("(?:[^"\\]|\\.)*")|\{\{|\}\}')
 _ASKS_FOR_JSON = re.compile(r"json|yaml|schema|payload|(?:tool|function)s?.?call|call.{0,12}(?:tool|function)", re.I)
 _DECODER = json.JSONDecoder(strict=False)  # line ends in texts are read
 
@@ -61,8 +66,8 @@ Read = tuple[str, Json, bool]  # name, arguments, and whether it can be nothing 
 
 def _readings(content: str, *, may_announce: bool) -> Iterator[tuple[list[Read], bool]]:
     """Each way to read all of `content` as calls, and whether there is no word beside them."""
-    plain = _DECORATION.sub(lambda match: " " * len(match[0]), content)
-    for text in dict.fromkeys((plain, _without_doubled_braces(plain))):
+    bare = _bare(content)
+    for text in dict.fromkeys((bare, _without_doubled_braces(bare))):
         if (found := _json_calls(text)) is None:
             continue
         calls, before, after = found
@@ -70,13 +75,25 @@ def _readings(content: str, *, may_announce: bool) -> Iterator[tuple[list[Read],
         is_announced = may_announce and len(before) <= _ANNOUNCEMENT and not after
         if words <= (1 - _NEARLY_ALL) * len(content) or is_announced:
             yield calls, not words
-    stripped = plain.strip()
-    if named := _read_gemma(stripped) or _read_python(stripped):
+    if named := _read_gemma(bare) or _read_python(bare):
         yield [(*each, False) for each in named], True
 
 
+def _bare(text: str) -> str:
+    """The text without the tags and fences around it."""
+    text = text.strip()
+    while (match := _DECORATION.match(text)) is not None:
+        text = text[match.end() :].lstrip()
+    while end := next((end for end in _ENDS if text.endswith(end)), ""):
+        text = text.removesuffix(end).rstrip()
+    return text
+
+
 def _without_doubled_braces(text: str) -> str:
-    return text.replace("{{", "{").replace("}}", "}") if re.search(r"\{\{\s*[\"{]", text) else text
+    """The text with single braces, but for those in its texts in quotes."""
+    if re.search(r"\{\{\s*[\"{]", text) is None:
+        return text
+    return _TEXT_OR_DOUBLED.sub(lambda match: match[1] or match[0][0], text)
 
 
 def _json_calls(text: str) -> tuple[list[Read], str, str] | None:
@@ -86,13 +103,17 @@ def _json_calls(text: str) -> tuple[list[Read], str, str] | None:
     while (match := _OPENING.search(text, at)) is not None:
         if len(words) >= _MOST_VALUES:
             return None
-        words.append(text[at : match.start()].strip(" ,;\n"))
+        words.append(_words(text[at : match.start()]))
         read = _value_at(text, match.start())
         if read is None or (named := _named(read[0])) is None:
             return None
         calls += named
         at = read[1]
-    return (calls, " ".join(words).strip(), text[at:].strip(" ,;.}\n")) if calls else None
+    return (calls, " ".join(words).strip(), _words(text[at:]).strip(".}")) if calls else None
+
+
+def _words(text: str) -> str:
+    return _DECORATION.sub(" ", text).strip(" ,;\n")
 
 
 _OPENING = re.compile(r"[{\[]")

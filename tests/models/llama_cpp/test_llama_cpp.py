@@ -7,7 +7,7 @@ import json
 import math
 import re
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 
 from local.config_models import Provider
 from local.errors import ModelError
-from local.models.chat import ContentDelta, Degraded, Delta, Done, ToolCall, whole_reply
+from local.models.chat import ContentDelta, Degraded, Delta, Done, ProgressDelta, ToolCall, whole_reply
 from local.models.openai import OpenAIModel
 from local.models.servers.serving import ModelServerFailed, serve
 from local.models.servers.spec import ServerSpec, llama_server_spec
@@ -95,6 +95,11 @@ async def told(model: OpenAIModel, *messages: dict[str, Any], **how: Any) -> lis
         return [delta async for delta in deltas]
 
 
+async def answering(deltas: AsyncGenerator[Delta, None]) -> Delta:
+    """The first delta after the prompt was read."""
+    return await anext(delta async for delta in deltas if not isinstance(delta, ProgressDelta))
+
+
 async def test_it_tells_what_its_model_can_do(model: OpenAIModel) -> None:
     info = await model.show(MODEL)
     assert info.capabilities == {"completion", "tools"}
@@ -169,7 +174,7 @@ async def test_two_are_served_at_once(model: OpenAIModel, server: ServerSpec, fo
 
     one, two = model.chat(MODEL, [user(FOR_EVER)]), model.chat(MODEL, [user(FOR_EVER)])
     async with aclosing(one), aclosing(two):
-        assert all([isinstance(await anext(each), ContentDelta) for each in (one, two)])
+        assert all([isinstance(await answering(each), ContentDelta) for each in (one, two)])
     await until(lambda: len(steps()) == 4)
     assert steps() == ["launch_slot_", "launch_slot_", "release", "release"]
 
@@ -180,7 +185,7 @@ async def test_what_nobody_listens_to_any_more_is_stopped(
     log = folder / f"{server.name}.log"
     before = log.read_text().count("cancel task")
     async with aclosing(model.chat(MODEL, [user(FOR_EVER)])) as deltas:
-        assert isinstance(await anext(deltas), ContentDelta)
+        assert isinstance(await answering(deltas), ContentDelta)
     await until(lambda: log.read_text().count("cancel task") > before)
 
 

@@ -40,7 +40,7 @@ class Provider(Settings):
     program: str | None = None
     start: bool = True
     model: Path | None = None
-    args: tuple[str, ...] = ("--jinja", "--ctx-size", "32000")
+    args: tuple[str, ...] = ()
     port: int = Field(0, ge=0, le=65535)
     minimum_build: int = Field(8665, ge=0)
     start_seconds: float = Field(600, gt=0)

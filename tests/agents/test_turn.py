@@ -300,7 +300,7 @@ def test_of_66_calls_at_once_16_are_made_and_each_gets_a_message() -> None:
 def test_a_call_in_the_text_is_a_call_and_no_content() -> None:
     made = begun()
     made.hear(ContentDelta('{"name": "search"}'))
-    assert made.message_ended(call_in_text=search()) is Next.CALL_TOOLS
+    assert made.message_ended(calls_in_text=[search()]) is Next.CALL_TOOLS
     step = made.steps[-1]
     assert isinstance(step, ModelStep)
     assert (step.content, step.calls[0].tool) == ("", "search")

@@ -19,11 +19,12 @@ from local.agents.answering.turn_output import TurnOutput
 from local.agents.answering.turn_runner import TurnRunner
 from local.bus.bus import Bus
 from local.errors import StoreFenced, StoreFull
-from local.models.chat import RestartDelta, ThinkingDelta, ToolCall
+from local.models.chat import ProgressDelta, RestartDelta, ThinkingDelta, ToolCall
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import (
     AgentTransition,
     ErrorInfo,
+    GenerationProgress,
     GenerationThinking,
     GenerationToken,
     GenerationWaiting,
@@ -148,6 +149,66 @@ async def test_what_was_said_before_the_model_server_died_is_withdrawn_and_in_no
     assert (response.answer, response.thinking, response.tool_calls) == ("It is Rome.", "", ())
     assert response.degraded == (gone.note,)
     assert {token.attempt for token in stage.door.of(GenerationToken) if "Rome" in token.text} == {2}
+
+
+async def test_how_far_the_prompt_is_read_is_told_a_few_times_a_second_and_never_of_a_short_one(
+    stage: Any, process: Callable[[], Any]
+) -> None:
+    short, long = ProgressDelta(0, 30), [ProgressDelta(done, 9000) for done in range(0, 9000, 64)]
+    stage.model.will_say(short, *long, "It is Rome.")
+    running = await process()
+    response = await asyncio.wait_for(running.start(), SECONDS)
+    told = stage.door.of(GenerationProgress)
+    assert response.answer == "It is Rome."
+    assert told and {each.total for each in told} == {9000}
+    assert len(told) < len(long) / 2
+
+
+LIGHTS = ('{"na', 'me": "turn_on_', 'lights", "argu', 'ments": {"a": {}}', "}")
+
+
+def said(stage: Any) -> str:
+    return "".join(token.text for token in stage.door.of(GenerationToken))
+
+
+async def test_a_call_that_is_written_as_text_is_shown_to_nobody_and_one_of_no_tool_is_answered(
+    stage: Any, process: Callable[[], Any]
+) -> None:
+    stage.model.will_say("I do that.\n", *LIGHTS)
+    stage.model.will_say("I cannot do that.")
+    running = await process()
+    response = await asyncio.wait_for(running.start(), SECONDS)
+    assert (response.status, response.answer) == ("answered", "I cannot do that.")
+    assert said(stage) == "I do that.\nI cannot do that."
+    [record] = response.tool_calls
+    assert record.error is not None and (record.tool, record.error.kind) == ("turn_on_lights", "unknown_tool")
+
+
+async def test_a_model_that_writes_nothing_but_calls_fails_in_words(stage: Any, process: Callable[[], Any]) -> None:
+    for _ in range(10):
+        stage.model.will_say(*LIGHTS)
+    running = await process()
+    response = await asyncio.wait_for(running.start(), SECONDS)
+    assert (response.status, response.answer, said(stage)) == ("failed", "", "")
+    assert response.error is not None and "instead of answering in words" in response.error.message
+
+
+async def test_json_that_is_no_call_is_an_answer_and_comes_whole(stage: Any, process: Callable[[], Any]) -> None:
+    answer = ('{"na', 'me": "Ada", "a', 'ge": 36}\n', "[1, 2]\n```js", 'on\n{"name": "x"}\n```')
+    stage.model.will_say(*answer)
+    running = await process()
+    response = await asyncio.wait_for(running.start(), SECONDS)
+    assert response.answer == said(stage) == "".join(answer)
+
+
+async def test_half_a_call_is_not_the_answer_of_a_turn_that_was_stopped(stage: Any, process: Callable[[], Any]) -> None:
+    stage.model.will_say("Well.\n", LIGHTS[0], LIGHTS[1], asyncio.Event())
+    running = await process()
+    task = running.start()
+    await stage.door.hears(GenerationToken)
+    running.runner.cancel()
+    response = await asyncio.wait_for(task, SECONDS)
+    assert response.status == "cancelled" and "{" not in response.answer
 
 
 async def test_a_result_that_was_there_when_the_process_was_killed_is_not_asked_for_again(

@@ -10,7 +10,7 @@ import pytest
 
 from local.errors import ModelError
 from local.models.error_tables import ollama_errors
-from local.models.model_http import ModelHttp
+from local.models.model_http import ModelHttp, Wait
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n%s"
 DONE = b'{"message": {"role": "assistant", "content": "Hi."}, "done": true, "done_reason": "stop"}\n'
@@ -38,7 +38,8 @@ async def closing(times: int) -> AsyncIterator[tuple[str, list[int]]]:
 async def answer(url: str) -> bytes:
     http = ModelHttp(ollama_errors(url), headers={})
     try:
-        async with http.stream("/api/chat", {}, model="gemma", first_seconds=20.0) as answer:
+        wait = Wait(http.errors, "/api/chat", 20.0)
+        async with http.stream("/api/chat", b"{}", model="gemma", wait=wait) as answer:
             return await answer.read()
     finally:
         await http.close()

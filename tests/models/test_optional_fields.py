@@ -44,6 +44,13 @@ def test_a_closed_door_is_no_refusal_of_a_wish_unless_it_names_it() -> None:
     assert optional.refused(refusal(403, "You are not allowed to request logprobs from this model"))
 
 
+def test_the_wish_for_progress_is_taken_only_by_a_refusal_that_names_it() -> None:
+    optional = OptionalFields(set(), form={}, logprobs=False, progress={"return_progress": True})
+    assert optional.refused(refusal(400, "the prompt is too long")) is None
+    assert optional.refused(refusal(400, "unknown field return_progress"))
+    assert optional.fields == {}
+
+
 def test_only_what_has_helped_is_remembered() -> None:
     learned: set[str] = set()
     first = OptionalFields(learned, form=FORM, logprobs=True)

@@ -13,6 +13,7 @@ from local.protocol.messages import (
     AgentTransition,
     ContextProvided,
     ErrorInfo,
+    GenerationProgress,
     GenerationToken,
     Message,
     QueryAccepted,
@@ -160,3 +161,17 @@ def test_a_query_has_recalled_what_its_model_was_told_of() -> None:
 def test_what_another_respondent_is_told_is_not_the_queries() -> None:
     view, other = QueryView(Q), TOLD.model_copy(update={"respondent_id": "B"})
     assert view.receive(other, envelope(other, 1)) is None and view.context is None
+
+
+def test_how_far_the_model_has_read_is_said_until_it_says_something() -> None:
+    read = [GenerationProgress(query_id=Q, attempt=1, done=done, total=4348) for done in (0, 1024)]
+    view = folded(QueryAccepted(query_id=Q), begun(), *read)
+    assert view.said_so_far()["reading"] == {"done": 1024, "total": 4348}
+    view.receive(GenerationToken(query_id=Q, attempt=1, index=0, text="Be"), envelope(ANSWER, 9))
+    assert "reading" not in view.said_so_far()
+
+
+def test_progress_of_an_attempt_that_is_over_is_not_news() -> None:
+    view = folded(QueryAccepted(query_id=Q, attempt=2))
+    late = GenerationProgress(query_id=Q, attempt=1, done=1, total=9)
+    assert view.receive(late, envelope(late, 9)) is None

@@ -96,7 +96,7 @@ class CriticAgent(Participant):
         is_named = bool(config.model or routing.config.roles.critic) or resources.model_backend == "stand_in"
         chooser = None if is_named else JudgeChooser.beside(routing, answering)
         judge = Judge(
-            connect(routing, timeout_seconds=config.timeout_seconds),
+            connect(routing, timeout_seconds=config.timeout_seconds, limit="timeout_seconds in critic.yaml"),
             name,
             PROFILES[profile_of(config.profile, name)],
             num_ctx=config.num_ctx or resources.chat_num_ctx,

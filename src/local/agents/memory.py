@@ -98,7 +98,7 @@ class MemoryAgent(Participant):
         routing = resources.routing
         if routing is None:
             raise ConfigError("the memory needs a model server, and none is known here")
-        model = connect(routing, timeout_seconds=config.timeout_seconds)
+        model = connect(routing, timeout_seconds=config.timeout_seconds, limit="timeout_seconds in memory.yaml")
         leases = Leases(lambda name: routing.locate(name)[0])
         is_served = resources.model_backend != "stand_in"
         embed = routing.first("embed", config.embedding_model)

@@ -49,7 +49,7 @@ class Reflection(Participant):
         routing = resources.routing
         if routing is None:
             raise ConfigError("reflection needs a model server, and none is known here")
-        chat = connect(routing, timeout_seconds=config.timeout_seconds)
+        chat = connect(routing, timeout_seconds=config.timeout_seconds, limit="timeout_seconds in reflection.yaml")
         name = routing.first("fast", config.model or routing.first("chat", resources.chat_model))
         leases = Leases(lambda each: routing.locate(each)[0])
         model = BackgroundModel(chat, name, leases, config.num_ctx or resources.chat_num_ctx)

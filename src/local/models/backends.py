@@ -14,12 +14,13 @@ from local.models.openai import OpenAIModel
 from local.models.router import Router, Target
 
 
-def connect(routing: Routing, *, timeout_seconds: float) -> Router:
+def connect(routing: Routing, *, timeout_seconds: float, limit: str = "") -> Router:
     """The models of all servers, by the names that `Routing.locate` understands; asked for the first model of a chain,
-    it asks the chain. `timeout_seconds` limits the wait for an answer's beginning, each later silence and every other
-    request. No connection is made yet. Raises `ConfigError` for a key that is not there.
+    it asks the chain. `timeout_seconds` limits each silence in an answer and every other request; `limit` names the
+    setting behind it, for the message of an error. No connection is made yet. Raises `ConfigError` for a key that is
+    not there.
     """
-    clients, config = _Clients(routing, timeout_seconds), routing.config
+    clients, config = _Clients(routing, timeout_seconds, limit), routing.config
     chains = [[clients.target(name) for name in chain] for chain in config.roles.chains()]
     policy = FallbackPolicy(
         fallback_on_rate_limit=config.fallback_on_rate_limit,
@@ -38,8 +39,8 @@ def connect(routing: Routing, *, timeout_seconds: float) -> Router:
 class _Clients:
     """One client for each server, made when it is first needed."""
 
-    def __init__(self, routing: Routing, timeout_seconds: float) -> None:
-        self._routing, self._timeout_seconds = routing, timeout_seconds
+    def __init__(self, routing: Routing, timeout_seconds: float, limit: str) -> None:
+        self._routing, self._timeout_seconds, self._limit = routing, timeout_seconds, limit
         self._made: dict[str, OllamaModel | OpenAIModel] = {}
 
     def target(self, name: str) -> Target:
@@ -75,4 +76,10 @@ class _Clients:
         kept = partial(OllamaModel, keep_alive=self._routing.config.keep_alive)
         make = kept if endpoint.kind == "ollama" else partial(OpenAIModel, api_key=key)
         seconds = self._timeout_seconds
-        return make(endpoint.url, first_token_seconds=seconds, between_tokens_seconds=seconds, timeout_seconds=seconds)
+        return make(
+            endpoint.url,
+            first_token_seconds=seconds,
+            between_tokens_seconds=seconds,
+            timeout_seconds=seconds,
+            limit=self._limit,
+        )

@@ -93,7 +93,17 @@ class TokenScores:
     tokens: tuple[TokenScore, ...]
 
 
-Delta = ThinkingDelta | ContentDelta | ToolCall | TokenScores | Degraded | Done
+@dataclass(frozen=True, slots=True)
+class ProgressDelta:
+    """How far the model has read its prompt: `done` of `total` tokens, of which `cached` were read before. Only where a
+    server tells it."""
+
+    done: int
+    total: int
+    cached: int = 0
+
+
+Delta = ThinkingDelta | ContentDelta | ToolCall | TokenScores | ProgressDelta | Degraded | Done
 
 
 async def whole_reply(stream: AsyncGenerator[Delta, None]) -> tuple[str, Usage]:

@@ -8,15 +8,17 @@ import logging
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Generic, NotRequired, TypedDict, TypeVar
 
 import httpx
 
 from local.errors import ModelError
 from local.models.answer_stream import AnswerStream
-from local.models.chat import CannotThink, Degraded, Delta, Json
+from local.models.chat import CannotThink, Degraded, Delta, Done, Json
 from local.models.model_errors import ServerErrors
-from local.models.model_http import M, ModelHttp, StreamedAnswer
+from local.models.model_http import M, ModelHttp, StreamedAnswer, Wait, encoded
+from local.models.patience import Patience
 
 log = logging.getLogger(__name__)
 
@@ -29,18 +31,20 @@ LOGPROBS: Json = {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
 # After the model's last word, how long the usage and the end may take that some servers send and others do not.
 _TRAILER_SECONDS = 1.0
 _REFUSALS = (400, 403, 422)  # OpenAI's own is 403 for the probabilities of some models
-_FORMAT, _LOGPROBS = "a form of the reply", "token probabilities"
-_WORDS = {_LOGPROBS: ("logprob",), _FORMAT: ("format", "schema", "grammar")}
+_FORMAT, _LOGPROBS, _PROGRESS = "a form of the reply", "token probabilities", "a wish for progress"
+_WORDS = {_LOGPROBS: ("logprob",), _FORMAT: ("format", "schema", "grammar"), _PROGRESS: ("progress",)}
 
 
 class ConnectionLimits(TypedDict):
-    """`first_token_seconds` limits the wait for the beginning of a chat answer (loading the model and reading the
-    prompt included), `between_tokens_seconds` each later silence (comments that keep the connection alive are silence,
-    too), `timeout_seconds` every other request."""
+    """`first_token_seconds` limits the silence before a chat answer (while the model is loaded, or the prompt is read
+    by a server that tells no progress); it grows with what the model needed before, see `Patience`.
+    `between_tokens_seconds` limits each later silence (comments that keep the connection alive are silence, too),
+    `timeout_seconds` every other request. `limit` names the setting behind them, for the message of an error."""
 
     first_token_seconds: float
     between_tokens_seconds: float
     timeout_seconds: float
+    limit: NotRequired[str]
     transport: NotRequired[httpx.AsyncBaseTransport | None]
 
 
@@ -57,15 +61,19 @@ class ModelClient(Generic[K]):
         first_token_seconds: float,
         between_tokens_seconds: float,
         timeout_seconds: float,
+        limit: str = "",
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._errors, self._http = errors, ModelHttp(errors, headers=headers, transport=transport)
+        self._errors = errors = replace(errors, limit=limit)
+        self._http = ModelHttp(errors, headers=headers, transport=transport)
         self._first_token_seconds = first_token_seconds
         self._between_tokens_seconds = between_tokens_seconds
         self._timeout_seconds = timeout_seconds
         self._known: dict[str, K] = {}
         self._refused: defaultdict[str, set[str]] = defaultdict(set)
         self._cannot_think = set[CannotThink]()  # what has been said
+        self._patience: defaultdict[str, Patience] = defaultdict(Patience)
+        self._unheard: defaultdict[str, set[Wait]] = defaultdict(set)  # calls of a model without a sign of life yet
 
     async def chat(
         self,
@@ -79,8 +87,10 @@ class ModelClient(Generic[K]):
         logprobs: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         """See `ChatModel.chat`. What the model or its server cannot do is left out and told as `Degraded`."""
-        body, notes = self._request(await self._look(model), messages, tools=tools, think=think, options=options)
-        optional = OptionalFields(self._refused[model], form=self._form(format), logprobs=logprobs)
+        known = await self._look(model)
+        body, notes = self._request(known, messages, tools=tools, think=think, options=options)
+        wishes = {"form": self._form(format), "progress": self._progress(known)}
+        optional = OptionalFields(self._refused[model], logprobs=logprobs, **wishes)
         for note in (*notes, *optional.notes):
             if note not in self._cannot_think:
                 yield note
@@ -89,23 +99,42 @@ class ModelClient(Generic[K]):
         while stream is None:
             asked = body | optional.fields
             log.debug("%s is sent: %s", self.chat_path, _AsJson(asked))
+            content = encoded(asked)
+            wait = Wait(self._errors, self.chat_path, self._first_seconds(model, len(content)))
+            self._unheard[model].add(wait)
             try:
-                async with self._http.stream(
-                    self.chat_path, asked, model=model, first_seconds=self._first_token_seconds
-                ) as answer:
+                async with self._http.stream(self.chat_path, content, model=model, wait=wait) as answer:
                     optional.accepted()
                     stream = self._answer(model, answer.content_type)
                     while not stream.done:
                         for delta in await self._read(stream, answer):
+                            if isinstance(delta, Done):
+                                self._patience[model].learn(len(content), delta.usage)
                             yield delta
+                        if stream.heard:
+                            self._hear(model, wait)
                     await answer.drain()
             except ModelError as error:
+                if error.kind == "timeout" and wait in self._unheard[model]:
+                    self._patience[model].in_vain(wait.seconds)
                 left_out = optional.refused(error) if stream is None else None
                 if left_out is None:
                     # The model may have been removed or replaced by one with other capabilities.
                     self._known.pop(model, None)
                     raise
                 yield left_out
+            finally:
+                self._unheard[model].discard(wait)
+
+    def _first_seconds(self, model: str, size: int) -> float:
+        return max(self._first_token_seconds, self._patience[model].seconds(size))
+
+    def _hear(self, model: str, wait: Wait) -> None:
+        """The model gives a sign of life: whoever waits for it in line, while it works for another, goes on waiting."""
+        unheard = self._unheard[model]
+        unheard.discard(wait)
+        for other in unheard:
+            other.allow(max(other.seconds, self._first_token_seconds))
 
     async def _read(self, stream: AnswerStream, answer: StreamedAnswer) -> Iterator[Delta]:
         """The deltas in what comes next."""
@@ -140,6 +169,10 @@ class ModelClient(Generic[K]):
     def _form(self, schema: Json | None) -> Json:
         """The fields that ask for a reply which follows a JSON Schema; none without a schema."""
 
+    def _progress(self, known: K) -> Json:
+        """The fields that ask for the progress of reading the prompt, where the server knows them."""
+        return {}
+
     @abstractmethod
     def _answer(self, model: str, content_type: str) -> AnswerStream:
         """The reader of an answer. Raises `ModelError(kind="bad_stream")` for a type that is none of the server's."""
@@ -150,19 +183,20 @@ class ModelClient(Generic[K]):
 
 
 class OptionalFields:
-    """What one call may go without: the form of the reply, and the probabilities of its tokens.
+    """What one call may go without: the form of the reply, the probabilities of its tokens, and the progress of reading
+    the prompt, which is taken away only by a refusal that names it.
 
     `fields` are those of the request that are still asked for. Servers differ in which of them they know, and say so
     with a refusal: the call is then made without, and `learned`, which all calls of one model share, remembers it once
     that has helped. Servers that ignore an unknown field are never noticed here.
     """
 
-    def __init__(self, learned: set[str], *, form: Json, logprobs: bool) -> None:
-        wanted = {_LOGPROBS: LOGPROBS if logprobs else {}, _FORMAT: form}
+    def __init__(self, learned: set[str], *, form: Json, logprobs: bool, progress: Json | None = None) -> None:
+        wanted = {_LOGPROBS: LOGPROBS if logprobs else {}, _FORMAT: form, _PROGRESS: progress or {}}
         self._wanted: dict[str, Json] = {name: fields for name, fields in wanted.items() if fields}
         self._learned = learned
         self._dropped = self._wanted.keys() & learned
-        self.notes = [_note(name) for name in self._wanted if name in learned]
+        self.notes = [_note(name) for name in self._wanted if name in learned and name != _PROGRESS]
 
     @property
     def fields(self) -> Json:
@@ -178,7 +212,7 @@ class OptionalFields:
             return None
         text = str(error).lower()
         named = [name for name in left if any(word in text for word in _WORDS[name])]
-        if not named and error.status == 403:
+        if not named and (error.status == 403 or left == [_PROGRESS]):
             return None
         name = (named or left)[0]
         self._dropped.add(name)

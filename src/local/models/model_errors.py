@@ -70,6 +70,7 @@ class ServerErrors:
     by_text: Sequence[tuple[re.Pattern[str], Meaning]]
     by_status: Mapping[int, Meaning]
     secret: str = field(default="", repr=False)
+    limit: str = ""  # the setting that says how long the server may be silent
 
     def explain(self, body: Any, *, status: int | None, model: str, retry_after: float | None = None) -> ModelError:
         """The error for an HTTP error body, or for an error told in a stream under status 200 (then `status` is None).
@@ -97,8 +98,9 @@ class ServerErrors:
 
     def silent(self, path: str, seconds: float) -> ModelError:
         """The error for a server that keeps us waiting."""
-        found = f"the {self.name} at {self.server} sent nothing for {seconds:g} s ({path})"
-        return ModelError(f"{found}; a large model on a slow machine needs a longer limit", kind="timeout")
+        found = f"no sign of life from the {self.name} at {self.server} for {seconds:g} s ({path})"
+        advice = f"raise {self.limit}" if self.limit else "a large model on a slow machine needs a longer limit"
+        return ModelError(f"{found}; {advice}", kind="timeout")
 
     def cut(self, model: str) -> ModelError:
         """The error for an answer that ended before the model had finished."""

@@ -82,13 +82,12 @@ class ModelHttp:
             raise self.errors.bad_stream(found) from error
 
     @contextlib.asynccontextmanager
-    async def stream(self, path: str, body: Json, *, model: str, first_seconds: float) -> AsyncIterator[StreamedAnswer]:
-        """Post `body` and read the answer while it comes; its beginning may take `first_seconds` from now on.
+    async def stream(self, path: str, content: bytes, *, model: str, wait: Wait) -> AsyncIterator[StreamedAnswer]:
+        """Post `content` and read the answer while it comes, for as long as `wait` allows.
 
         Leaving the context closes the connection unless the answer was read to its end; the server then stops.
         """
-        wait = Wait(self.errors, path, first_seconds)
-        response = await wait.until(self._begin(path, body))
+        response = await wait.until(self._begin(path, content))
         try:
             if not response.is_success:
                 await wait.until(response.aread())
@@ -97,23 +96,24 @@ class ModelHttp:
         finally:
             await response.aclose()
 
-    async def _begin(self, path: str, body: Json) -> httpx.Response:
+    async def _begin(self, path: str, content: bytes) -> httpx.Response:
         """Send a request and return its answer with the body unread. A server may close a connection that it has kept
         in the moment in which it is used again: that is no failure of its, and it is asked on another one."""
         try:
-            return await self._post(path, body)
+            return await self._post(path, content)
         except httpx.RemoteProtocolError as error:
             if str(error) != CLOSED_UNANSWERED:
                 raise
-            return await self._post(path, body)
+            return await self._post(path, content)
 
-    async def _post(self, path: str, body: Json) -> httpx.Response:
+    async def _post(self, path: str, content: bytes) -> httpx.Response:
         if self._direct is None:
-            return await self._client.send(self._request("POST", path, body), stream=True)
+            request = self._client.build_request("POST", path, content=content)
+            return await self._client.send(request, stream=True)
         # Without the client's redirects, cookies and hooks, of which a local server has none, and with an address that
         # is parsed once, a turn takes a tenth less.
         url = self._urls.get(path) or self._urls.setdefault(path, httpx.URL(self._server + path))
-        request = httpx.Request("POST", url, headers=self._headers, content=_encoded(body), extensions=_TIMEOUTS)
+        request = httpx.Request("POST", url, headers=self._headers, content=content, extensions=_TIMEOUTS)
         return await self._direct.handle_async_request(request)
 
     def _explained(self, response: httpx.Response, model: str) -> ModelError:
@@ -121,10 +121,11 @@ class ModelHttp:
         return self.errors.explain(response.content, status=response.status_code, model=model, retry_after=wish)
 
     def _request(self, method: str, path: str, body: Json | None) -> httpx.Request:
-        return self._client.build_request(method, path, content=None if body is None else _encoded(body))
+        return self._client.build_request(method, path, content=None if body is None else encoded(body))
 
 
-def _encoded(body: Json) -> bytes:
+def encoded(body: Json) -> bytes:
+    """A body as JSON."""
     # In ASCII, where a lone surrogate in a message can be sent.
     return json.dumps(body, allow_nan=False).encode()
 
@@ -167,18 +168,28 @@ class Wait:
     def __init__(self, errors: ServerErrors, path: str, seconds: float) -> None:
         self._errors, self._path = errors, path
         self._time = asyncio.get_running_loop().time
+        self._step: asyncio.Timeout | None = None  # that is awaited now
         self.allow(seconds)
 
     def allow(self, seconds: float) -> None:
-        """Set the deadline."""
+        """Set the deadline, of what is awaited now, too."""
         self._seconds, self._deadline = seconds, self._time() + seconds
+        if self._step is not None and not self._step.expired():
+            self._step.reschedule(self._deadline)
+
+    @property
+    def seconds(self) -> float:
+        """How long the silence may last that is waited through now."""
+        return self._seconds
 
     async def until(self, step: Awaitable[T]) -> T:
         """The outcome of one step, awaited until the deadline. Raises `ModelError`."""
         try:
-            async with asyncio.timeout_at(self._deadline):
+            async with asyncio.timeout_at(self._deadline) as self._step:
                 return await step
         except TimeoutError as error:
             raise self._errors.silent(self._path, self._seconds) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:  # the second one of a redirect to what is no address
             raise self._errors.from_transport(error) from error
+        finally:
+            self._step = None

@@ -106,6 +106,9 @@ class OpenAIModel(ModelClient[Known]):
     def _form(self, schema: Json | None) -> Json:
         return response_format(schema)
 
+    def _progress(self, known: Known) -> Json:
+        return known.dialect.progress
+
     def _answer(self, model: str, content_type: str) -> AnswerStream:
         return OpenAIStream(model, self._errors, content_type)
 

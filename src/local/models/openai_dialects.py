@@ -27,6 +27,7 @@ class Dialect:
     thinks_not: Json = field(default_factory=dict)
     thinking_keys: tuple[str, ...] = ()
     names_tools: bool = False
+    progress: Json = field(default_factory=dict)  # the fields that ask for the progress of reading the prompt
 
 
 _ON: Json = {"chat_template_kwargs": {"enable_thinking": True}}
@@ -43,6 +44,7 @@ LLAMA_SERVER = Dialect(
     thinks_not=_OFF,
     thinking_keys=("reasoning_content",),
     names_tools=True,
+    progress={"return_progress": True},
 )
 VLLM = Dialect(
     "vllm",

@@ -16,7 +16,7 @@ from local.models.answer_stream import (
     token_scores,
     unclear,
 )
-from local.models.chat import Delta, Done, Json, ThinkingDelta, ToolCall, Usage
+from local.models.chat import Delta, Done, Json, ProgressDelta, ThinkingDelta, ToolCall, Usage
 from local.models.model_errors import ServerErrors, error_object
 
 _END = b"[DONE]"
@@ -79,6 +79,10 @@ class OpenAIStream(AnswerStream):
         self._answers_as = str(chunk.get("model") or self._answers_as)
         self._usage = _dict(chunk, "usage") or self._usage
         self._timings = _dict(chunk, "timings") or self._timings
+        read = _dict(chunk, "prompt_progress")
+        if _number(read, "total") and "processed" in read:
+            self.heard = True
+            yield ProgressDelta(_number(read, "processed"), _number(read, "total"), _number(read, "cache"))
         for choice in self._items(chunk, "choices")[:1]:
             self._check(self._object(choice, "a choice"))
             yield from self._message(choice.get("delta") or choice.get("message") or {})

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from local.errors import ModelError
-from local.models.chat import AwayDelta, ChatModel, Degraded, Delta, Json, ModelInfo, RestartDelta
+from local.models.chat import AwayDelta, ChatModel, Degraded, Delta, Json, ModelInfo, ProgressDelta, RestartDelta
 from local.models.fallback import Attempt, Attempts, FallbackPolicy, Pauses
 from local.models.sight import Names, cannot_see, is_blind
 
@@ -162,7 +162,7 @@ class Router:
                 )  # fmt: skip
                 async with aclosing(stream):
                     async for delta in stream:
-                        begun = begun or not isinstance(delta, Degraded)
+                        begun = begun or not isinstance(delta, Degraded | ProgressDelta)
                         yield delta
                 return
             except ModelError as error:

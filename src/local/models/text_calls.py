@@ -1,4 +1,10 @@
-"""A tool call that a model wrote as text instead of making it. No I/O."""
+"""Tool calls that a model wrote as text instead of making them. No I/O.
+
+Small models do this often: as JSON (alone, several in a row, in a list, with doubled braces from a faulty template,
+with the last brace missing), in a code fence or between tags, after a sentence that announces it, as Python, or as
+Gemma's own form; and often of tools that do not exist. What explains a call, and JSON that the user asked for, is an
+answer.
+"""
 
 from __future__ import annotations
 
@@ -14,68 +20,120 @@ from local.models.chat import Json, ToolCall
 
 # Nobody writes a longer call as text, and reading it costs.
 _LONGEST_CONTENT = 32_000
-# How much of the content must be the call. What explains a call, or shows one in passing, is an answer.
+# How much of the content must be calls. What explains a call, or shows one in passing, is an answer.
 _NEARLY_ALL = 0.8
+_ANNOUNCEMENT = 300  # characters before a call that may announce it, if nothing follows it
+_MOST_VALUES = 40
+Named = tuple[str, Json]
+
+_NAME_KEYS = ("name", "tool", "tool_name", "function")
+_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input")
+_FORMAL_KEYS = frozenset({*_NAME_KEYS, "arguments", "parameters", "args", "type", "id"})
+_TAGS = r"</?(?:tool_calls?|function_calls?|json|tools?)>|<\|tool_call>|<tool_call\|>"
+_DECORATION = re.compile(rf"{_TAGS}|```[A-Za-z_]*")
+_ENDS = (
+    *("```", "<tool_call|>", "</tool_call>", "</tool_calls>", "</function_call>", "</function_calls>"),
+    *("</json>", "</tool>", "</tools>"),
+)
+_TEXT_OR_DOUBLED = re.compile(r'("(?:[^"\\]|\\.)*")|\{\{|\}\}')
+_ASKS_FOR_JSON = re.compile(r"json|yaml|schema|payload|(?:tool|function)s?.?call|call.{0,12}(?:tool|function)", re.I)
+_DECODER = json.JSONDecoder(strict=False)  # line ends in texts are read
 
 
-def find_text_call(content: str, tools: Sequence[Json]) -> ToolCall | None:
-    """The call that `content` is, or None if it is an answer.
+def find_text_calls(content: str, tools: Sequence[Json], question: str = "") -> list[ToolCall]:
+    """The calls that `content` is, in order; none if it is an answer.
 
-    Accepted only if the tool is among `tools` (as in `ChatModel.chat`), the arguments fit its schema, and the call is
-    nearly all of the content: a call that was not meant does more harm than one that has to be asked for again.
+    `tools` (as in `ChatModel.chat`) are what may be called. Calls of others are found, too, where their form leaves no
+    doubt, unless the `question` asks for JSON or for a call to be shown: then only calls of `tools` with arguments that
+    fit, and hardly a word beside them, are calls.
     """
     content = content.strip()
+    if not content or len(content) > _LONGEST_CONTENT:
+        return []
     schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
-    if len(content) > _LONGEST_CONTENT or not any(name in content for name in schemas):
-        return None
-    for written, (name, arguments) in written_calls(content):
-        name = name.removeprefix("functions.")
-        nearly_all = len(written) >= _NEARLY_ALL * len(content)
-        if nearly_all and name in schemas and fits(arguments, schemas[name]):
-            return ToolCall(name, arguments)
+    is_strict = _ASKS_FOR_JSON.search(question) is not None
+    for named, is_alone in _readings(content, may_announce=not is_strict):
+        calls = [ToolCall(name.removeprefix("functions."), arguments) for name, arguments, _ in named]
+        fitting = all(call.name in schemas and fits(call.arguments, schemas[call.name]) for call in calls)
+        formal = all(is_formal for *_, is_formal in named)
+        if (fitting and is_alone) or ((fitting or formal) and not is_strict):
+            return calls
+    return []
+
+
+Read = tuple[str, Json, bool]  # name, arguments, and whether it can be nothing but a call
+
+
+def _readings(content: str, *, may_announce: bool) -> Iterator[tuple[list[Read], bool]]:
+    """Each way to read all of `content` as calls, and whether there is no word beside them."""
+    bare = _bare(content)
+    for text in dict.fromkeys((bare, _without_doubled_braces(bare))):
+        if (found := _json_calls(text)) is None:
+            continue
+        calls, before, after = found
+        words = len(before) + len(after)
+        is_announced = may_announce and len(before) <= _ANNOUNCEMENT and not after
+        if words <= (1 - _NEARLY_ALL) * len(content) or is_announced:
+            yield calls, not words
+    if named := _read_gemma(bare) or _read_python(bare):
+        yield [(*each, False) for each in named], True
+
+
+def _bare(text: str) -> str:
+    """The text without the tags and fences around it."""
+    text = text.strip()
+    while (match := _DECORATION.match(text)) is not None:
+        text = text[match.end() :].lstrip()
+    while end := next((end for end in _ENDS if text.endswith(end)), ""):
+        text = text.removesuffix(end).rstrip()
+    return text
+
+
+def _without_doubled_braces(text: str) -> str:
+    """The text with single braces, but for those in its texts in quotes."""
+    if re.search(r"\{\{\s*[\"{]", text) is None:
+        return text
+    return _TEXT_OR_DOUBLED.sub(lambda match: match[1] or match[0][0], text)
+
+
+def _json_calls(text: str) -> tuple[list[Read], str, str] | None:
+    """The calls in the JSON values of a text, the words before and between them, and those behind; None if there are no
+    calls, or if one of the values is none."""
+    calls, words, at = list[Read](), list[str](), 0
+    while (match := _OPENING.search(text, at)) is not None:
+        if len(words) >= _MOST_VALUES:
+            return None
+        words.append(_words(text[at : match.start()]))
+        read = _value_at(text, match.start())
+        if read is None or (named := _named(read[0])) is None:
+            return None
+        calls += named
+        at = read[1]
+    return (calls, " ".join(words).strip(), _words(text[at:]).strip(".}")) if calls else None
+
+
+def _words(text: str) -> str:
+    return _DECORATION.sub(" ", text).strip(" ,;\n")
+
+
+_OPENING = re.compile(r"[{\[]")
+
+
+def _value_at(text: str, start: int) -> tuple[Any, int] | None:
+    """The JSON value that begins there, and where it ends. The last closing brace may be missing."""
+    for candidate in (text, f"{text.rstrip()}}}"):
+        try:
+            return _DECODER.raw_decode(candidate, start)
+        except (ValueError, RecursionError):
+            continue
     return None
 
 
-Named = tuple[str, Json]
-
-# What may stand around a call. An end that is missing was cut off with the answer.
-_WRAPPERS = (
-    re.compile(r"<\|tool_call>(.*?)(?:<tool_call\|>|\Z)", re.S),
-    re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.S),
-    re.compile(r"```[a-z_]*(.*?)(?:```|\Z)", re.S),
-)
-_NAME_KEYS = ("name", "tool", "tool_name", "function")
-_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input")
-
-_GEMMA_CALL = re.compile(r"call:\s*([\w.-]+)\s*(\{.*\})\s*", re.S)
-_GEMMA_TOKEN = re.compile(r'<\|"\|>(?P<text>.*?)<\|"\|>|"(?:[^"\\]|\\.)*"|(?<=[{,])\s*(?P<key>\w+)\s*(?=:)', re.S)
-
-
-def written_calls(content: str) -> Iterator[tuple[str, Named]]:
-    """Each way to read a call in `content`: the part of it that is the call, and the tool's name and arguments."""
-    braces = content[content.find("{") : content.rfind("}") + 1]
-    for written, text in (*_unwrapped(content), (braces, braces), (content, content)):
-        for candidate in (text, *(inner for _, inner in _unwrapped(text))):
-            if named := _read_json(candidate) or _read_gemma(candidate) or _read_python(candidate):
-                yield written, named
-
-
-def _unwrapped(text: str) -> list[tuple[str, str]]:
-    matches = (wrapper.search(text) for wrapper in _WRAPPERS)
-    return [(match[0], match[1].strip()) for match in matches if match]
-
-
-def _read_json(text: str) -> Named | None:
-    try:
-        return _named(from_json(text))
-    except ValueError:
-        return None
-
-
-def _named(value: Any) -> Named | None:
-    """{"name": …, "arguments": {…}} in its variants, alone in a list, in {"tool_calls": […]} or {"function": {…}}."""
+def _named(value: Any) -> list[Read] | None:
+    """{"name": …, "arguments": {…}} in its variants, several in a list, in {"tool_calls": […]} or {"function": {…}}."""
     if isinstance(value, list):
-        return _named(value[0]) if len(value) == 1 else None
+        each = [_named(one) for one in value]
+        return [call for calls in each if calls for call in calls] if each and all(each) else None
     if not isinstance(value, dict):
         return None
     if nested := value.get("tool_calls") or value.get("tool_call"):
@@ -89,10 +147,78 @@ def _named(value: Any) -> Named | None:
             arguments = from_json(arguments)
         except ValueError:
             return None
-    return (name, arguments) if name and isinstance(arguments, dict) else None
+    if not name or not isinstance(arguments, dict):
+        return None
+    return [(name.strip(), arguments, value.keys() <= _FORMAL_KEYS)]
 
 
-def _read_gemma(text: str) -> Named | None:
+# How a call may begin, for whoever has only its beginning
+
+_BEGINNINGS = ("<tool_call>", "<|tool_call>", "<function_call>", "<json>", "<tools>", "call:")
+_FIRST_KEYS = (*_NAME_KEYS, "tool_calls", "tool_call", "type", "id", "arguments", "parameters")
+_LATER_KEYS = (*_FIRST_KEYS, *_ARGUMENT_KEYS)
+_FENCE = re.compile(r"```(?P<language>\w*)(?P<ends>\s+)?")
+_FENCED = ("json", "tool_call", "tool_code", "python", "xml", "")
+
+
+def may_be_call(text: str, names: Sequence[str] = ()) -> bool:
+    """Whether more text may make a call of this beginning; `names` are those of the tools."""
+    text = text.lstrip()
+    if "```".startswith(text) or any(start.startswith(text) for start in _BEGINNINGS):
+        return True
+    if (fence := _FENCE.match(text)) is not None:
+        if not fence["ends"]:
+            return text == fence[0] and any(each.startswith(fence["language"]) for each in _FENCED)
+        return fence["language"] in _FENCED and may_be_call(text[fence.end() :], names)
+    if text.startswith(_BEGINNINGS):
+        return True
+    return _may_be_json_call(text, names) if text[0] in "{[" else _may_be_python_call(text, names)
+
+
+def _may_be_json_call(text: str, names: Sequence[str]) -> bool:
+    inner = text.lstrip("[{ \n\t\r")
+    if not inner or (text.startswith("[") and _may_be_python_call(inner, names)):
+        return True
+    key, rest = _text_at(inner)
+    if rest is None or key not in _FIRST_KEYS:
+        return rest is None and key is not None and any(each.startswith(key) for each in _FIRST_KEYS)
+    rest = rest.removeprefix(":").lstrip()
+    if not rest:
+        return True
+    value, rest = _text_at(rest)
+    if value is None:  # an object or a list, or a number
+        return key not in ("name", "type", "id")
+    if rest is None:
+        return True
+    if not rest.startswith(","):
+        return not rest
+    second, rest = _text_at(rest[1:].lstrip())
+    if rest is None:
+        return second is None or any(each.startswith(second) for each in _LATER_KEYS)
+    return second in _LATER_KEYS
+
+
+def _text_at(text: str) -> tuple[str | None, str | None]:
+    """The text in quotes at the beginning, and what follows; the second None if it goes on, both if there is none."""
+    if not text.startswith('"'):
+        return None, None
+    said, end, rest = text[1:].partition('"')
+    return said, rest.lstrip() if end else None
+
+
+def _may_be_python_call(text: str, names: Sequence[str]) -> bool:
+    starts = (f"{around}{of}{name}(" for around in ("", "print(") for of in ("", *_MODULES) for name in names)
+    return any(text.startswith(start) or start.startswith(text) for start in starts)
+
+
+_MODULES = ("default_api.", "functions.")
+
+
+_GEMMA_CALL = re.compile(r"call:\s*([\w.-]+)\s*(\{.*\})\s*", re.S)
+_GEMMA_TOKEN = re.compile(r'<\|"\|>(?P<text>.*?)<\|"\|>|"(?:[^"\\]|\\.)*"|(?<=[{,])\s*(?P<key>\w+)\s*(?=:)', re.S)
+
+
+def _read_gemma(text: str) -> list[Named] | None:
     """Gemma 4's own: call:name{key:<|"|>text<|"|>,count:3,list:[1,2]}; texts unescaped, keys without quotes."""
     match = _GEMMA_CALL.fullmatch(text)
     if not match:
@@ -101,7 +227,7 @@ def _read_gemma(text: str) -> Named | None:
         arguments = from_json(_GEMMA_TOKEN.sub(_gemma_token_as_json, match[2]))
     except ValueError:
         return None
-    return match[1], arguments
+    return [(match[1], arguments)]
 
 
 def _gemma_token_as_json(match: re.Match[str]) -> str:
@@ -109,16 +235,19 @@ def _gemma_token_as_json(match: re.Match[str]) -> str:
     return match[0] if text is None else json.dumps(text)
 
 
-def _read_python(text: str) -> Named | None:
-    """name(key="value"), also as print(name(…)), api.name(…) or [name(…)]: literal keyword arguments only."""
+def _read_python(text: str) -> list[Named] | None:
+    """name(key="value"), also as print(name(…)), api.name(…) or [name(…), other(…)]: literal keyword arguments only."""
     if not text.endswith((")", "]")):
         return None
     try:
         node: ast.AST = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    if isinstance(node, ast.List) and len(node.elts) == 1:
-        node = node.elts[0]
+    named = [_read_node(each) for each in (node.elts if isinstance(node, ast.List) else [node])]
+    return [each for each in named if each] if named and all(named) else None
+
+
+def _read_node(node: ast.AST) -> Named | None:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print" and node.args:
         node = node.args[0]
     if not isinstance(node, ast.Call) or node.args or any(keyword.arg is None for keyword in node.keywords):

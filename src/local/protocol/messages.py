@@ -100,6 +100,17 @@ class GenerationWaiting(RespondentMessage):
     reason: str
 
 
+class GenerationProgress(RespondentMessage):
+    """The generator, while the model reads its prompt and before it says anything: `done` of `total` tokens are read.
+    Only where the model's server tells it, and a few times a second at most."""
+
+    subject = "generation.progress"
+    delivery = Delivery.EPHEMERAL
+    attempt: int = 1
+    done: int
+    total: int
+
+
 class ContextGauge(Data):
     """How full a model's window is: tokens of the prompt, of the whole window, and by part, all estimated."""
 

@@ -11,6 +11,7 @@ from local.protocol.judgement_messages import CritiqueResult, PairwiseResult, Us
 from local.protocol.messages import (
     AgentTransition,
     ContextProvided,
+    GenerationProgress,
     GenerationThinking,
     GenerationToken,
     GenerationWaiting,
@@ -28,7 +29,8 @@ from local.protocol.progress_messages import ToolProgress
 from local.protocol.subjects import covers
 from local.protocol.todo_messages import TodoUpdated
 
-Attempted = GenerationThinking | GenerationWaiting  # what tells which attempt it belongs to, and is said of it alone
+# What tells which attempt it belongs to, and is said of it alone.
+Attempted = GenerationThinking | GenerationWaiting | GenerationProgress
 Judgement = CritiqueResult | PairwiseResult | UserFeedback
 CRITIQUE, PAIRWISE, FEEDBACK = "critique", "pairwise", "feedback"
 JUDGEMENTS: dict[type[Message], str] = {CritiqueResult: CRITIQUE, PairwiseResult: PAIRWISE, UserFeedback: FEEDBACK}
@@ -43,6 +45,7 @@ EVENT_KINDS: dict[type[Message], str] = {
     GenerationThinking: "thinking",
     GenerationToken: "token",
     GenerationWaiting: "waiting",
+    GenerationProgress: "progress",
     ToolRequest: "tool_call",
     ToolProgress: "tool_progress",
     ToolResult: "tool_result",

@@ -16,6 +16,7 @@ from local.protocol.messages import (
     AgentTransition,
     ContextProvided,
     ErrorInfo,
+    GenerationProgress,
     GenerationThinking,
     GenerationToken,
     Message,
@@ -69,6 +70,7 @@ class QueryView:
         self._is_complete = False
         self._thinking: list[str] = []
         self._answer: list[str] = []
+        self._reading: GenerationProgress | None = None  # while nothing else has happened since
 
     @cached_property
     def calls(self) -> CallLog:
@@ -180,6 +182,7 @@ class QueryView:
             yield News(SNAPSHOT, to_json(self.said_so_far()))
 
     def _fold(self, message: Message, envelope: Envelope) -> Iterable[News]:
+        self._reading = message if isinstance(message, GenerationProgress) else None
         match message:
             case ResponseGeneration():
                 return self._end(message, envelope)
@@ -268,8 +271,10 @@ class QueryView:
         return self._answer_as_json(response)
 
     def said_so_far(self) -> Json:
-        """What was thought, said and called; `complete` if all of it was heard."""
+        """What was thought, said and called; `complete` if all of it was heard. `reading` while the model reads its
+        prompt: `done` of `total` tokens."""
         calls = list(self.calls)
+        read = self._reading
         return {
             "query_id": self.query_id,
             "session_id": self.session_id,
@@ -280,6 +285,7 @@ class QueryView:
             "context": _as_context(self.context),
             "tool_calls": calls,
             **(work_of(calls) if calls else NO_WORK),
+            **({} if read is None else {"reading": {"done": read.done, "total": read.total}}),
         }
 
     def _answer_as_json(self, response: ResponseGeneration) -> Json:

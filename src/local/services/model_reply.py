@@ -7,6 +7,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 MOST_CHARS = 20_000
+_THOUGHT_ENDS = ("</think>", "</thinking>")
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -15,7 +16,10 @@ class UnreadableReply(ValueError):
 
 
 def read_object(form: type[M], text: str) -> M:
-    """The one JSON object in a reply, whatever stands around it. Raises `UnreadableReply`."""
+    """The one JSON object in a reply, whatever stands around it and was thought before. Raises `UnreadableReply`."""
+    for tag in _THOUGHT_ENDS:
+        said = text.rpartition(tag)[2]
+        text = said if "{" in said else text
     begin, end = text.find("{"), text.rfind("}")
     if len(text) > MOST_CHARS:
         raise UnreadableReply("it is too long")

@@ -13,6 +13,7 @@ import pytest
 from local.apps.console.block_style import BlockStyle
 from local.apps.console.live_area import MAX_LINES
 from local.apps.console.query_progress import QueryProgress
+from local.apps.console.renderer import PlainRenderer
 from local.apps.console.terminal_renderer import TerminalRenderer, Thinking
 from local.apps.system_client import StreamEvent
 
@@ -218,3 +219,25 @@ def test_the_last_lines_of_what_a_command_writes_stand_above_the_line_that_chang
     show.event("tool_progress", call_id="1", text="late")
     text = show.end("done")
     assert "three" not in text and "late" not in text
+
+
+def test_a_prompt_that_is_read_is_seen_until_the_first_token() -> None:
+    show = Show(Screen(80))
+    show.event("progress", done=1024, total=4348)
+    show.event("progress", done=2048, total=4348)
+    show.now += 1
+    show.renderer.tick(show.progress)
+    assert "reading 2,048 of 4,348 tokens" in show.screen.text
+    show.say("Because.")
+    assert "reading" not in show.end()
+
+
+def test_plain_output_says_once_that_the_prompt_is_read() -> None:
+    notes, progress = list[str](), QueryProgress()
+    renderer = PlainRenderer(lambda text: None, notes.append)
+    for name, data in (("progress", {"done": 0, "total": 9000}), ("progress", {"done": 1, "total": 9000}),
+                       ("token", {"text": "Hi"})):  # fmt: skip
+        event = StreamEvent(name, data, "")
+        progress.receive(event)
+        renderer.receive(event, progress)
+    assert "".join(notes) == "reading 0 of 9,000 tokens\n"

@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from local.errors import ModelError
-from local.models.chat import ContentDelta, Degraded, Delta, Done, ToolCall, whole_reply
+from local.models.chat import ContentDelta, Degraded, Delta, Done, ProgressDelta, ToolCall, whole_reply
 from local.models.openai import OpenAIModel
 from local.models.servers.serving import ModelServerFailed, serve
 from local.models.servers.spec import ServerSpec
@@ -76,6 +76,11 @@ def user(text: str) -> dict[str, Any]:
 async def told(model: OpenAIModel, *messages: dict[str, Any], **how: Any) -> list[Delta]:
     async with asyncio.timeout(SECONDS), aclosing(model.chat(MODEL, list(messages), **how)) as deltas:
         return [delta async for delta in deltas]
+
+
+async def answering(deltas: AsyncGenerator[Delta, None]) -> Delta:
+    """The first delta after the prompt was read."""
+    return await anext(delta async for delta in deltas if not isinstance(delta, ProgressDelta))
 
 
 async def test_it_tells_what_its_model_can_do(model: OpenAIModel) -> None:
@@ -152,7 +157,7 @@ async def test_two_are_served_at_once(model: OpenAIModel, server: ServerSpec, fo
 
     one, two = model.chat(MODEL, [user(FOR_EVER)]), model.chat(MODEL, [user(FOR_EVER)])
     async with aclosing(one), aclosing(two):
-        assert all([isinstance(await anext(each), ContentDelta) for each in (one, two)])
+        assert all([isinstance(await answering(each), ContentDelta) for each in (one, two)])
     await until(lambda: len(steps()) == 4)
     assert steps() == ["launch_slot_", "launch_slot_", "release", "release"]
 
@@ -163,7 +168,7 @@ async def test_what_nobody_listens_to_any_more_is_stopped(
     log = folder / f"{server.name}.log"
     before = log.read_text().count("cancel task")
     async with aclosing(model.chat(MODEL, [user(FOR_EVER)])) as deltas:
-        assert isinstance(await anext(deltas), ContentDelta)
+        assert isinstance(await answering(deltas), ContentDelta)
     await until(lambda: log.read_text().count("cancel task") > before)
 
 

@@ -22,6 +22,7 @@ from local.models.chat import (
     TokenScores,
     Usage,
 )
+from local.models.openai import OpenAIModel
 
 USER = [{"role": "user", "content": "Hi"}]
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
@@ -178,6 +179,99 @@ async def test_an_empty_first_chunk_is_not_yet_the_first_token(server: Any) -> N
     server.scripts[CHAT] = script
     error = await failure(server, first=0.07, between=0.01)
     assert (error.kind, "0.07 s" in str(error)) == ("timeout", True)
+
+
+def reading(done: int) -> Json:
+    return {"choices": [{"index": 0, "delta": {}}], "prompt_progress": {"total": 9000, "processed": done, "cache": 0}}
+
+
+async def test_only_llama_server_is_asked_for_its_progress(server: Any) -> None:
+    server.says(*STOP)
+    for owner in ("llamacpp", "vllm", "openai"):
+        server.lists({"id": "m", "owned_by": owner})
+        server.answers("/props", {})
+        async with server.client() as model:
+            await chat(model)
+    assert [body.get("return_progress") for body in server.bodies(CHAT)] == [True, None, None]
+
+
+async def test_a_gateway_that_refuses_the_wish_for_progress_is_asked_without(server: Any) -> None:
+    server.lists({"id": "m", "owned_by": "llamacpp"})
+    server.answers("/props", {})
+
+    async def script(exchange: Any) -> None:
+        if "return_progress" not in server.bodies(CHAT)[-1]:
+            await exchange.head()
+            await exchange.events(*STOP, end=True)
+        else:
+            await exchange.head(400, "application/json")
+            await exchange.send(b'{"error": {"message": "unknown field: return_progress"}}', end=True)
+
+    server.scripts[CHAT] = script
+    async with server.client() as model:
+        first, second = await chat(model), await chat(model)
+    assert [isinstance(delta, Degraded) for delta in (first[0], second[0])] == [True, False]
+    assert ["return_progress" in body for body in server.bodies(CHAT)] == [True, False, False]
+
+
+async def test_a_model_that_tells_its_progress_is_not_silent(server: Any) -> None:
+    async def script(exchange: Any) -> None:
+        await exchange.head()
+        for done in range(20):
+            await exchange.events(reading(done))
+            await asyncio.sleep(0.1)  # the model's pace: two seconds in all
+        await exchange.events(said(content="Hi"), *STOP, end=True)
+
+    server.scripts[CHAT] = script
+    async with server.client(first=1.0, between=1.0) as model, asyncio.timeout(30):
+        deltas = await chat(model)
+    assert ContentDelta("Hi") in deltas
+
+
+async def test_a_model_that_works_for_another_question_is_not_silent(server: Any) -> None:
+    second_asked = asyncio.Event()
+
+    async def script(exchange: Any) -> None:
+        await exchange.head()
+        if len(server.bodies(CHAT)) == 2:  # waits in line for the first
+            second_asked.set()
+            await asyncio.sleep(2.0)
+        else:
+            await second_asked.wait()
+            for _ in range(20):
+                await exchange.events(said(content="Hi"))
+                await asyncio.sleep(0.1)  # the model's pace
+        await exchange.events(*STOP, end=True)
+
+    server.scripts[CHAT] = script
+    async with server.client(first=1.0, between=1.0) as model, asyncio.timeout(30):
+        answers = await asyncio.gather(chat(model), chat(model))
+    assert all(isinstance(answer[-1], Done) for answer in answers)
+
+
+async def test_a_silent_model_is_told_with_the_setting_that_limits_it(server: Any) -> None:
+    async def script(exchange: Any) -> None:
+        await exchange.head()
+        await exchange.events(reading(0))
+        await exchange.disconnected()
+
+    server.scripts[CHAT] = script
+    limits = {"first_token_seconds": 10.0, "between_tokens_seconds": 0.05, "timeout_seconds": 10.0}
+    model = OpenAIModel(f"{server.url}/v1", limit="timeout_seconds in generator.yaml", **limits)
+    with pytest.raises(ModelError, match=r"no sign of life .* for 0.05 s .*; raise timeout_seconds in generator.yaml"):
+        await chat(model)
+    await model.close()
+
+
+async def test_after_a_limit_that_was_too_short_the_next_call_has_longer(server: Any) -> None:
+    async def script(exchange: Any) -> None:
+        await exchange.disconnected()
+
+    server.scripts[CHAT] = script
+    async with server.client(first=0.05) as model:
+        for seconds in ("0.05 s", "0.1 s", "0.2 s"):
+            with pytest.raises(ModelError, match=f"for {seconds}"):
+                await chat(model)
 
 
 async def test_a_server_that_is_busy_says_when_to_come_back(server: Any) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from local.errors import ModelError
 from local.models.answer_stream import MAX_LINE_BYTES
-from local.models.chat import ContentDelta, Delta, Done, ThinkingDelta, ToolCall, Usage
+from local.models.chat import ContentDelta, Delta, Done, ProgressDelta, ThinkingDelta, ToolCall, Usage
 from local.models.error_tables import ollama_errors, openai_errors
 from local.models.ollama import OllamaStream as OllamaDecoder
 from local.models.openai_stream import OpenAIStream
@@ -95,6 +95,16 @@ def test_a_stream_cut_at_any_byte_gives_the_same() -> None:
 )
 def test_what_says_nothing_changes_nothing(noise: bytes) -> None:
     assert decode(noise + chunk(content="Hi") + noise + STOP) == decode(chunk(content="Hi") + STOP)
+
+
+def test_the_progress_of_llama_server_is_told_before_the_first_token() -> None:
+    read = [{"total": 4348, "cache": 100, "processed": done, "time_ms": 5} for done in (100, 1124)]
+    progress = b"".join(event({"choices": [{"index": 0, "delta": {}}], "prompt_progress": each}) for each in read)
+    assert decode(progress + chunk(content="Hi") + STOP)[:3] == [
+        ProgressDelta(100, 4348, 100),
+        ProgressDelta(1124, 4348, 100),
+        ContentDelta("Hi"),
+    ]
 
 
 def test_events_need_neither_a_blank_line_nor_a_space_after_the_colon() -> None:

@@ -33,6 +33,7 @@ class GeneratorConfig(Settings):
     num_ctx: int = Field(32_000, ge=512)
     think: bool = True
     temperature: float | None = Field(None, ge=0)
+    seed: int | None = Field(None, ge=0, lt=2**32)
     max_tool_iterations: int = Field(5, ge=0)
     max_acting_iterations: int = Field(20, ge=0)
     max_tool_calls: int = Field(50, ge=0)
@@ -90,8 +91,8 @@ class GeneratorConfig(Settings):
     @property
     def model_options(self) -> dict[str, Any]:
         """What every call of the model is made with, by Ollama's names."""
-        heat = {} if self.temperature is None else {"temperature": self.temperature}
-        return {"num_ctx": self.num_ctx, **heat}
+        sampling = {"temperature": self.temperature, "seed": self.seed}
+        return {"num_ctx": self.num_ctx, **{name: value for name, value in sampling.items() if value is not None}}
 
     @property
     def instructions(self) -> str:

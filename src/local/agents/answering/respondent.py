@@ -129,7 +129,7 @@ class Respondent(Participant):
         if routing is None:
             raise ConfigError(f"the {cls.name} needs a model server, and none is known here")
         name = cls.policy.model(config, resources, routing)
-        model = connect(routing, timeout_seconds=config.timeout_seconds)
+        model = connect(routing, timeout_seconds=config.timeout_seconds, limit="timeout_seconds in generator.yaml")
         own = {"model": name}
         own["fast_model"] = routing.first("fast", config.fast_model or name)
         own["vision_model"] = routing.first("vision", config.vision_model or name)

@@ -19,6 +19,7 @@ from local.protocol.messages import ContextGauge, ModelSpan, ToolCallRecord, Tur
 
 READ_RESULT = "read_result"  # the tool that a turn is itself
 CUT_OFF = "the model reached its limit of tokens and was cut off (max_answer_tokens in generator.yaml)"
+AS_TEXT = "came as text"
 _SAID = (ThinkingDelta, ContentDelta, ToolCall)
 _LIMIT_REACHED = ("length", "max_tokens")
 
@@ -240,10 +241,10 @@ class Spoken:
                 if self.is_cut_off:
                     self.notes.append(CUT_OFF)
 
-    def was_call(self, call: ToolCall) -> None:
-        """What stood where the content belongs was this call."""
-        self._content, self.calls = [], [call]
-        self.notes.append(f"the call of {call.name} came as text")
+    def was_calls(self, calls: Sequence[ToolCall]) -> None:
+        """What stood where the content belongs were these calls."""
+        self._content, self.calls = [], list(calls)
+        self.notes += [f"the call of {call.name} {AS_TEXT}" for call in calls]
 
 
 class CallTimer:

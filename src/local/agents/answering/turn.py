@@ -20,6 +20,7 @@ from local.agents.answering.call_rules import (
 from local.agents.answering.context.prompt_parts import Parts
 from local.agents.answering.question import Question as Question
 from local.agents.answering.steps import (
+    AS_TEXT,
     ModelStep,
     NudgeStep,
     PlannedCall,
@@ -34,7 +35,7 @@ from local.agents.answering.turn_limits import limit_met, notes_of
 from local.agents.answering.turn_table import CALLING, TABLE, Status, TurnAction, TurnState
 from local.agents.answering.turn_table import Next as Next
 from local.models.chat import Delta, Json, ToolCall
-from local.models.text_calls import find_text_call
+from local.models.text_calls import find_text_calls
 from local.protocol.messages import (
     ContextGauge,
     ErrorInfo,
@@ -49,6 +50,7 @@ from local.runtime.machine import Machine
 TOLD = ("prompt", "profile", "incognito", "in_history", "origin")  # what an answer says of its question
 EMPTY_ANSWERS_ALLOWED = 2
 ANSWER_NOW = "Answer the question now, in plain text, with what you have. No more tool calls are possible."
+NO_WORDS = "the model called tools or said nothing instead of answering in words, asked"
 SAY_SOMETHING = "Your last message was empty. Answer the question in plain text."
 
 
@@ -152,21 +154,23 @@ class Turn:
         stay = self.offers_tools or (self.totals.steps > 0 and not insists and not self._own_functions)
         return [*(offered if stay else ()), *self._own_functions]
 
-    def called_in_text(self, functions: Sequence[Json]) -> ToolCall | None:
-        """The call that the model's message is, written as text; None if it is an answer, or no call is possible."""
-        if self._spoken.calls or not self.offers_tools:
-            functions = () if self._spoken.calls else self._own_functions
-        return find_text_call(self.content, functions) if functions else None
-
     @property
     def _own_functions(self) -> tuple[Json, ...]:
         return self.question.options.functions if self.question.options else ()
 
-    def message_ended(self, call_in_text: ToolCall | None = None, span: ModelSpan | None = None) -> Next:
-        """The model has finished its message: decide. `call_in_text` is a call found where content was expected, `span`
-        when all of it was said."""
-        if call_in_text is not None:
-            self._spoken.was_call(call_in_text)
+    def calls_in_text(self, functions: Sequence[Json]) -> list[ToolCall]:
+        """The calls that the model wrote as text in the message that it is saying; none if that is an answer."""
+        options = self.question.options
+        wants_form = options is not None and options.form is not None
+        if self.calls or (wants_form and not functions):
+            return []
+        return find_text_calls(self.content, functions, "JSON" if wants_form else self.question.query)
+
+    def message_ended(self, calls_in_text: Sequence[ToolCall] = (), span: ModelSpan | None = None) -> Next:
+        """The model has finished its message: decide. `calls_in_text` are calls found where content was expected,
+        `span` is when all of it was said."""
+        if calls_in_text:
+            self._spoken.was_calls(calls_in_text)
         spoken, self._spoken = self._spoken, Spoken()
         done = spoken.done
         step = ModelStep(
@@ -300,7 +304,9 @@ class Turn:
             return Next.PUBLISH
         empty = self._empty_messages()
         if empty > EMPTY_ANSWERS_ALLOWED:
-            return self.fail(ErrorInfo(kind="empty_answer", message=f"the model gave an empty answer {empty} times"))
+            wrote_calls = any(AS_TEXT in note for step in self._model_steps() for note in step.degraded)
+            what = f"{NO_WORDS} {empty} times" if wrote_calls else f"the model gave an empty answer {empty} times"
+            return self.fail(ErrorInfo(kind="empty_answer", message=what))
         if empty == EMPTY_ANSWERS_ALLOWED:
             self.steps.append(NudgeStep(text=SAY_SOMETHING))
         return Next.CALL_MODEL

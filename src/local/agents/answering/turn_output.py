@@ -19,7 +19,7 @@ from local.agents.answering.steps import Step, ToolStep
 from local.agents.answering.tool_list import KeptTools
 from local.agents.answering.turn_table import TurnState
 from local.bus.bus import Bus
-from local.models.chat import AwayDelta, ContentDelta, Delta, Json, ThinkingDelta
+from local.models.chat import AwayDelta, ContentDelta, Delta, Json, ProgressDelta, ThinkingDelta
 from local.protocol.context_block import Said, block
 from local.protocol.conversation_messages import RecalledExchange
 from local.protocol.envelope import Trace
@@ -28,6 +28,7 @@ from local.protocol.messages import (
     AgentTransition,
     ContextCompacted,
     ContextProvided,
+    GenerationProgress,
     GenerationThinking,
     GenerationToken,
     GenerationWaiting,
@@ -47,6 +48,8 @@ from local.services.todo_record import TodoRecord
 from local.services.tool_list_record import list_kept
 
 MOST_HELD = 256 * 1024  # characters of what is said
+PROGRESS_SECONDS = 0.25  # between two messages about it
+LEAST_TO_READ = 32  # tokens; fewer are read before anybody could see it
 
 
 class TurnOutput:
@@ -61,8 +64,8 @@ class TurnOutput:
     """
 
     publishes = (
-        TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, ContextCompacted,
-        ContextProvided, ToolRequest, HookRequest, TodoUpdated, PlanCreated, PlanStep,
+        TransitionLog, CallGate, GenerationThinking, GenerationToken, GenerationWaiting, GenerationProgress,
+        ContextCompacted, ContextProvided, ToolRequest, HookRequest, TodoUpdated, PlanCreated, PlanStep,
         *(ToolResult.subject + name for name in SCHEMAS),
     )  # fmt: skip
 
@@ -89,6 +92,7 @@ class TurnOutput:
         self._kind: type[GenerationThinking] = GenerationToken
         self._texts: list[str] = []
         self._due: asyncio.Handle | None = None
+        self._next_progress = 0.0  # before which none is told, in seconds of the loop's clock
 
     # Holding back
 
@@ -133,6 +137,8 @@ class TurnOutput:
             self.flush()
             whose = {"query_id": self._query_id, "respondent_id": self._respondent_id}
             self._post(GenerationWaiting(**whose, attempt=self._attempt, reason=delta.note))
+        elif isinstance(delta, ProgressDelta):
+            self._tell_progress(delta)
         if not isinstance(delta, ContentDelta | ThinkingDelta):
             return
         self._changes.flush()
@@ -145,6 +151,17 @@ class TurnOutput:
             self._characters += len(delta.text)
         elif self._due is None:
             self._due = asyncio.get_running_loop().call_soon(self._flush_texts)
+
+    def _tell_progress(self, read: ProgressDelta) -> None:
+        now = asyncio.get_running_loop().time()
+        if now < self._next_progress or read.total - read.done < LEAST_TO_READ:
+            return
+        self._next_progress = now + PROGRESS_SECONDS
+        self.flush()
+        if self._held and isinstance(self._held[-1], GenerationProgress):
+            self._held.pop()
+        whose = {"query_id": self._query_id, "respondent_id": self._respondent_id}
+        self._post(GenerationProgress(**whose, attempt=self._attempt, done=read.done, total=read.total))
 
     def begin_again(self, attempt: int) -> None:
         """What was said of this message does not count: whoever follows goes by the higher attempt."""

@@ -12,6 +12,7 @@ from local.agents.answering.call_rules import unwrapped
 from local.agents.answering.context.prompt_draft import Plan
 from local.agents.answering.context.prompt_fitter import gauge_of
 from local.agents.answering.context.prompt_parts import Exchange, Parts
+from local.agents.answering.held_call import HeldCall
 from local.agents.answering.own_schemas import SCHEMAS
 from local.agents.answering.steps import CallTimer, ModelStep, signed_as
 from local.agents.answering.taint.delta_filter import DeltaFilter
@@ -60,6 +61,7 @@ class TurnRunner:
         self._knows_list = False  # of what earlier turns have left to do
         self._has_told = False  # what the block before the question holds
         self._timer = CallTimer()
+        self._held = HeldCall(())  # of the message that is heard
         self._offered: dict[str, ToolSchema] = {}  # what may be called
         self._listed = ToolList()  # what the model is told of
         self._phase = WorkPhase.RESEARCHING
@@ -112,6 +114,8 @@ class TurnRunner:
             self._turn.fail(_explained(error))
         self._output.flush()
         response = self._output.signed(self._turn.response(self._timer.end()))
+        if self._held.text:  # a call that was not written to its end
+            response = response.model_copy(update={"answer": response.answer.removesuffix(self._held.text)})
         if self._context.answers_as is not None:
             name = self._context.answers_as
             response = response.model_copy(update={"model": name, "usage": signed_as(name, response.usage)})
@@ -219,10 +223,14 @@ class TurnRunner:
         functions = turn.functions(function for name, function in told if self._is_told(name))
         await self._priority.call(partial(self._ask, functions))
         self._output.flush()
-        call = turn.called_in_text(functions)
+        calls = turn.calls_in_text(functions)
+        if not calls and self._held.text:
+            self._output.hear(ContentDelta(self._held.text))
+            self._output.flush()
+        self._held = HeldCall(())
         if self._hooks is not None:
-            await self._hooks.said([*turn.calls, *map(unwrapped, filter(None, [call]))])
-        return turn.message_ended(call, self._timer.end())
+            await self._hooks.said([*turn.calls, *map(unwrapped, calls)])
+        return turn.message_ended(calls, self._timer.end())
 
     async def _offer(self, *, asks_user: bool = False) -> None:
         """Find out which tools there are to call now, and which of them the model is told of."""
@@ -278,6 +286,7 @@ class TurnRunner:
             format=wanted.form if wanted else None,
         )
         links = await self._links_of_message() if turn.tainted else None
+        self._held = HeldCall([tool["function"]["name"] for tool in planned.tools])
         self._timer.begin()
         async with aclosing(stream):
             async for delta in stream:
@@ -286,7 +295,8 @@ class TurnRunner:
                     self._output.begin_again(await self._output.next_attempt())
                 for heard in (delta,) if links is None else links.hear(delta):
                     turn.hear(heard)
-                    self._output.hear(heard)
+                    for told in self._held.hear(heard):
+                        self._output.hear(told)
                 await self._output.room()
                 if isinstance(delta, AwayDelta):
                     context.on_away(delta.note)

@@ -14,6 +14,7 @@ from local.apps.api.query_stream import Trail, payload_of
 from local.queries.live_query import LiveQuery
 
 FRAGMENTS = ("thinking", "token")
+PROGRESS = "progress"  # of which the latest says all
 
 
 class StreamedQuery:
@@ -61,7 +62,7 @@ def query_event(query_id: str, session_id: str | None, kind: str, data: bytes) -
 def _joined(events: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
     """The same with fragments that follow each other in one: the text of all `count` of them, the first one's index."""
     for kind, several in groupby(events, key=lambda event: event[0]):
-        payloads = [payload for _, payload in several]
+        payloads = [payload for _, payload in several][-1 if kind == PROGRESS else 0 :]
         if kind not in FRAGMENTS or len(payloads) == 1:
             yield from ((kind, payload) for payload in payloads)
             continue

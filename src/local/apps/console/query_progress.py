@@ -23,6 +23,7 @@ class QueryProgress:
     thoughts: int = 0  # fragments of thinking, which is about as many tokens
     state: str = ""
     waiting: str = ""  # why nothing happens
+    reading: str = ""  # how far the model has read its prompt
     calls: dict[str, Json] = field(default_factory=dict)
     context: Json | None = None  # what the model was told of the user unasked
     end: StreamEvent | None = None
@@ -50,6 +51,8 @@ class QueryProgress:
             return self._receive_output(data)
         self.state = data["to"] if event.name == "state" else self.state
         self.waiting = data["reason"] if event.name == "waiting" else ""
+        read = data if event.name == "progress" else data.get("reading") if event.name == "snapshot" else None
+        self.reading = f"reading {read['done']:,} of {read['total']:,} tokens" if read else ""
         return True
 
     @property

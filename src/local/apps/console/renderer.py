@@ -48,6 +48,7 @@ class PlainRenderer(Renderer):
     def __init__(self, write: Write, note: Write) -> None:
         self._write, self._note = write, note
         self._waiting = ""
+        self._is_reading = False
 
     def receive(self, event: StreamEvent, progress: QueryProgress) -> None:
         if event.name == "tool_result":
@@ -57,6 +58,9 @@ class PlainRenderer(Renderer):
         if progress.waiting != self._waiting:
             self._waiting = progress.waiting
             self._note(f"waiting: {visible(progress.waiting)}\n" if progress.waiting else "")
+        if bool(progress.reading) is not self._is_reading:
+            self._is_reading = not self._is_reading
+            self._note(f"{progress.reading}\n" if progress.reading else "")
         if event.name == "response":
             answer = event.data["answer"]
             self._write(answer if answer.endswith("\n") or not answer else f"{answer}\n")

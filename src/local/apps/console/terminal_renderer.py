@@ -130,6 +130,8 @@ class TerminalRenderer(Renderer):
     def _doing(self, progress: QueryProgress) -> str:
         if progress.waiting:
             return clean(progress.waiting)
+        if progress.reading:
+            return progress.reading
         if calls := progress.open_calls:
             return ", ".join(call_text(call) for call in calls)
         if self._is_thinking:

@@ -75,7 +75,9 @@ async def _check(
             )
         case "llama_server":
             spec = llama_server_spec(name, provider)
-            return [ok(SERVER, f"{spec.program} with {provider.model}; LoCAL2 starts it with itself")]
+            text = f"{spec.program} with {provider.model}; LoCAL2 starts it with itself"
+            cache = f"up to {spec.cache_mib} MiB of memory keep the prompts that it has read (--cache-ram)"
+            return [ok(SERVER, f"{text}; {cache}")]
 
 
 async def _check_openai(

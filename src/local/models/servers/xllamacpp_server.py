@@ -38,6 +38,7 @@ def serve(
     threads: int = 0,
     batch_size: int = 0,
     ubatch_size: int = 0,
+    cache_ram: Annotated[int | None, typer.Option(min=-1, help="MiB for prompts that were read; -1: no limit.")] = None,
     n_gpu_layers: int | None = None,
     mmproj: Path | None = None,
     chat_template: str = "",
@@ -73,6 +74,8 @@ def _parameters(library: Any, given: dict[str, Any]) -> Any:
     for option, name in (("batch_size", "n_batch"), ("ubatch_size", "n_ubatch")):
         if given[option]:
             setattr(told, name, given[option])
+    if given["cache_ram"] is not None:
+        told.cache_ram_mib = given["cache_ram"]
     if given["alias"]:
         told.model_alias = {given["alias"]}
     if given["threads"]:

@@ -27,6 +27,7 @@ export function asked(queryId, sessionId, query, more = {}) {
     scores: NO_SCORES,
     attempt: 0,
     waiting_for: null,
+    reading: null,
     created_at: null,
     finished_at: null,
     ...more,
@@ -61,9 +62,14 @@ export function isUntouched(turn) {
 /** What a turn waits for of which nothing is seen yet, in words; empty while a call runs, which is seen. */
 export function waitedFor(turn) {
   if (turn.waiting_for) return `waits: ${turn.waiting_for}`;
+  if (turn.reading) return `reading ${grouped(turn.reading.done)} of ${grouped(turn.reading.total)} tokens`;
   if (turn.phase === "sending") return "waiting for the journal to put it on record";
   if (turn.phase === "calling") return "";
   return turn.attempt ? "waiting for the model" : "waiting for its turn";
+}
+
+function grouped(number) {
+  return number.toLocaleString("en");
 }
 
 /** Whether a call has ended. */
@@ -81,7 +87,7 @@ export function after(turn, event, data) {
 const STEPS = {
   accepted: (turn, data) =>
     turn.status === "open"
-      ? { ...turn, attempt: data.attempt, phase: phaseOf(turn), waiting_for: null }
+      ? { ...turn, attempt: data.attempt, phase: phaseOf(turn), waiting_for: null, reading: null }
       : turn,
   thinking: (turn, data) => grown(turn, { thinking: turn.thinking + data.text, phase: "thinking" }, data),
   token: (turn, data) => grown(turn, { answer: turn.answer + data.text, phase: "answering" }, data),
@@ -99,6 +105,7 @@ const STEPS = {
     return grown(turn, { tool_calls: calls, phase: calls.every(isDone) ? "thinking" : "calling" }, data);
   },
   waiting: (turn, data) => grown(turn, { waiting_for: data.reason ?? "the model" }, data),
+  progress: (turn, data) => grown(turn, { reading: { done: data.done, total: data.total } }, data),
   snapshot: (turn, data) => (turn.status === "open" ? replaced(turn, data) : turn),
   response: (turn, data) => replaced(turn, data),
   error: (turn, data) => failed(turn, data.error),
@@ -109,13 +116,13 @@ const STEPS = {
 
 function grown(turn, change, data) {
   if (turn.status !== "open" || (data.attempt ?? turn.attempt) < turn.attempt) return turn;
-  return { ...turn, waiting_for: null, ...change, attempt: data.attempt ?? turn.attempt };
+  return { ...turn, waiting_for: null, reading: null, ...change, attempt: data.attempt ?? turn.attempt };
 }
 
 function replaced(turn, data) {
   const scores = { ...turn.scores, ...withoutNull(data.scores ?? {}) };
   const status = data.status ?? turn.status;
-  const next = { ...turn, ...withoutNull(data), scores, status, error: data.error ?? null, waiting_for: null };
+  const next = { ...turn, ...withoutNull(data), scores, status, error: data.error ?? null, waiting_for: null, reading: data.reading ?? null };
   return { ...next, query: data.query ?? turn.query, phase: status === "open" ? phaseOf(next) : "ended" };
 }
 

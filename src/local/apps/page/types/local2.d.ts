@@ -511,6 +511,15 @@ export interface FactRecord {
   added: boolean;
 }
 
+/** The generator, while the model reads its prompt and before it says anything: `done` of `total` tokens are read. Only where the model's server tells it, and a few times a second at most. */
+export interface GenerationProgress {
+  query_id: string;
+  respondent_id: string;
+  attempt: number;
+  done: number;
+  total: number;
+}
+
 /** The generator, while the model thinks: one fragment, `index` from 0 within an attempt. */
 export interface GenerationThinking {
   query_id: string;
@@ -1544,6 +1553,7 @@ export interface QueryEvents {
   thinking: GenerationThinking & { count?: number };
   token: GenerationToken & { count?: number };
   waiting: GenerationWaiting;
+  progress: GenerationProgress;
   tool_call: ToolRequest;
   tool_progress: ToolProgress;
   tool_result: ToolResult;
@@ -1589,6 +1599,7 @@ export interface Messages {
   "cron.run": CronRun;
   "dream.made": DreamMade;
   "effect.undone": EffectUndone;
+  "generation.progress": GenerationProgress;
   "generation.thinking": GenerationThinking;
   "generation.token": GenerationToken;
   "generation.waiting": GenerationWaiting;

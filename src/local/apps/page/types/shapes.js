@@ -11,6 +11,7 @@
  *   "cancelled" | "failed", phase: "sending" | "waiting" | "thinking" | "calling" | "answering" | "ended", answer: string,
  *   thinking: string, context: Context | null, tool_calls: ToolCall[], model: string | null, usage: any, degraded: string[], error: any,
  *   scores: {critique: any, pairwise: any, rating: number | null}, attempt: number, waiting_for: string | null,
+ *   reading: {done: number, total: number} | null,
  *   created_at: number | null, finished_at: number | null, copy_of?: string | null}} Turn
  *
  * @typedef {{session_id: string, title: string | null, updated_at: number, started_at: number, turns: number,

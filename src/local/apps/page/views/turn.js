@@ -59,7 +59,7 @@ function Reply({ turn, conversation }) {
     <${ToolCalls} turn=${turn} sources=${sources} />
     <${TodoCard} turn=${turn} />
     ${turn.answer ? html`<div class="answer" data-answer><${Prose} text=${turn.answer} live=${isOpen} sources=${sources} cite=${() => inspectTurn(turn.query_id, "sources")} /></div>` : null}
-    ${isOpen && !turn.answer && turn.phase !== "thinking" ? html`<${Waiting} turn=${turn} />` : null}
+    ${isOpen && (turn.reading || (!turn.answer && turn.phase !== "thinking")) ? html`<${Waiting} turn=${turn} />` : null}
     <${Fault} turn=${turn} />
     <${Sources} sources=${sources} turn=${turn} />
     <${AnswerLine} turn=${turn} conversation=${conversation} />

@@ -25,6 +25,7 @@ from local.instructions.sourced_text import SourcedText
 from local.instructions.standing_texts import StandingTexts
 from local.models.chat import ChatModel, Json
 from local.models.tool_selection import tier_of
+from local.protocol.answer_options import DEFAULT_MODEL
 from local.protocol.envelope import Trace, new_id
 from local.protocol.memory_messages import OWNER, MemoryRequest, MemoryResult
 from local.protocol.message import MAIN_RESPONDENT
@@ -59,11 +60,14 @@ class PromptBuilder:
         files: AttachedFiles,
         facts: KnownFacts,
         known: PromptKnowledge,
+        default: Callable[[], str] | None = None,
     ) -> None:
+        """`default` names the model that answers where nobody chooses one; it is that of the settings if not given."""
         self._settings, self._respondent_id = settings, respondent_id
+        self._default = default or (lambda: settings.model)
         self._files, self._facts, self._known = files, facts, known
         self._workspace = str(known.texts.workspace) if known.texts else ""
-        self._limits, self._tier = settings.limits, tier_of(settings.model)
+        self._limits = settings.limits
         self._role = SourcedText(settings.prompt_origin, settings.instructions)
 
     def is_current(self, user_id: str | None) -> bool:
@@ -85,14 +89,19 @@ class PromptBuilder:
     async def question(self, asked: QueryReceived, past: Past, today: date, user_id: str | None) -> Question:
         """Everything that the turn's prompts begin with. Raises `AttachmentMissing`; `ModelError` for pictures that no
         model can see."""
-        attached = await self._files.read(asked.attachments, asked.query)
         options = asked.options
+        model = self._model_of(options, past.model)
+        attached = await self._files.read(asked.attachments, asked.query, model)
+        if attached.images:
+            own = self._settings.vision_model or self._default()
+            model = await self._files.seeing((own,) if model == self._default() else (model, own))
         is_known = asked.history is None or (options is not None and options.remember)
         facts = await self._facts.current(user_id) if is_known else ()
         summary = Summary() if past.summary is None else Summary.from_json(past.summary)
         if READ_SKILL in self._known.offered():
             await self._known.skills.settled()
-        inputs = self._inputs(today, user_id, options, await self._texts(user_id) if is_known else NOTHING)
+        texts = await self._texts(user_id) if is_known else NOTHING
+        inputs = self._inputs(today, user_id, options, texts, past.model)
         return Question(
             query_id=asked.query_id,
             respondent_id=self._respondent_id,
@@ -114,18 +123,19 @@ class PromptBuilder:
             origin=asked.origin,
             own_words=not asked.tainted,
             notes=(NOT_TOLD,) if is_known and self._facts.are_missing(user_id) else (),
+            model=model,
         )
 
-    def model_for(self, question: Question) -> str:
-        """The model that sees, if the question has pictures; else the one that answers."""
-        if question.attached.images:
-            return self._settings.vision_model or self._settings.model
-        return self._model_of(question.options)
-
-    def _model_of(self, options: AnswerOptions | None) -> str:
-        """A second respondent has a model of its own, whatever the profile is."""
-        wanted = options.profile.model if options is not None and options.profile is not None else None
-        return wanted if wanted and self._respondent_id == MAIN_RESPONDENT else self._settings.model
+    def _model_of(self, options: AnswerOptions | None, remembered: str | None = None) -> str:
+        """What the query names, else what was chosen for its conversation, else what its profile says. A second
+        respondent has a model of its own, whatever these are."""
+        if self._respondent_id != MAIN_RESPONDENT:
+            return self._settings.model
+        named = options.model if options is not None else None
+        if named == DEFAULT_MODEL:
+            return self._default()
+        of_profile = options.profile.model if options is not None and options.profile is not None else None
+        return named or (remembered if remembered != DEFAULT_MODEL else None) or of_profile or self._default()
 
     async def _texts(self, user_id: str | None) -> StandingTexts:
         files = self._known.texts
@@ -134,7 +144,12 @@ class PromptBuilder:
         return files.texts if files.is_current else await asyncio.to_thread(files.current)
 
     def _inputs(
-        self, today: date, user_id: str | None, options: AnswerOptions | None, texts: StandingTexts
+        self,
+        today: date,
+        user_id: str | None,
+        options: AnswerOptions | None,
+        texts: StandingTexts,
+        remembered: str | None = None,
     ) -> PromptInputs:
         profile = options.profile if options is not None else None
         offered = [tool for tool in self._known.offered().values() if options is None or options.offers(tool.tool)]
@@ -142,7 +157,7 @@ class PromptBuilder:
         return PromptInputs(
             role=self._role,
             today=today,
-            tier=self._tier if profile is None else tier_of(self._model_of(options)),
+            tier=tier_of(self._model_of(options, remembered)),
             tools=tuple(map(ToolLine.of, offered)),
             mode=(options.mode if options else None) or self._known.mode(),
             workspace=self._workspace,
@@ -192,34 +207,37 @@ def private_texts(inputs: PromptInputs) -> tuple[str, ...]:
 
 
 class AttachedFiles:
-    """Reads what queries name; without a store there is nothing to name. `sees` is the model to ask where there are
-    pictures."""
+    """Reads what queries name; without a store there is nothing to name. `room_of` tells how much room a model has."""
 
-    def __init__(self, store: AttachmentStore | None, model: ChatModel, sees: str, room: Room) -> None:
-        self._store, self._model, self._sees, self._room = store, model, sees, room
+    def __init__(self, store: AttachmentStore | None, model: ChatModel, room_of: Callable[[str], Room]) -> None:
+        self._store, self._model, self._room_of = store, model, room_of
 
-    async def read(self, ids: Sequence[str], query: str) -> Attached:
-        """The attachments with these ids, for a question. Raises `AttachmentMissing`, and `ModelError` if there are
-        pictures and no model can see them."""
+    async def read(self, ids: Sequence[str], query: str, model: str) -> Attached:
+        """The attachments with these ids, for a question that this model answers. Raises `AttachmentMissing`."""
         if not ids:
             return Attached()
         if self._store is None:
             raise AttachmentMissing(ids[0])
-        attached = await asyncio.to_thread(self._read, self._store, ids, query)
-        if attached.images:
-            await self._check_sight()
-        return attached
+        return await asyncio.to_thread(self._read, self._store, ids, query, self._room_of(model))
 
-    def _read(self, store: AttachmentStore, ids: Sequence[str], query: str) -> Attached:
+    def _read(self, store: AttachmentStore, ids: Sequence[str], query: str, room: Room) -> Attached:
         files = [store.read(attachment_id) for attachment_id in dict.fromkeys(ids)]
         images = tuple(base64.b64encode(data).decode() for file, data in files if file.is_picture)
-        return Attached(quote([file for file, _ in files], query, self._room), images)
+        return Attached(quote([file for file, _ in files], query, room), images)
 
-    async def _check_sight(self) -> None:
-        capabilities = (await self._model.show(self._sees)).capabilities
-        if capabilities and "vision" not in capabilities:  # some servers do not say what a model can do
-            text = f"{self._sees} cannot look at pictures; name a model that can, such as ollama/gemma4:12b"
-            raise ModelError(f"{text}, for the role vision in models.yaml", kind="unsupported")
+    async def seeing(self, models: Sequence[str]) -> str:
+        """The first of these models that can look at pictures, else the last one of which nobody knows whether it can.
+        Raises `ModelError` if none of them can."""
+        unknown = ""
+        for name in models:
+            capabilities = (await self._model.show(name)).capabilities
+            if "vision" in capabilities:
+                return name
+            unknown = unknown if capabilities else name  # some servers do not say what a model can do
+        if unknown:
+            return unknown
+        text = f"{models[-1]} cannot look at pictures; name a model that can, such as ollama/gemma4:12b"
+        raise ModelError(f"{text}, for the role vision in models.yaml", kind="unsupported")
 
 
 class KnownFacts:

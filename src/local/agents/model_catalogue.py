@@ -119,9 +119,9 @@ class ModelCatalogue:
             return ServerSilent(f"whether there is a model {name[:100]} cannot be told now: {'; '.join(silent)}")
         there = [record.id for record in records if record.chat] or [self.default.name]
         near = suggestion(name, there)
-        hint = f"; {near}" if near.startswith("did you mean") else ""
+        hint = f"; {near} There are: " if near.startswith("did you mean") else "; there are: "
         more = f" and {len(there) - NAMED} more" if len(there) > NAMED else ""
-        text = f"there is no model {name[:100]} here{hint}; there are: {', '.join(there[:NAMED])}{more}"
+        text = f"there is no model {name[:100]} here{hint}{', '.join(there[:NAMED])}{more}"
         return NoSuchModel(text, kind="model_missing")
 
     async def _ask_servers(self) -> None:
@@ -171,10 +171,19 @@ class ModelCatalogue:
 
     async def _of_openai(self, provider: str, server: OpenAIModel, only: str | None) -> list[ModelRecord]:
         if only is not None:
-            info = await server.show(only)
-            return [self._record(provider, only, "llama_server", None, tuple(sorted(info.capabilities)), loaded=True)]
+            info, (path, size) = await server.show(only), self._file_of(provider)
+            record = self._record(provider, only, "llama_server", size, tuple(sorted(info.capabilities)), loaded=True)
+            return [record.model_copy(update={"path": path})]
         infos = await server.listed()
         return [self._record(provider, each.name, "openai", None, tuple(sorted(each.capabilities))) for each in infos]
+
+    def _file_of(self, provider: str) -> tuple[str | None, int | None]:
+        """The path and the size of the GGUF file that a server of ours was started with."""
+        path = self.routing.config.providers[provider].model if provider in self.routing.config.providers else None
+        try:
+            return (str(path), path.stat().st_size) if path is not None else (None, None)
+        except OSError:
+            return str(path), None
 
     def _record(
         self, provider: str, name: str, server: str, size: int | None = None, capabilities: tuple[str, ...] = (), *,

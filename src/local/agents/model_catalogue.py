@@ -14,7 +14,7 @@ from local.agents.grading.judge_chooser import is_made_for_judging
 from local.config_choice import DefaultModel
 from local.config_fault import suggestion
 from local.config_models import Endpoint, ModelsConfig, Routing
-from local.errors import LocalError, ModelError, NoSuchModel
+from local.errors import BadRequest, LocalError, ModelError, NoSuchModel
 from local.models.backends import open_client
 from local.models.hub.model_stock import ModelStock, StockedModel
 from local.models.ollama import OllamaModel
@@ -33,7 +33,7 @@ NEEDS_START = "no running server has it; `local2 model use` makes it the one of 
 log = logging.getLogger(__name__)
 
 
-class NotForChat(LocalError):
+class NotForChat(BadRequest):
     """A model that is here and does not answer questions."""
 
     kind = "bad_model"

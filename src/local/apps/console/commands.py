@@ -95,8 +95,7 @@ def ask_once(
         approvals = None if print_only or as_json or not _is_somebody_there() else approvals_of(system)
         others = {"attachments": _attachments(client, attach or [], piped), "mode": mode_of(mode, asks=bool(approvals))}
         others |= {"session_id": session_of(client, session, resume, last=last), "profile": profile}
-        others["model"] = model
-        body = _body(text, query_id or token_hex(16), tools=tools, incognito=incognito, **others)
+        body = _body(text, query_id or token_hex(16), tools=tools, incognito=incognito, model=model, **others)
         renderer = _renderer(think, quiet=quiet, plain=print_only, as_json=as_json, verbose=verbose)
         raise typer.Exit(ask(system.find_again, body, renderer, complain, timeout, approvals=approvals))
 

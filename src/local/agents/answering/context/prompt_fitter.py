@@ -138,7 +138,7 @@ class PromptFitter:
         self._under_way: dict[str, asyncio.Task[None]] = {}
 
     def of(self, model: str) -> PromptFitter:
-        """The same for the turns of another model, which has a window of its own."""
+        """The fitter for the turns of another model, with a window of its own."""
         if model not in self._by_model:
             other = copy.copy(self)
             other.window = ContextWindow(Limits(self._most))

@@ -156,11 +156,14 @@ class Endpoint(Settings):
 
 
 class Routing(Settings):
-    """Every model server that can be asked, by its provider's name, and how. `default` is the one of `backend`."""
+    """Every model server that can be asked, by its provider's name, and how. `default` is the one of `backend`. With
+    `is_fixed` the command line has named the model that answers, so models.yaml changes nothing until the next start.
+    """
 
     config: ModelsConfig = ModelsConfig()
     endpoints: dict[str, Endpoint]
     default: str
+    is_fixed: bool = False
 
     @classmethod
     def to_one(cls, name: str, endpoint: Endpoint) -> Self:
@@ -171,8 +174,18 @@ class Routing(Settings):
         """The model to ask in a role, by its name for people: without its provider, if that is the default. It is
         `own_model` for a role without a chain. Raises `ConfigError`, as `locate` does."""
         chain: tuple[str, ...] = getattr(self.config.roles, role) or (own_model,)
-        provider, model = self.locate(chain[0])
-        return model if provider == self.default else f"{provider}/{model}"
+        return self.shown(*self.locate(chain[0]))
+
+    def shown(self, provider: str, model: str) -> str:
+        """A model's name for people, by which `locate` finds it: without its provider, if that is the default."""
+        is_plain = provider == self.default and model.partition("/")[0] not in self.endpoints
+        return model if is_plain else f"{provider}/{model}"
+
+    def serves(self, name: str) -> bool:
+        """Whether `provider/model` can be asked without another start, as far as the settings tell."""
+        provider, slash, model = name.partition("/")
+        endpoint = self.endpoints.get(provider)
+        return bool(slash) and endpoint is not None and endpoint.only_model in (None, model)
 
     def stated_size(self, name: str) -> float | TierName | None:
         """What the owner says of a model's size, in billions of parameters or as a tier: by its name, with or without

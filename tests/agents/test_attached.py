@@ -148,7 +148,7 @@ async def failure(stage: Stage, store: AttachmentStore, attachment_id: str, kind
 
 
 async def test_without_a_store_nothing_is_attached() -> None:
-    files = AttachedFiles(None, Seer(), "gemma", len)
-    assert await files.read((), "?") == Attached()
+    files = AttachedFiles(None, Seer(), lambda _: len)
+    assert await files.read((), "?", "gemma") == Attached()
     with pytest.raises(AttachmentMissing):
-        await files.read(["0" * 64], "?")
+        await files.read(["0" * 64], "?", "gemma")

@@ -271,3 +271,17 @@ async def test_a_record_of_an_earlier_version_is_brought_along(tmp_path: Path) -
         await sessions.keep_labels("s", Labels("Old one", pinned=True, changed_at=1.0))
         assert [turn.answer for turn in await conversation.session("b")] == ["Yes."]
         assert await listed(sessions, "old") == ["s", "b"]
+
+
+async def test_a_session_and_its_branch_keep_the_model_that_was_chosen_until_then(
+    conversation: ConversationService, sessions: SessionRecord
+) -> None:
+    for query_id, model in (("q0", None), ("q1", "small"), ("q2", None), ("q3", "large")):
+        await say(conversation, replace(question(query_id), model=model))
+    assert (await conversation.forget("q1"), (await sessions.listing(SessionFilter()))[0][0]["model"]) == (1, "large")
+    point = await sessions.branch_point("s", "q3")
+    await sessions.branch(NewBranch("branch", point, 1.0))
+    models = {each["session_id"]: each["model"] for each in (await sessions.listing(SessionFilter()))[0]}
+    assert models == {"s": "large", "branch": "small"}
+    stored, _ = await conversation.accept(question("q4", "branch"))
+    assert stored.model == "small" and stored.beginning is not None and stored.beginning.model == "small"

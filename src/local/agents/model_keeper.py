@@ -11,10 +11,11 @@ from typing import Self
 
 from pydantic import SecretStr
 
-from local.config_choice import choose_model, chosen_model
-from local.config_models import ModelsConfig
+from local.agents.model_catalogue import NEEDS_START, ModelCatalogue, NotForChat
+from local.config_choice import DefaultModel, choose_model, chosen_model
+from local.config_models import ModelsConfig, Routing
 from local.errors import LocalError, NoSuchModel
-from local.models.hub.model_stock import FOLDER, ModelStock, PullStep, StockedModel
+from local.models.hub.model_stock import FOLDER, ModelStock, PullStep
 from local.protocol.envelope import Envelope
 from local.protocol.messages import ErrorInfo, Message
 from local.protocol.model_messages import ModelProgress, ModelRecord, ModelRequest, ModelResult
@@ -41,11 +42,17 @@ class ModelKeeper(Participant):
     publishes = (ModelProgress,)
 
     def __init__(
-        self, config: ModelKeeperConfig, stock: ModelStock, layers: Sequence[Path], answering: str = ""
+        self,
+        config: ModelKeeperConfig,
+        stock: ModelStock,
+        layers: Sequence[Path],
+        catalogue: ModelCatalogue,
+        answering: str = "",
     ) -> None:
         """`answering` is the model that answers where the settings choose none, as provider/model."""
         super().__init__(config)
         self._stock, self._layers, self._answering = stock, layers, answering
+        self._catalogue, self._routing = catalogue, catalogue.routing
         self._pulls: dict[str, ModelProgress] = {}  # by name, the latest last
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -54,7 +61,10 @@ class ModelKeeper(Participant):
         """Keep GGUF files in the data directory."""
         folder, token = resources.data_dir / FOLDER, config.hf_token.get_secret_value()
         stock = ModelStock(folder, resources.ollama_url, config.hub_url, token)
-        return cls(config, stock, resources.layers, _answering(resources))
+        routing = resources.routing or Routing(endpoints={}, default="")
+        name = routing.first("chat", resources.chat_model) if routing.endpoints else resources.chat_model
+        catalogue = ModelCatalogue(stock, routing, config, DefaultModel(routing, resources.layers, name))
+        return cls(config, stock, resources.layers, catalogue, _answering(resources))
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -72,6 +82,8 @@ class ModelKeeper(Participant):
         match request.verb:
             case "list":
                 return await self._list()
+            case "find":
+                return ModelResult(verb="find", models=(await self._catalogue.find(request.model.strip()),))
             case "pull":
                 return self._pull(request.model.strip())
             case "stop":
@@ -90,9 +102,9 @@ class ModelKeeper(Participant):
         return {name: _in_words(pull) for name, pull in self._pulls.items() if pull.state == "running"}
 
     async def _list(self) -> ModelResult:
-        models, note = await self._stock.models()
+        models, note = await self._catalogue.look()
         chosen = chosen_model(self._layers) or self._answering
-        records = tuple(_record(model, chosen) for model in models)
+        records = tuple(_marked(model, chosen) for model in models)
         return ModelResult(verb="list", models=records, pulls=tuple(self._pulls.values()), chosen=chosen, note=note)
 
     def _pull(self, name: str) -> ModelResult:
@@ -113,10 +125,25 @@ class ModelKeeper(Participant):
         return ModelResult(verb="stop", pulls=(self._pulls[name],))
 
     async def _use(self, name: str) -> ModelResult:
-        model = await self._stock.find(name)
-        await asyncio.to_thread(choose_model, self._layers, model.kind, model.name, model.path)
+        model = await self._to_use(name)
+        path = Path(model.path) if model.path else None
+        provider = model.provider if model.provider in self._routing.config.providers else None
+        await asyncio.to_thread(choose_model, self._layers, model.server, model.name, path, provider)
         chosen = chosen_model(self._layers)
-        return ModelResult(verb="use", models=(_record(model, chosen),), chosen=chosen)
+        at_once = self._routing.serves(chosen) and not self._routing.is_fixed
+        return ModelResult(verb="use", models=(_marked(model, chosen),), chosen=chosen, at_once=at_once)
+
+    async def _to_use(self, name: str) -> ModelRecord:
+        """The model of a name, or in the file at that path. Raises `NoSuchModel`, `NotForChat`."""
+        records, _ = await self._catalogue.look()
+        found = self._catalogue.named(records, name)
+        if found is None:
+            stocked = await self._stock.find(name)
+            path = None if stocked.path is None else str(stocked.path)
+            return ModelRecord(name=stocked.name, server=stocked.kind, size=stocked.size, path=path)
+        if not found.chat and found.unfit != NEEDS_START:
+            raise NotForChat(f"{found.id} cannot answer by default: {found.unfit}")
+        return found
 
     async def _run(self, name: str) -> None:
         """One pull, told as it goes on; its end is told however it comes."""
@@ -152,10 +179,11 @@ def _answering(resources: Resources) -> str:
     return f"{'ollama' if resources.model_backend == 'stand_in' else provider}/{model}"
 
 
-def _record(model: StockedModel, chosen: str) -> ModelRecord:
-    path = None if model.path is None else str(model.path)
-    current = chosen.partition("/")[2] == model.name
-    return ModelRecord(name=model.name, server=model.kind, size=model.size, path=path, current=current)
+def _marked(model: ModelRecord, chosen: str) -> ModelRecord:
+    """With whether it is the one of the next start."""
+    provider, _, name = chosen.partition("/")
+    is_current = name == model.name and model.provider in (provider, "")
+    return model.model_copy(update={"current": is_current})
 
 
 def _progress(name: str, step: PullStep) -> ModelProgress:

@@ -13,7 +13,8 @@ import typer
 from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.backend import any_ollama_url
 from local.apps.command_line import ConfigDir, DataDir, JsonOption, sized
-from local.apps.run_directory import RunDirectory
+from local.apps.console.answering_system import running_system
+from local.apps.run_directory import NotRunning, RunDirectory
 from local.apps.terminal import visible
 from local.apps.trial_model import NAME as TRIAL_NAME
 from local.apps.trial_model import TrialModel
@@ -22,7 +23,7 @@ from local.config_choice import choose_model, chosen_model
 from local.config_models import ModelsConfig, load_models
 from local.environment import data_dir as find_data_dir
 from local.environment import environment
-from local.errors import ConfigError
+from local.errors import ConfigError, NoAnswer, NoApi
 from local.models.hub.model_stock import FOLDER, ModelStock, PullStep, StockedModel
 from local.models.servers.spec import require_program
 
@@ -69,7 +70,13 @@ def pull(model: Wanted, config_dir: ConfigDir = None, data_dir: DataDir = None) 
 
 @model_app.command()
 def use(model: Name, config_dir: ConfigDir = None, data_dir: DataDir = None) -> None:
-    """Have a model answer, from the next start on; it is written into your models.yaml."""
+    """Have a model answer by default; it is written into your models.yaml.
+
+    A system that runs follows at once where one of its servers has the model, else at its next start.
+    """
+    if config_dir is None and (told := _told_to_running(model, data_dir)):
+        typer.echo(told)
+        return
     layers = layers_for(config_dir)
     found = asyncio.run(_stock(layers, data_dir).find(model))
     path = choose_model(layers, found.kind, found.name, found.path)
@@ -100,6 +107,29 @@ def try_one(
             raise typer.Exit(130) from None
     path = choose_model(layers, "llama_server", TRIAL_NAME, trial.file)
     typer.echo(f"{chosen_model(layers)} answers from the next start on, as {path} says now")
+
+
+def _told_to_running(model: str, data_dir: Path | None) -> str:
+    """What came of the choice in the system that runs here; empty if none does that could be asked."""
+    try:
+        client = running_system(None, data_dir)
+        found = client.request("PUT", "/models/current", {"name": _whole_path(model)})
+    except (NotRunning, NoApi):
+        return ""
+    except NoAnswer as error:
+        if error.status is None or error.status in (401, 503):  # it ends, or has nobody for that
+            return ""
+        raise
+    name = visible(str(found["current"]))
+    if found["restart_needed"]:
+        return f"{name} answers from the next start on: no server that runs now has it; stop LoCAL2 and start it again"
+    return f"{name} answers from now on, in conversations that have not chosen another model"
+
+
+def _whole_path(model: str) -> str:
+    """A file is found from wherever the system runs."""
+    path = Path(model).expanduser()
+    return str(path.resolve()) if model.lower().endswith(".gguf") and path.is_file() else model
 
 
 async def pull_and_show(stock: ModelStock, model: str, show: Callable[[str], object]) -> None:

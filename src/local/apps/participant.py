@@ -138,14 +138,15 @@ def find_class(target: str, python_path: tuple[Path, ...] = ()) -> type[Particip
 
 def make(part: ParticipantSpec) -> Participant:
     """The participant, with its settings read and its services built: here, in its process, the secrets that its own
-    settings name have their values, and for an agent the keys of model servers. Raises `ConfigError`."""
+    settings name have their values, and for agents and the model keeper the keys of model servers. Raises
+    `ConfigError`."""
     kind = find_class(part.target, part.python_path)
     variables, file = environment(), kind.settings or kind.name
     given = {key: getattr(variables, key) for key in SECRETS if key in kind.Config.model_fields}
     secret_of = SecretStore(part.resources.data_dir).get
     config = with_secrets(load(file, kind.Config, part.layers, {**given, **part.overrides}), file, secret_of)
     resources = part.resources
-    if resources.routing is not None and kind.kind is Kind.AGENT:
+    if resources.routing is not None and (kind.kind is Kind.AGENT or kind.settings == "models"):
         resources = replace(resources, routing=with_secrets(resources.routing, "models", secret_of))
     participant = kind.build(config, resources)
     participant.lent(resources)

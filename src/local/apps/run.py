@@ -33,7 +33,7 @@ from local.apps.warm_up import PRELOAD
 from local.apps.workspace_folder import prepared_workspace
 from local.bus.address import BusAddress
 from local.config import ParticipantEntry, SystemConfig, layers_for, load
-from local.config_models import load_models
+from local.config_models import ModelsConfig, load_models
 from local.environment import data_dir, environment
 from local.errors import StartFailed, StartInterrupted
 from local.models.servers.spec import ServerSpec
@@ -97,7 +97,7 @@ def run(flags: Flags) -> int:
             system=system,
             layers=tuple(layers),
             bus=bus,
-            backend=choose_backend(system, models),
+            backend=_backend(flags, system, models),
             data_dir=directory.data_dir,
             listener=listener,
             log_file=log_file,
@@ -107,6 +107,12 @@ def run(flags: Flags) -> int:
         notice = _rebuild_missing(directory.data_dir, {entry.name for entry in system.participants})
         with listener or nullcontext():  # who has the lock next has the port, too
             return asyncio.run(_supervise(plan, directory, lock, declarations, notice))
+
+
+def _backend(flags: Flags, system: SystemConfig, models: ModelsConfig) -> Backend:
+    backend = choose_backend(system, models)
+    is_fixed = "model" in flags.generator
+    return replace(backend, routing=backend.routing.model_copy(update={"is_fixed": True})) if is_fixed else backend
 
 
 def _rebuild_missing(data_dir: Path, owners: Collection[str]) -> str:

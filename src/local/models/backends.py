@@ -72,14 +72,23 @@ class _Clients:
             await client.close()
 
     def _client(self, endpoint: Endpoint) -> OllamaModel | OpenAIModel:
-        key = endpoint.key or (secret(endpoint.api_key_variable) if endpoint.api_key_variable else "")
-        kept = partial(OllamaModel, keep_alive=self._routing.config.keep_alive)
-        make = kept if endpoint.kind == "ollama" else partial(OpenAIModel, api_key=key)
-        seconds = self._timeout_seconds
-        return make(
-            endpoint.url,
-            first_token_seconds=seconds,
-            between_tokens_seconds=seconds,
-            timeout_seconds=seconds,
-            limit=self._limit,
-        )
+        keep_alive, seconds = self._routing.config.keep_alive, self._timeout_seconds
+        return open_client(endpoint, timeout_seconds=seconds, keep_alive=keep_alive, limit=self._limit)
+
+
+def open_client(
+    endpoint: Endpoint, *, timeout_seconds: float, keep_alive: str | int | None = None, limit: str = ""
+) -> OllamaModel | OpenAIModel:
+    """A client of one server, which has made no connection yet. `limit` names the setting of the time limit in errors.
+    Raises `ConfigError` for a key that is not there."""
+    key = endpoint.key or (secret(endpoint.api_key_variable) if endpoint.api_key_variable else "")
+    kept = partial(OllamaModel, keep_alive=keep_alive)
+    make = kept if endpoint.kind == "ollama" else partial(OpenAIModel, api_key=key)
+    seconds = timeout_seconds
+    return make(
+        endpoint.url,
+        first_token_seconds=seconds,
+        between_tokens_seconds=seconds,
+        timeout_seconds=seconds,
+        limit=limit,
+    )

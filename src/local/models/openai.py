@@ -72,6 +72,11 @@ class OpenAIModel(ModelClient[Known]):
         """The names of all models that the server offers."""
         return [str(entry.get("id")) for entry in (await self._call("GET", "/models", _Models)).data]
 
+    async def listed(self) -> list[ModelInfo]:
+        """What the server's list says of all models that it offers."""
+        entries = (await self._call("GET", "/models", _Models)).data
+        return [known(str(entry["id"]), entry, {}).info for entry in entries if entry.get("id")]
+
     async def _look(self, model: str) -> Known:
         """What is known of a model. Lists may be incomplete or absent: whether the model is there, its answer tells."""
         if model not in self._known:

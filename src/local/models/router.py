@@ -133,6 +133,16 @@ class Router:
         self._clock, self._sleep = clock, sleep
         self._pauses = Pauses()
         self._infos: dict[str, ModelInfo] = {}
+        self._followed: dict[str, Sequence[Target]] = {}  # chains of a later choice, by the name of their first target
+
+    def follow(self, chain: Sequence[str]) -> None:
+        """Ask these models one after the other, from now on, where the first of them is asked for."""
+        targets = [self._find(name)[0] for name in chain]
+        self._followed[targets[0].name] = targets
+
+    def _targets(self, model: str) -> Sequence[Target]:
+        found = self._find(model)
+        return self._followed.get(found[0].name, found)
 
     async def chat(
         self,
@@ -146,7 +156,7 @@ class Router:
         logprobs: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         """See `ChatModel.chat`."""
-        call = self._call(self._find(model), self._policy)
+        call = self._call(self._targets(model), self._policy)
         while True:
             for untold in call.take_untold():
                 yield untold
@@ -185,7 +195,7 @@ class Router:
     async def show(self, model: str) -> ModelInfo:
         """What the server knows of the first model that is there; asked once, and again after a failure."""
         failures: dict[str, ModelError] = {}
-        for target in self._find(model):
+        for target in self._targets(model):
             try:
                 return await self._info(target)
             except ModelError as error:
@@ -195,7 +205,7 @@ class Router:
     async def load(self, model: str, options: Mapping[str, Any]) -> None:
         """See `ChatModel.load`. It is the first model that can be loaded."""
         failures: dict[str, ModelError] = {}
-        for target in self._find(model):
+        for target in self._targets(model):
             try:
                 return await target.client.load(target.model, options)
             except ModelError as error:

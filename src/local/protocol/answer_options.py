@@ -10,6 +10,7 @@ from local.protocol.safety import Mode
 from local.protocol.turn_tools import CLARIFICATION, PLAN_STEP, PROPOSE_PLAN, TODO_LIST
 
 Json = dict[str, Any]
+DEFAULT_MODEL = "default"  # as a model's name: whichever answers where nobody chooses
 OWN = (CLARIFICATION, TODO_LIST, PROPOSE_PLAN, PLAN_STEP)  # what a turn does by itself, whatever it is for
 
 
@@ -37,7 +38,8 @@ class AnswerOptions(Data):
     runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call` is the
     name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered, and so
     does a `profile`, as it was when the query was asked. `mode` says what becomes of calls that need leave. With
-    `remember` an exchange whose history the asker keeps is remembered all the same."""
+    `remember` an exchange whose history the asker keeps is remembered all the same. `model` is the model that answers,
+    now and in what follows in its conversation, whatever the profile says; "default" is the one of the settings."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -56,6 +58,7 @@ class AnswerOptions(Data):
     remember: bool = False
     mode: Mode | None = None
     profile: AnswerProfile | None = None
+    model: str | None = None
 
     @property
     def function_names(self) -> frozenset[str]:
@@ -100,6 +103,13 @@ def with_mode(options: AnswerOptions | None, mode: Mode | None) -> AnswerOptions
     if mode is None:
         return options
     return AnswerOptions(mode=mode) if options is None else options.model_copy(update={"mode": mode})
+
+
+def with_model(options: AnswerOptions | None, model: str | None) -> AnswerOptions | None:
+    """An asker's options with the model that was chosen for the query, if there is one."""
+    if model is None:
+        return options
+    return AnswerOptions(model=model) if options is None else options.model_copy(update={"model": model})
 
 
 def _either(schemas: list[Json]) -> Json:

@@ -8,23 +8,34 @@ from typing import Literal
 from local.protocol.message import Data, Delivery, Message
 from local.protocol.messages import ErrorInfo
 
-ModelVerb = Literal["list", "pull", "stop", "use"]
+ModelVerb = Literal["list", "find", "pull", "stop", "use"]
 
 
 class ModelRecord(Data):
-    """A model that is here. `server` is the kind of server that it is for, `size` in bytes where it is known, `path`
-    that of its GGUF file; the `current` one answers, or will from the next start on."""
+    """A model that is here. `id` is the name to choose it by, `provider` its server's name in the settings, `server`
+    the kind of that server, `size` in bytes where it is known, `path` that of its GGUF file. `capabilities` are empty
+    and `loaded` is None where the server does not say. `chat` says that a query can choose it; if not, `unfit` is a
+    sentence that says why. The `default` one answers where a query chooses none, the `current` one does so from the
+    next start on."""
 
     name: str
-    server: Literal["ollama", "llama_server"]
+    server: Literal["ollama", "llama_server", "openai"]
     size: int | None = None
     path: str | None = None
     current: bool = False
+    id: str = ""
+    provider: str = ""
+    capabilities: tuple[str, ...] = ()
+    loaded: bool | None = None
+    chat: bool = True
+    unfit: str = ""
+    default: bool = False
 
 
 class ModelRequest(Message):
-    """A door that wants to know which models there are (list), to have one pulled (pull), no longer (stop), or to have
-    it answer from the next start on (use). `model` is its name, the path of a GGUF file, or for pull where it lies."""
+    """A door that wants to know which models there are (list), or the one of a name that a query has chosen (find), to
+    have one pulled (pull), no longer (stop), or to have it answer by default (use). `model` is its name, for use also
+    the path of a GGUF file, for pull where to get it."""
 
     subject = "model.request."
     delivery = Delivery.EPHEMERAL
@@ -51,8 +62,9 @@ class ModelProgress(Message):
 
 class ModelResult(Message):
     """The model keeper's answer to a request. To list: what is here, pulls under way and those that ended since the
-    start, and in `note` why Ollama could not be asked. To pull and stop: how that pull stands. To use: the model, as
-    `models`. `chosen` is the model that answers from the next start on, as provider/model."""
+    start, and in `note` why a server could not be asked. To pull and stop: how that pull stands. To find and use: the
+    model, as `models`. `chosen` is the model that answers from the next start on, as provider/model; `at_once` says
+    that it does so already."""
 
     subject = "model.result."
     delivery = Delivery.EPHEMERAL
@@ -61,5 +73,6 @@ class ModelResult(Message):
     models: tuple[ModelRecord, ...] = ()
     pulls: tuple[ModelProgress, ...] = ()
     chosen: str = ""
+    at_once: bool = False
     note: str = ""
     error: ErrorInfo | None = None

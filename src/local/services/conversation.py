@@ -20,6 +20,7 @@ from local.services.turn_record import (
     END,
     MIGRATIONS,
     SAID,
+    chosen_model,
     incognito_sessions,
     messages_of,
     past_of,
@@ -73,11 +74,12 @@ class ConversationService:
                 return replace(known, cancelled=is_cancelled), False
             db.execute(
                 "INSERT INTO turns (query_id, respondent_id, session_id, user_id, envelope_id, query, body, in_history,"
-                " status, tools, created_at, incognito, refused, attempt)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " status, tools, created_at, incognito, refused, attempt, model)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (asked.query_id, self._respondent_id, asked.session_id, asked.user_id, asked.envelope_id, asked.query,
                  asked.body, asked.in_history, TurnStatus.OPEN, json.dumps(asked.tools), time.time(),
-                 asked.incognito, refusal_of(db, self._respondent_id, asked), asked.attempt),
+                 asked.incognito, refusal_of(db, self._respondent_id, asked), asked.attempt,
+                 asked.model or chosen_model(db, self._respondent_id, asked.session_id)),
             )  # fmt: skip
             stored = self._find(db, asked.query_id)
             assert stored is not None

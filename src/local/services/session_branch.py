@@ -17,13 +17,13 @@ from local.services.turn_record import SAID
 _NAMESPACE = uuid.UUID("6c0f0a35-9d0b-4f0e-8a0c-51f1f2a3c7de")
 _COPIED = (
     "query_id, respondent_id, session_id, user_id, envelope_id, query, body, in_history, status, attempt, tools,"
-    " answer, outcome_subject, outcome, published, created_at, finished_at, incognito, copy_of"
+    " answer, outcome_subject, outcome, published, created_at, finished_at, incognito, copy_of, model"
 )
 _COPY = (
     f"INSERT OR IGNORE INTO turns ({_COPIED}) SELECT :copy, respondent_id, :branch, user_id, :copy, query,"
     " json_set(body, '$.query_id', :copy, '$.session_id', :branch), in_history, status, attempt, tools, answer,"
     " outcome_subject, json_set(outcome, '$.query_id', :copy, '$.session_id', :branch), 1, created_at, finished_at,"
-    " incognito, coalesce(copy_of, query_id) FROM turns WHERE position = :position"
+    " incognito, coalesce(copy_of, query_id), model FROM turns WHERE position = :position"
 )
 _TAINT = (
     "INSERT OR IGNORE INTO taints SELECT :copy, :own, :branch FROM taints"

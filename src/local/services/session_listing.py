@@ -32,6 +32,8 @@ _LISTED = (
     f" coalesce(labels.title, substr(called.query, 1, {TITLE_CHARACTERS}), '') AS title,"
     " labels.title IS NOT NULL AS renamed, coalesce(labels.pinned, 0) AS pinned,"
     " coalesce(first.incognito, branches.incognito) AS incognito, branches.branched_from, branches.before,"
+    " (SELECT model FROM turns WHERE turns.session_id = sums.session_id AND respondent_id = :own AND refused IS NULL"
+    " ORDER BY position DESC LIMIT 1) AS model,"
     " CASE WHEN json_valid(first.body) THEN json_extract(first.body, '$.origin') END AS origin"
     " FROM sums LEFT JOIN turns AS first ON first.position = sums.first"
     " LEFT JOIN turns AS called ON called.position = coalesce(sums.own, sums.first)"

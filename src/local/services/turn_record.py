@@ -154,6 +154,7 @@ MIGRATIONS = (
         PRIMARY KEY (query_id, respondent_id)
     ) WITHOUT ROWID;
     """,
+    "ALTER TABLE turns ADD COLUMN model TEXT;",
 )
 
 END = 2**62  # a position behind all turns
@@ -166,12 +167,14 @@ SAID = (
 class Past(NamedTuple):
     """What was said before a turn: a stored summary of the first exchanges, if there is one, and those after them as
     user and assistant messages, oldest first. `tainted` says that words of strangers were before the model. `sent` has
-    for each pair of these messages how the model was sent that exchange, as JSON; None where that is not stored."""
+    for each pair of these messages how the model was sent that exchange, as JSON; None where that is not stored.
+    `model` is the one that was last chosen for the conversation, None if nobody has chosen."""
 
     summary: str | None
     history: tuple[dict[str, Any], ...]
     tainted: bool = False
     sent: tuple[str | None, ...] = ()
+    model: str | None = None
 
 
 class TurnStatus(StrEnum):
@@ -194,9 +197,10 @@ class Refusal(StrEnum):
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
     """One row. `body` is the query's message as JSON; `tools` the names of the tools there were when it was accepted;
-    `outcome` the message that ended it, on `outcome_subject`. One that is `refused` is deleted with its session, and
-    that is all it has to do with it. No columns, but looked up on the way by `accept`, are `cancelled`, whether
-    somebody wants it to end, and `beginning`, the past of the turn where nothing can still be added to it."""
+    `outcome` the message that ended it, on `outcome_subject`; `model` the one that was chosen for its conversation by
+    then. One that is `refused` is deleted with its session, and that is all it has to do with it. No columns, but
+    looked up on the way by `accept`, are `cancelled`, whether somebody wants it to end, and `beginning`, the past of
+    the turn where nothing can still be added to it."""
 
     position: int
     query_id: str
@@ -219,6 +223,7 @@ class StoredTurn:
     incognito: bool = False
     refused: Refusal | None = None
     copy_of: str | None = None
+    model: str | None = None
     cancelled: bool = field(default=False, compare=False)
     beginning: Past | None = field(default=None, compare=False)
 
@@ -227,7 +232,7 @@ class StoredTurn:
 class Asked:
     """A query to be stored. One that is not `in_history` belongs to no conversation that anybody continues; an
     `incognito` one is to be deleted when its session ends.
-    `attempt` is how often the journal has given it."""
+    `attempt` is how often the journal has given it, `model` the model that it chooses for its conversation."""
 
     query_id: str
     session_id: str
@@ -239,6 +244,7 @@ class Asked:
     tools: tuple[str, ...] = ()
     incognito: bool = False
     attempt: int = 1
+    model: str | None = None
 
 
 def stored_turn(row: sqlite3.Row) -> StoredTurn:
@@ -318,4 +324,20 @@ def past_of(db: sqlite3.Connection, respondent_id: str, session_id: str, before:
     )
     sql = f"SELECT query, answer, {sent} {SAID} ORDER BY position LIMIT -1 OFFSET ?"
     rows = db.execute(sql, (*key, before, through)).fetchall()
-    return Past(summary, tuple(messages_of(rows)), is_tainted(db, *key), tuple(row["sent"] for row in rows))
+    return Past(
+        summary,
+        tuple(messages_of(rows)),
+        is_tainted(db, *key),
+        tuple(row["sent"] for row in rows),
+        chosen_model(db, respondent_id, session_id, before),
+    )
+
+
+def chosen_model(db: sqlite3.Connection, respondent_id: str, session_id: str, before: int = END) -> str | None:
+    """The model that was last chosen for a session before that position; None if nobody has chosen one."""
+    sql = (
+        "SELECT model FROM turns WHERE session_id = ? AND respondent_id = ? AND position < ? AND refused IS NULL"
+        " ORDER BY position DESC LIMIT 1"
+    )
+    row = db.execute(sql, (session_id, respondent_id, before)).fetchone()
+    return None if row is None else row["model"]

@@ -81,7 +81,7 @@ def completion(*urls: str) -> dict[str, Any]:
     pictures = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
     content: list[dict[str, Any]] = [{"type": "text", "text": "hello"}, *pictures]
     earlier = [{"role": "user", "content": content}, {"role": "assistant", "content": "Hi."}]
-    return {"model": "m", "messages": [*earlier, {"role": "user", "content": content}]}
+    return {"model": "local2", "messages": [*earlier, {"role": "user", "content": content}]}
 
 
 async def test_a_picture_in_an_openai_message_is_an_attachment(system: System, client: httpx.AsyncClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -42,6 +43,10 @@ class Stock(HandPlayed):
 
     @on(ModelRequest)
     async def answer(self, request: ModelRequest, envelope: Envelope) -> ModelResult:
+        if request.verb == "find" and request.model == "judge":
+            return ModelResult(verb="find", error=ErrorInfo(kind="bad_model", message="it judges answers"))
+        if request.verb == "find" and request.model == "small":
+            return ModelResult(verb="find", models=(ModelRecord(name="small", server="ollama", id="box/small"),))
         if request.model == "missing":
             return ModelResult(verb=request.verb, error=ErrorInfo(kind="model_missing", message="missing is not here"))
         pull = ModelProgress(model=request.model, status="pulling", completed=1, total=2)
@@ -88,6 +93,39 @@ async def test_how_a_pull_goes_on_is_told_on_the_owner_s_streams(owner: httpx.As
         assert (await owner.post("/models/pull", json={"name": "gemma4:e2b"})).status_code == 202
         name, _, data = await anext(events)
     assert (name, data["name"], data["completed"], data["total"]) == ("pull", "gemma4:e2b", 1, 2)
+
+
+async def test_a_query_names_its_model_and_is_refused_before_it_is_asked(
+    owner: httpx.AsyncClient, system: System
+) -> None:
+    asked = {"query": "hello", "wait": False}
+    for name, status, kind in (("missing", 404, "not_found"), ("judge", 422, "bad_model")):
+        refused = await owner.post("/query", json={**asked, "model": name})
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (status, kind)
+        assert refused.json()["error"]["message"].startswith("model: ")
+    assert not system.generator.turns
+    for name, chosen in (("small", "box/small"), ("default", "default")):
+        answered = await owner.post("/query", json={**asked, "model": name, "wait": True})
+        options = system.generator.turns[answered.json()["query_id"]].options
+        assert options is not None and options.model == chosen
+
+
+async def test_a_completion_names_its_model_by_an_alias_too(system: System) -> None:
+    chat = {"messages": [{"role": "user", "content": "hello"}]}
+    aliases = {"gpt-4o": "default", "gpt-4o-mini": "small"}
+    async with system.door(openai_aliases=aliases) as client, system.host(Stock()):
+        refused = await client.post("/v1/chat/completions", json={**chat, "model": "missing"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found")
+        wanted = (("small", "box/small"), ("gpt-4o", "default"), ("gpt-4o-mini", "box/small"), ("local2", None))
+        for name, chosen in wanted:
+            system.generator.turns.clear()
+            answer = (await client.post("/v1/chat/completions", json={**chat, "model": name})).json()
+            assert answer["model"] == "gemma4:12b", "the one that has answered"
+            [asked] = system.generator.turns.values()
+            assert asked.options is not None and asked.options.model == chosen
+        chunks = (await client.post("/v1/chat/completions", json={**chat, "model": "small", "stream": True})).text
+        named = [json.loads(line[6:])["model"] for line in chunks.splitlines() if line.startswith("data: {")]
+        assert (named[0], named[-1]) == ("box/small", "gemma4:12b")
 
 
 async def test_without_a_keeper_models_are_not_to_be_had(

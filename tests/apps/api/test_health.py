@@ -102,7 +102,7 @@ async def test_a_query_that_nobody_can_answer_is_503_at_once_and_says_why(
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_completion_that_nobody_can_give_is_503_at_once_and_says_why(system: System, stream: bool) -> None:
-    chat = {"model": "gemma", "messages": [{"role": "user", "content": "hello"}], "stream": stream}
+    chat = {"model": "local2", "messages": [{"role": "user", "content": "hello"}], "stream": stream}
     async with system.door() as client, system.bus("supervisor") as bus:
         await bus.ready()
         say_children(bus, "generator", "failed", detail="exit status 1")

@@ -13,7 +13,7 @@ from local.apps.api.openai_completion import missing_text
 from local.protocol.messages import AnswerOptions, ParticipantStatus
 
 System = Any  # of conftest.py
-MODEL = "any-name"
+MODEL = "local2"
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ async def test_a_name_of_ours_that_is_none_is_not_found(ai: openai.AsyncOpenAI) 
 async def test_a_whole_completion_has_answer_reasoning_and_usage(ai: openai.AsyncOpenAI) -> None:
     answer = await ai.chat.completions.create(model=MODEL, messages=said("hello"), temperature=0.1, n=1)
     [choice] = answer.choices
-    assert (choice.message.content, choice.finish_reason, answer.model) == ("Hi there.", "stop", MODEL)
+    assert (choice.message.content, choice.finish_reason, answer.model) == ("Hi there.", "stop", "gemma4:12b")
     assert choice.message.model_dump()["reasoning"] == "Let me see."
     assert answer.usage and (answer.usage.prompt_tokens, answer.usage.total_tokens) == (7, 10)
 
@@ -288,7 +288,7 @@ async def test_the_model_is_listed_once_the_generator_has_named_it(ai: openai.As
         details = {"model": "gemma4:12b"}
         beat = ParticipantStatus(name="generator", kind="agent", pid=1, instance="i", state="ready", details=details)
         assert bus.post(beat)
-        assert [model.id for model in (await ai.models.list()).data][:2] == ["gemma4:12b", "local2:remember"]
+        assert [model.id for model in (await ai.models.list()).data][:3] == ["gemma4:12b", "local2", "local2:remember"]
         assert (await ai.models.retrieve("local2:remember")).owned_by == "local2"
         with pytest.raises(openai.NotFoundError, match="there is no model nobody"):
             await ai.models.retrieve("nobody")

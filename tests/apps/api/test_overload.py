@@ -28,7 +28,7 @@ async def test_what_would_wait_too_long_is_refused_and_what_was_accepted_never(s
         error = answer.json()["error"]
         assert error["kind"] == "too_many_queries" and "ask again in" in error["message"]
 
-        chat = {"model": "x", "messages": [{"role": "user", "content": "hello"}]}
+        chat = {"model": "local2", "messages": [{"role": "user", "content": "hello"}]}
         as_openai = await client.post("/v1/chat/completions", json=chat)
         assert (as_openai.status_code, as_openai.json()["error"]["type"]) == (429, "rate_limit_error")
         assert as_openai.json()["error"]["code"] == "too_many_queries" and as_openai.headers["retry-after"]

@@ -86,7 +86,7 @@ class ConversationRequestHandler:
             "session_id": head.session_id,
             "user_id": head.user_id,
             "incognito": head.incognito,
-            **{name: line.get(name) for name in ("title", "pinned", "branched_from")},
+            **{name: line.get(name) for name in ("title", "pinned", "branched_from", "model")},
             "branches": await self._sessions.family(head.session_id),
             "messages": self._prelude(history, date.today(), head.user_id),
             "turns": [_summary(turn) for turn in turns],

@@ -40,7 +40,7 @@ def asked_of(message: QueryReceived, envelope: Envelope, tools: Collection[str],
     return Asked(
         message.query_id, session_of(envelope, message.query_id), envelope.user_id, envelope.id, message.query,
         message.encode().decode(), in_history=message.history is None, tools=tuple(tools),
-        incognito=message.incognito, attempt=attempt,
+        incognito=message.incognito, attempt=attempt, model=message.options.model if message.options else None,
     )  # fmt: skip
 
 

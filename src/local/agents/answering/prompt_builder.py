@@ -20,6 +20,7 @@ from local.instructions.sourced_text import SourcedText
 from local.instructions.standing_texts import StandingTexts
 from local.models.chat import ChatModel, Json
 from local.models.sight import cannot_see, is_blind
+from local.protocol.answer_options import DEFAULT_MODEL
 from local.protocol.context_block import Context, ContextItem
 from local.protocol.conversation_messages import RecalledExchange
 from local.protocol.memory_messages import OWNER, RecalledEngram
@@ -54,10 +55,13 @@ class PromptBuilder:
         facts: KnownFacts,
         known: PromptKnowledge,
         recall: Recall = recall_nothing,
+        default: Callable[[], str] | None = None,
     ) -> None:
-        """`recall(query, limit, user_id, session_id)` finds exchanges of the user's other sessions."""
+        """`recall(query, limit, user_id, session_id)` finds exchanges of the user's other sessions. `default` names the
+        model that answers where nobody chooses one; it is that of the settings if not given."""
         self._recall = recall
         self._settings, self._respondent_id = settings, respondent_id
+        self._default = default or (lambda: settings.model)
         self._files, self._facts, self._known = files, facts, known
         self._workspace = str(known.texts.workspace) if known.texts else ""
         self._limits = settings.limits
@@ -70,13 +74,14 @@ class PromptBuilder:
 
     def prelude(self, history: Sequence[Json], today: date, user_id: str | None) -> tuple[Json, ...]:
         """What the model gets before a question of that user, by what is known now."""
-        return compose(self._inputs(today, user_id, None, self._known.written(user_id)), history)
+        return compose(self._inputs(today, user_id, None, self._known.written(user_id), self._model_of(None)), history)
 
     def shown(self, today: date, user_id: str | None, options: AnswerOptions | None) -> Json:
         """The system prompt of a query that is asked so, section by section."""
         texts = self._known.written(user_id)
-        inputs = self._inputs(today, user_id, options, texts)
-        return {**as_json(self._model_of(options), inputs), "problems": texts.problems}
+        model = self._model_of(options)
+        inputs = self._inputs(today, user_id, options, texts, model)
+        return {**as_json(model, inputs), "problems": texts.problems}
 
     async def question(
         self, asked: QueryReceived, past: Past, today: date, user_id: str | None, session_id: str | None = None
@@ -84,11 +89,15 @@ class PromptBuilder:
         """Everything that the turn's prompts begin with. Raises `AttachmentMissing`; `ModelError` for pictures that no
         model can see."""
         options = asked.options
+        model = self._model_of(options, past.model)
         is_ours = asked.history is None or (options is not None and options.remember)
         is_known = is_ours and not asked.incognito and asked.task is None
         recalling = asyncio.create_task(self._recalled(asked, past, user_id, session_id)) if is_known else None
         try:
-            attached = await self._files.read(asked.attachments, asked.query)
+            attached = await self._files.read(asked.attachments, asked.query, model)
+            if attached.images:
+                own = self._settings.vision_model or self._default()
+                model = await self._files.seeing((own,) if model == self._default() else (model, own))
             facts = await self._facts.current(user_id) if is_known and self._settings.tell_facts else None
             if READ_SKILL in self._known.offered():
                 await self._known.skills.settled()
@@ -97,8 +106,8 @@ class PromptBuilder:
         finally:
             if recalling is not None:
                 recalling.cancel()
-        await self._known.sizes.ask(self._model_of(options))
-        inputs = self._inputs(today, user_id, options, texts)
+        await self._known.sizes.ask(model)
+        inputs = self._inputs(today, user_id, options, texts, model)
         summary = Summary() if past.summary is None else Summary.from_json(past.summary)
         prelude = compose(inputs, past.history)
         context = self._context(asked, inputs, facts, hits, attached, user_id)
@@ -128,6 +137,7 @@ class PromptBuilder:
             origin=asked.origin,
             own_words=not asked.tainted,
             notes=(NOT_TOLD,) if self._lacks_facts(facts, user_id) else (),
+            model=model,
         )
 
     async def _recalled(self, asked: QueryReceived, past: Past, user_id: str | None, session_id: str | None) -> Hits:
@@ -164,16 +174,16 @@ class PromptBuilder:
             items.append(ContextItem(kind="file", key=asked.query_id, text=attached.text))
         return Context(tuple(items), frozenset(whole))
 
-    def model_for(self, question: Question) -> str:
-        """The model that sees, if the question has pictures; else the one that answers."""
-        if question.attached.images:
-            return self._settings.vision_model or self._settings.model
-        return self._model_of(question.options)
-
-    def _model_of(self, options: AnswerOptions | None) -> str:
-        """A second respondent has a model of its own, whatever the profile is."""
-        wanted = options.profile.model if options is not None and options.profile is not None else None
-        return wanted if wanted and self._respondent_id == MAIN_RESPONDENT else self._settings.model
+    def _model_of(self, options: AnswerOptions | None, remembered: str | None = None) -> str:
+        """What the query names, else what was chosen for its conversation, else what its profile says. A second
+        respondent has a model of its own, whatever these are."""
+        if self._respondent_id != MAIN_RESPONDENT:
+            return self._settings.model
+        named = options.model if options is not None else None
+        if named == DEFAULT_MODEL:
+            return self._default()
+        of_profile = options.profile.model if options is not None and options.profile is not None else None
+        return named or (remembered if remembered != DEFAULT_MODEL else None) or of_profile or self._default()
 
     async def _texts(self, user_id: str | None) -> StandingTexts:
         files = self._known.texts
@@ -182,7 +192,12 @@ class PromptBuilder:
         return files.texts if files.is_current else await asyncio.to_thread(files.current)
 
     def _inputs(
-        self, today: date, user_id: str | None, options: AnswerOptions | None, texts: StandingTexts
+        self,
+        today: date,
+        user_id: str | None,
+        options: AnswerOptions | None,
+        texts: StandingTexts,
+        model: str,
     ) -> PromptInputs:
         profile = options.profile if options is not None else None
         offered = [tool for tool in self._known.offered().values() if options is None or options.offers(tool.tool)]
@@ -190,7 +205,7 @@ class PromptBuilder:
         return PromptInputs(
             role=self._role,
             today=today,
-            tier=self._known.sizes.tier(self._model_of(options)),
+            tier=self._known.sizes.tier(model),
             tools=tuple(map(ToolLine.of, offered)),
             mode=(options.mode if options else None) or self._known.mode(),
             workspace=self._workspace,
@@ -247,29 +262,33 @@ def private_texts(inputs: PromptInputs) -> tuple[str, ...]:
 
 
 class AttachedFiles:
-    """Reads what queries name; without a store there is nothing to name. `sees` is the model to ask where there are
-    pictures."""
+    """Reads what queries name; without a store there is nothing to name. `room_of` tells how much room a model has."""
 
-    def __init__(self, store: AttachmentStore | None, model: ChatModel, sees: str, room: Room) -> None:
-        self._store, self._model, self._sees, self._room = store, model, sees, room
+    def __init__(self, store: AttachmentStore | None, model: ChatModel, room_of: Callable[[str], Room]) -> None:
+        self._store, self._model, self._room_of = store, model, room_of
 
-    async def read(self, ids: Sequence[str], query: str) -> Attached:
-        """The attachments with these ids, for a question. Raises `AttachmentMissing`, and `ModelError` if there are
-        pictures and no model can see them."""
+    async def read(self, ids: Sequence[str], query: str, model: str) -> Attached:
+        """The attachments with these ids, for a question that this model answers. Raises `AttachmentMissing`."""
         if not ids:
             return Attached()
         if self._store is None:
             raise AttachmentMissing(ids[0])
-        attached = await asyncio.to_thread(self._read, self._store, ids, query)
-        if attached.images:
-            await self._check_sight()
-        return attached
+        return await asyncio.to_thread(self._read, self._store, ids, query, self._room_of(model))
 
-    def _read(self, store: AttachmentStore, ids: Sequence[str], query: str) -> Attached:
+    def _read(self, store: AttachmentStore, ids: Sequence[str], query: str, room: Room) -> Attached:
         files = [store.read(attachment_id) for attachment_id in dict.fromkeys(ids)]
         images = tuple(base64.b64encode(data).decode() for file, data in files if file.is_picture)
-        return Attached(quote([file for file, _ in files], query, self._room), images)
+        return Attached(quote([file for file, _ in files], query, room), images)
 
-    async def _check_sight(self) -> None:
-        if is_blind(await self._model.show(self._sees)):
-            raise await cannot_see(self._sees, getattr(self._model, "seeing", None))  # a router knows other models
+    async def seeing(self, models: Sequence[str]) -> str:
+        """The first of these models that can look at pictures, else the last one of which nobody knows whether it can.
+        Raises `ModelError` if none of them can."""
+        unknown = ""
+        for name in models:
+            info = await self._model.show(name)
+            if "vision" in info.capabilities:
+                return name
+            unknown = unknown if is_blind(info) else name  # some servers do not say what a model can do
+        if unknown:
+            return unknown
+        raise await cannot_see(models[-1], getattr(self._model, "seeing", None))  # a router knows other models

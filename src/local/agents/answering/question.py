@@ -41,6 +41,7 @@ class Question:
     private: tuple[str, ...] = ()  # what the prompt has of the user's that they have not said in this conversation
     notes: tuple[str, ...] = ()  # what the prompt had to be made without
     task: AgentTask | None = None  # where a model has asked it of an agent, and no user
+    model: str = ""  # the one that answers
 
     @property
     def spoken(self) -> tuple[str, ...]:

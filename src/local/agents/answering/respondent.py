@@ -36,11 +36,14 @@ from local.agents.answering.turn_taint import TurnTaint
 from local.agents.answering.waiting_line import WaitingLine
 from local.agents.answering.warm_up import WarmUp
 from local.agents.leases import Leases, Priority, purpose_of
-from local.errors import ConfigError
+from local.config_choice import DefaultModel
+from local.config_models import Routing
+from local.errors import ConfigError, ModelError
 from local.instructions.standing_texts import StandingTextFiles
 from local.models.backends import connect
 from local.models.chat import ChatModel, ModelInfo
 from local.models.model_sizes import ModelSizes
+from local.models.router import Router
 from local.models.tool_selection import Tier
 from local.protocol.envelope import Envelope
 from local.protocol.judgement_messages import RewardEvent
@@ -91,28 +94,37 @@ class Respondent(Participant):
         texts: StandingTextFiles | None = None,
         sizes: ModelSizes | None = None,
         most_tools: Mapping[Tier, int] = MOST,
+        default: DefaultModel | None = None,
     ) -> None:
         """`answers_as` is the name to sign with, where it is not the model's that was asked for; `most_tools` how many
-        tools a model of each size is offered at most."""
+        tools a model of each size is offered at most; `default` follows the owner's choice, without it the model of the
+        settings answers."""
         super().__init__(config)
         self._settings, self._options, self._answers_as = config, config.model_options, answers_as
         self._model, self._conversation, self._leases = model, conversation, leases or Leases()
         self._attachments, self._skills = attachments, KnownSkills(lambda: ask_for_skills(self.bus))
-        self._warm_up = WarmUp(model, config.model, self._options)
+        self._default = default or DefaultModel(Routing(endpoints={}, default=""), (), config.model)
+        self._warm_up = WarmUp(model, self._default.name, self._options)
         self._fitter = PromptFitter(
-            model, config.fast_model or config.model, config.num_ctx, conversation, self._leases
+            model, config.fast_model or config.model, config.num_ctx, conversation, self._leases, config.model
         )
+        self._measured = set[str]()  # models whose window is known
         self._tools, self._gate = ToolRegistry(), CallGate(lambda: self.bus, config.hooks, config.never_called)
         self._facts = KnownFacts(lambda user: ask_memory(self.bus, user))
-        room = partial(self._fitter.characters, share=SHARE)
-        files = AttachedFiles(attachments, model, config.vision_model or config.model, room)
+        files = AttachedFiles(attachments, model, lambda name: partial(self._fitter.of(name).characters, share=SHARE))
         self._sizes = sizes or ModelSizes(model)
         most = {tier: min(most_tools[tier], config.max_offered_tools or sys.maxsize) for tier in Tier}
         self._rules = OfferRules(most, config.offer.add, frozenset(config.offer.remove), config.work_phases)
         self._tool_lists = ToolListRecord(conversation, self.policy.respondent_id)
         self._known = PromptKnowledge(self._offered, self._skills, self._gate.settings_mode, texts, self._sizes)
         self._prompts = PromptBuilder(
-            config, self.policy.respondent_id, files, self._facts, self._known, lambda *what: recall(self.bus, *what)
+            config,
+            self.policy.respondent_id,
+            files,
+            self._facts,
+            self._known,
+            lambda *what: recall(self.bus, *what),
+            lambda: self._default.name,
         )
         self._side_effects: dict[str, SideEffectPolicy] = {}  # of turns that may not make every call, by query_id
         self._rewards = RunningReward(conversation, self.policy.respondent_id)
@@ -132,7 +144,8 @@ class Respondent(Participant):
         model = connect(routing, timeout_seconds=config.timeout_seconds, limit="timeout_seconds in generator.yaml")
         own = {"model": name}
         own["fast_model"] = routing.first("fast", config.fast_model or name)
-        own["vision_model"] = routing.first("vision", config.vision_model or name)
+        if config.vision_model or routing.config.roles.vision:
+            own["vision_model"] = routing.first("vision", config.vision_model or name)
         return cls(
             config.model_copy(update=own),
             model,
@@ -143,6 +156,7 @@ class Respondent(Participant):
             texts=cls.policy.texts(resources, config.num_ctx),
             sizes=ModelSizes(model, routing.stated_size),
             most_tools={tier: routing.most_tools(tier.value) for tier in Tier},
+            default=DefaultModel(routing, () if cls.policy.has_own_model else resources.layers, name),
         )
 
     @asynccontextmanager
@@ -185,7 +199,8 @@ class Respondent(Participant):
         """Which model answers, whether it was loaded at the start, or what was wrong with it; and its rewards."""
         reward = ", ".join(each.in_words() for each in self._rewards.latest)
         more = {"prompt": self._settings.variant, "reward": reward, "instructions": self._known.problems}
-        model = {"model": self._answers_as or self._settings.model}
+        self._follow_choice()
+        model = {"model": self._answers_as or self._default.name}
         return {**model, **self._warm_up.details, **{name: text for name, text in more.items() if text}}
 
     @on(ToolSchema)
@@ -259,6 +274,7 @@ class Respondent(Participant):
     async def _runner(
         self, query: Asked | StoredTurn, past: Past, steps: Sequence[str] = (), attempt: int = 1
     ) -> TurnRunner:
+        self._follow_choice()
         asked = QueryReceived.decode(query.body.encode())
         is_ours = asked.history is None
         if asked.history is not None:
@@ -270,9 +286,9 @@ class Respondent(Participant):
             self.bus, self._conversation, trace_of(query), self._settings.agent_id,
             query.query_id, self.policy.respondent_id, attempt,
         )  # fmt: skip
-        model_name = self._prompts.model_for(question)
-        offer = await self._offer_of(query.session_id if is_ours else None, model_name, question, query.user_id)
-        context = self._context(model_name, purpose_of(question.origin, question.task), offer)
+        await self._measure(question.model)
+        offer = await self._offer_of(query.session_id if is_ours else None, question.model, question, query.user_id)
+        context = self._context(question.model, purpose_of(question.origin, question.task), offer)
         earlier = partial(self._taints.earlier, asked.history, query.session_id, getattr(query, "position", END))
         taint = TurnTaint(turn, self._settings, earlier, self._attachments)
         return TurnRunner(turn, context, output, query.session_id if is_ours else None, taint)
@@ -315,7 +331,7 @@ class Respondent(Participant):
     def _context(self, model_name: str, purpose: str, offer: TurnOffer) -> TurnContext:
         return TurnContext(
             model=self._model,
-            prompts=self._fitter,
+            prompts=self._fitter.of(model_name),
             tools=self._tools,
             model_name=model_name,
             answers_as=self._answers_as,
@@ -332,9 +348,26 @@ class Respondent(Participant):
     def _offered(self) -> dict[str, ToolSchema]:
         return self._tools.offered(time.monotonic())
 
+    def _follow_choice(self) -> None:
+        """The owner may have chosen another default model since."""
+        if self._default.refresh():
+            log.info("%s answers from now on, as models.yaml says", self._default.name)
+            self._warm_up.turn_to(self._default.name)
+            if isinstance(self._model, Router):
+                self._model.follow(self._default.chain)
+
+    async def _measure(self, model: str) -> None:
+        """Learn the window of a model that was chosen; of the one of the start the warm-up tells."""
+        if model in self._measured or model == self._settings.model:
+            return
+        with suppress(ModelError):  # the turn's own call says what is wrong
+            info = await self._model.show(model)
+            self._fitter.of(model).window.at_most(info.context_length or self._settings.num_ctx)
+            self._measured.add(model)
+
     def _learn_model(self, info: ModelInfo) -> None:
-        self._sizes.learn(self._settings.model, info)
-        self._fitter.window.at_most(info.context_length or self._settings.num_ctx)
+        self._sizes.learn(self._default.name, info)
+        self._fitter.of(self._default.name).window.at_most(info.context_length or self._settings.num_ctx)
 
     def _dead(self, envelope: Envelope, kind: str, message: str) -> BusDead:
         error = ErrorInfo(kind=kind, message=message)

@@ -41,7 +41,7 @@ class Speculation:
 
     def fits(self, stored: StoredTurn, past: Past) -> bool:
         """Whether that turn is this one, word for word, begins now for the first time, and from the same past."""
-        asked = replace(self.asked, tools=stored.tools)
+        asked = replace(self.asked, tools=stored.tools, model=None)  # which the body has, too
         delivered = Asked(
             stored.query_id, stored.session_id, stored.user_id, stored.envelope_id, stored.query, stored.body,
             stored.in_history, stored.tools, stored.incognito, stored.attempt,

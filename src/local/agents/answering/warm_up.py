@@ -33,6 +33,11 @@ class WarmUp:
             self._has_problem.clear()
             await warm_up()
 
+    def turn_to(self, name: str) -> None:
+        """Another model answers from now on: look at that one."""
+        self._name = name
+        self._has_problem.set()
+
     def away(self, reason: str) -> None:
         """A call has found out that no model server answers."""
         self._note(reason)

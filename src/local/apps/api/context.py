@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -46,7 +46,7 @@ GATEKEEPER = "gatekeeper"
 @dataclass(frozen=True, slots=True)
 class ApiContext:
     """`instance` is fresh at each start of the process; `backend` names the model server ("stand_in" is none). There
-    are no `budgets` where nothing is limited."""
+    are no `budgets` where nothing is limited. `openai_aliases` are further names of models for clients of /v1."""
 
     session: LoCALSession
     accounts: Accounts
@@ -76,6 +76,7 @@ class ApiContext:
     version: str
     keep_alive_seconds: float
     clock: Callable[[], float]
+    openai_aliases: Mapping[str, str]
     page: PageFolder
     mcp: MCPEndpoint
 

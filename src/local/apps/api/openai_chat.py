@@ -16,6 +16,8 @@ from local.protocol.messages import AnswerOptions
 Json = dict[str, Any]
 OURS = "local2:"  # before the name of a profile
 REMEMBER = "local2:remember"
+OWN_NAME = "local2"
+DEFAULT_NAMES = (OWN_NAME, "default", REMEMBER)  # of the model that answers where nobody chooses
 RECALL = ("search_memory",)
 MAX_FUNCTIONS = 128
 Penalty = Annotated[float | None, Field(ge=-2, le=2, allow_inf_nan=False)]

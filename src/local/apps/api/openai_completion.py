@@ -25,11 +25,11 @@ DELTAS = {"token": "content", "thinking": "reasoning"}
 
 
 class Completion:
-    """One completion. `created` is seconds since 1970; the model's name is echoed as the client gave it, the one that
-    has answered is the `system_fingerprint`."""
+    """One completion. `created` is seconds since 1970; `model` is the name of the model that is asked. The end of a
+    stream, and a whole answer, name the one that has answered."""
 
-    def __init__(self, query_id: str, request: ChatRequest, created: int) -> None:
-        self._head = {"id": f"chatcmpl-{query_id}", "created": created, "model": request.model}
+    def __init__(self, query_id: str, request: ChatRequest, created: int, model: str) -> None:
+        self._head = {"id": f"chatcmpl-{query_id}", "created": created, "model": model}
         self._strict = {
             tool.function.name: tool.function.parameters or {} for tool in request.tools or () if tool.function.strict
         }
@@ -47,6 +47,7 @@ class Completion:
         if calls:
             message["tool_calls"] = calls
         choice = {"index": 0, "message": message, "finish_reason": finish_reason(response), "logprobs": None}
+        self._answered_by(response)
         head = {**self._head, "object": "chat.completion", "system_fingerprint": response.model or None}
         return {**head, "choices": [choice], "usage": _usage(response.usage)}
 
@@ -56,6 +57,7 @@ class Completion:
 
     def end(self, response: ResponseGeneration) -> bytes:
         """The calls that the client is to make, why the answer ends, and what it cost."""
+        self._answered_by(response)
         numbered = [{"index": index, **call} for index, call in enumerate(self._calls(response))]
         return b"".join(
             [
@@ -65,6 +67,10 @@ class Completion:
                 b"data: [DONE]\n\n",
             ]
         )
+
+    def _answered_by(self, response: ResponseGeneration) -> None:
+        """From here on name the model that has answered: where one could not, another did."""
+        self._head["model"] = response.model or self._head["model"]
 
     def _calls(self, response: ResponseGeneration) -> list[Json]:
         for call in response.client_calls:

@@ -64,6 +64,7 @@ class ApiConfig(Settings):
     client_tools: tuple[str, ...] | None = ()
     clients_may_ask: bool = False
     budgets: BudgetsConfig = BudgetsConfig()
+    openai_aliases: dict[str, str] = Field({})
     api_token: str | None = Field(None, min_length=1, repr=False)
 
 
@@ -167,6 +168,7 @@ class ApiParticipant(Participant):
                 version=installed_version(),
                 keep_alive_seconds=self._settings.keep_alive_seconds,
                 clock=time.monotonic,
+                openai_aliases=self._settings.openai_aliases,
                 page=PageFolder(),
                 mcp=mcp,
             )

@@ -44,6 +44,7 @@ class ChatOptions:
     verbose: bool = False
     mode: str | None = None
     profile: str | None = None
+    model: str | None = None
     attachments: list[Json] = field(default_factory=list)
 
 
@@ -90,7 +91,9 @@ class Chat:
             body["incognito"] = True
         if self.options.tools:
             body["tools"] = self.options.tools
-        body |= {name: each for name in ("mode", "profile") if (each := getattr(self.options, name)) is not None}
+        body |= {
+            name: each for name in ("mode", "profile", "model") if (each := getattr(self.options, name)) is not None
+        }
         progress = QueryProgress()
         with self._typing_kept():
             approvals = approvals_of(self.system, keep=self._keep)
@@ -98,6 +101,7 @@ class Chat:
         self.options.attachments = []
         if progress.end is not None and progress.end.name == "response":
             self.last = progress.end.data
+            self._model = str(self.last.get("model") or self._model)
 
     def resume(self, session_id: str) -> None:
         """Go on with a conversation: its questions can be brought back with the arrow keys."""

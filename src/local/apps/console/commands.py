@@ -37,7 +37,9 @@ Resume = Annotated[
 Incognito = Annotated[bool, typer.Option("--incognito", "--stateless", help="Leave nothing behind.")]
 Think = Annotated[str, typer.Option(help="What the model thinks: show, fold or hide.")]
 NoStart = Annotated[bool, typer.Option("--no-start", help="Fail where no system runs, instead of starting one.")]
-Model = Annotated[str | None, typer.Option(help="The model that answers, if a system has to be started.")]
+Model = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The model that answers, in this conversation from now on.")
+]
 Attach = Annotated[list[str] | None, typer.Option(metavar="FILE", help="A file the question is about; - is stdin.")]
 NoTools = Annotated[bool, typer.Option("--no-tools", help="Answer without any tool.")]
 Allow = Annotated[list[str] | None, typer.Option(metavar="TOOL", help="Only this tool; also several times.")]
@@ -93,7 +95,7 @@ def ask_once(
         approvals = None if print_only or as_json or not _is_somebody_there() else approvals_of(system)
         others = {"attachments": _attachments(client, attach or [], piped), "mode": mode_of(mode, asks=bool(approvals))}
         others |= {"session_id": session_of(client, session, resume, last=last), "profile": profile}
-        body = _body(text, query_id or token_hex(16), tools=tools, incognito=incognito, **others)
+        body = _body(text, query_id or token_hex(16), tools=tools, incognito=incognito, model=model, **others)
         renderer = _renderer(think, quiet=quiet, plain=print_only, as_json=as_json, verbose=verbose)
         raise typer.Exit(ask(system.find_again, body, renderer, complain, timeout, approvals=approvals))
 
@@ -125,7 +127,7 @@ def chat(
     with _system(api, data_dir, model, may_start=not no_start) as system:
         chosen = session_of(system.find(), session, resume, last=last)
         chosen, mode = chosen or token_hex(16), mode_of(mode, asks=True)
-        options = ChatOptions(chosen, think, incognito, tools, verbose, mode, profile)  # type: ignore[arg-type]
+        options = ChatOptions(chosen, think, incognito, tools, verbose, mode, profile, model)  # type: ignore[arg-type]
         raise typer.Exit(Chat(system, options).run())
 
 

@@ -16,6 +16,7 @@ from local.errors import LocalError
 if TYPE_CHECKING:
     from local.apps.console.chat import Chat
 
+DEFAULT_MODEL = "default"  # the one of the settings
 LISTED = 20
 PREVIEW = 60
 SHOWN_ID = 12  # characters, as `local2 sessions list` shows
@@ -65,6 +66,7 @@ def _resume(chat: Chat, argument: str) -> None:
         raise BadCommand(f"no conversation begins with “{argument}”; /sessions lists the latest")
     if len(found) > 1:
         raise BadCommand(f"{len(found)} conversations begin with “{argument}”: {', '.join(found[:LISTED])}")
+    chat.options.model = None  # that conversation has its own
     chat.resume(found[0])
 
 
@@ -125,9 +127,32 @@ def _tools(chat: Chat, argument: str) -> None:
 
 
 def _model(chat: Chat, argument: str) -> None:
-    """which model answers"""
-    health = chat.system.find().health()
-    chat.say(f"{health['model']} ({health['backend']})")
+    """NAME: which model answers in this conversation from now on; without a name the list"""
+    found = chat.system.find().request("GET", "/models")
+    there = [each for each in found["models"] if each["chat"]]
+    if not argument:
+        known = {each["session_id"]: each.get("model") for each in chat.system.find().sessions()}
+        chosen = chat.options.model or known.get(chat.options.session_id) or DEFAULT_MODEL
+        chosen = found["default"] if chosen == DEFAULT_MODEL else chosen
+        lines = [f"{'•' if each['id'] == chosen else ' '} {each['id']}  {_about(each)}".rstrip() for each in there]
+        chat.say("\n".join(lines or [f"• {found['default']}"]))
+        return
+    names = {name: each["id"] for each in there for name in (each["name"], f"{each['provider']}/{each['name']}")}
+    names |= {each["id"]: each["id"] for each in there} | {name: name for name in (DEFAULT_MODEL, found["default"])}
+    name = argument if argument in names else f"{argument}:latest"
+    if name not in names:
+        unfit = next((each["unfit"] for each in found["models"] if argument in (each["id"], each["name"])), "")
+        raise BadCommand(
+            f"{argument} cannot be chosen: {unfit}" if unfit
+            else f"there is no model {argument}; {suggestion(argument, [each['id'] for each in there])}"
+        )  # fmt: skip
+    chat.options.model = names[name]
+    chat.say(f"{found['default'] if name == DEFAULT_MODEL else names[name]} answers from now on")
+
+
+def _about(model: dict[str, Any]) -> str:
+    size = model["size"] and f"{model['size'] / 1e9:.1f} GB"
+    return " · ".join(filter(None, [size, model["default"] and "default", model["loaded"] and "loaded"]))
 
 
 def _profile(chat: Chat, argument: str) -> None:

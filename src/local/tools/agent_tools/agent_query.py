@@ -11,7 +11,7 @@ from local.tools.agent_tools.agent import Agent, GivenTask, Json, RootQuery
 from local.tools.agent_tools.agent_tree import AgentTree
 
 _MAKING = ("delegate_task", "spawn_agent")
-_NOT_HANDED_ON = ("format", "functions", "must_call", "one_call", "stop", "max_tokens", "remember", "think")
+_NOT_HANDED_ON = ("format", "functions", "must_call", "one_call", "stop", "max_tokens", "remember", "think", "model")
 
 
 def query_of(task: GivenTask, agent: Agent, root: RootQuery, tree: AgentTree) -> QueryReceived:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -118,7 +119,8 @@ def compacted(planned: Plan, parts: Parts, query_id: str, respondent_id: str) ->
 
 class PromptFitter:
     """The fitter of one respondent; `is_open` has to be entered before the first turn. `fast` is the model that
-    summarises; `window` learns from every call."""
+    summarises; `window` is that of the model `answering`, and learns from every call. `of` gives the fitter for another
+    model."""
 
     def __init__(
         self,
@@ -127,11 +129,21 @@ class PromptFitter:
         window: int,
         conversation: ConversationService,
         leases: Leases | None = None,
+        answering: str = "",
     ) -> None:
         self._model, self._fast, self._conversation = model, fast, conversation
         self._leases = leases or Leases()
-        self.window = ContextWindow(Limits(window))
+        self._most, self.window = window, ContextWindow(Limits(window))
+        self._by_model = {answering: self}  # shared by them all
         self._under_way: dict[str, asyncio.Task[None]] = {}
+
+    def of(self, model: str) -> PromptFitter:
+        """The fitter for the turns of another model, with a window of its own."""
+        if model not in self._by_model:
+            other = copy.copy(self)
+            other.window = ContextWindow(Limits(self._most))
+            self._by_model[model] = other
+        return self._by_model[model]
 
     @asynccontextmanager
     async def is_open(self) -> AsyncIterator[None]:
@@ -189,7 +201,7 @@ class PromptFitter:
 
     async def _summarise(self, job: SummaryJob) -> str:
         options: dict[str, Any] = {
-            "num_ctx": self.window.limits.window,
+            "num_ctx": self.of(self._fast).window.limits.window,
             "num_predict": job.max_tokens,
             "temperature": 0,
         }

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from local.apps.api.access import Access, open_to
 from local.apps.api.context import api
 from local.apps.api.json_body import JsonResponse, read_body, takes
+from local.apps.api.principals import Caller
 
 
 class ModelBody(BaseModel):
@@ -31,19 +32,26 @@ def add_routes(routes: APIRouter) -> None:
 
 
 class _Models:
-    @open_to(Access.OWNER)
-    async def listing(self) -> Response:
-        """The models that are here, the one that answers from the next start on, and the pulls."""
+    @open_to(Access.USERS)
+    async def listing(self, caller: Caller) -> Response:
+        """The models that are here, the one that answers by default, the one of the next start, and the pulls; users
+        other than the owner see those that they can choose for a query."""
         found = await api().models.ask("list")
-        told = {"models": found.models, "current": found.chosen or None, "pulls": found.pulls}
-        return JsonResponse({**told, "note": found.note or None})
+        models = found.models
+        if not caller.is_owner:
+            models = tuple(model.model_copy(update={"path": None}) for model in models if model.chat)
+        default = next((model.id for model in models if model.default), None)
+        told = {"models": models, "default": default or api().participants.model, "current": found.chosen or None}
+        pulls, note = (found.pulls, found.note) if caller.is_owner else ((), "")
+        return JsonResponse({**told, "pulls": pulls, "note": note or None})
 
     @open_to(Access.TOKEN)
     async def use(self, request: Request) -> Response:
-        """Have a model answer from the next start of LoCAL2 on."""
+        """Have a model answer by default: at once where a running server has it, else from the next start on."""
         asked = await read_body(request, ModelBody)
         found = await api().models.ask("use", asked.name)
-        return JsonResponse({"model": found.models[0], "current": found.chosen, "restart_needed": ["system"]})
+        restart = [] if found.at_once else ["system"]
+        return JsonResponse({"model": found.models[0], "current": found.chosen, "restart_needed": restart})
 
     @open_to(Access.TOKEN)
     async def pull(self, request: Request) -> Response:

@@ -14,14 +14,24 @@ from local.apps.api.context import api
 from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
-from local.apps.api.openai_chat import OURS, REMEMBER, ChatRequest, as_query, profile_in
+from local.apps.api.openai_chat import (
+    DEFAULT_NAMES,
+    OURS,
+    OWN_NAME,
+    REMEMBER,
+    ChatRequest,
+    as_query,
+    profile_in,
+)
 from local.apps.api.openai_completion import Completion, answer_to, completion_chunks
 from local.apps.api.openai_embedding import BATCH, EmbeddingRequest, embeddings
 from local.apps.api.principals import Caller, Principal
+from local.apps.api.query_models import chat_models, model_of
 from local.apps.api.query_profiles import profiles_for, with_profile
+from local.errors import LocalError
 from local.instructions.built_in_profiles import ALIASES
 from local.instructions.profile_registry import Profiles
-from local.protocol.answer_options import with_mode
+from local.protocol.answer_options import DEFAULT_MODEL, with_mode, with_model
 from local.protocol.envelope import new_id
 from local.protocol.safety import NOBODY_THERE
 
@@ -47,6 +57,9 @@ class _OpenAi:
         found = Profiles({}) if named is None else await profiles_for(caller)
         chat = await asyncio.to_thread(as_query, asked, {*found.by_name, *ALIASES})
         options = chat.options if named is None else with_profile(chat.options, found.find(named))
+        model = None
+        if named is None and asked.model not in DEFAULT_NAMES:
+            model = await model_of(asked.model, api().openai_aliases)
         await api().require_budget(caller.user_id)
         query_id = new_id()
         query = api().session.ask(
@@ -56,9 +69,13 @@ class _OpenAi:
             user_id=caller.user_id,
             history=chat.history,
             continued=chat.continued,
-            options=with_mode(options, NOBODY_THERE),
+            options=with_mode(with_model(options, model), NOBODY_THERE),
         )
-        completion = Completion(query_id, asked, int(time.time()))
+        profile = options.profile if options is not None else None
+        answering = model or (profile.model if profile else None) or DEFAULT_MODEL
+        if answering == DEFAULT_MODEL:
+            answering = api().participants.model or OWN_NAME
+        completion = Completion(query_id, asked, int(time.time()), answering)
         if not asked.stream:
             return JsonResponse(completion.whole(await answer_to(query)))
         await query.accepted()
@@ -79,7 +96,8 @@ class _OpenAi:
 
     @open_to(Access.USERS)
     async def models(self, caller: Caller) -> Response:
-        """The model that answers, its name for conversations that are remembered, and one for each profile."""
+        """The model that answers by default, the others that can be chosen, `local2` for the default, its name for
+        conversations that are remembered, and one for each profile."""
         return JsonResponse({"object": "list", "data": [_model(name) for name in await self._names(caller)]})
 
     @open_to(Access.USERS)
@@ -93,7 +111,12 @@ class _OpenAi:
         model = api().participants.model
         if not model:
             return []
-        return [model, REMEMBER, *(f"{OURS}{name}" for name in (await profiles_for(caller)).by_name)]
+        try:
+            others = [each.id for each in await chat_models()]
+        except LocalError:  # then there is the one that answers
+            others = []
+        profiles = (f"{OURS}{name}" for name in (await profiles_for(caller)).by_name)
+        return list(dict.fromkeys([model, *others, OWN_NAME, REMEMBER, *profiles]))
 
 
 def _model(name: str) -> Json:

@@ -16,12 +16,13 @@ from local.apps.api.errors import RequestRefused
 from local.apps.api.event_stream import EventStream
 from local.apps.api.json_body import JsonResponse, read_body, takes
 from local.apps.api.principals import Caller, Principal, principal_of
+from local.apps.api.query_models import model_of
 from local.apps.api.query_profiles import profile_of, with_profile
 from local.apps.api.query_stream import StreamSettings, number_after, query_chunks
 from local.apps.api.trace_view import respondent_view, trace_view
 from local.errors import AttachmentMissing
 from local.protocol.agent_messages import AgentChanged
-from local.protocol.answer_options import AnswerOptions, with_mode
+from local.protocol.answer_options import AnswerOptions, with_mode, with_model
 from local.protocol.safety import Mode
 from local.queries.errors import QueryRefused
 from local.queries.live_query import LiveQuery
@@ -65,6 +66,7 @@ class QueryBody(BaseModel):
     tools: ToolsBody | None = None
     mode: Mode | None = None
     profile: Annotated[str, StringConstraints(max_length=64)] | None = None
+    model: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
     wait: bool = True
 
 
@@ -98,6 +100,8 @@ class _Queries:
         tools = AnswerOptions(allow=asked.tools.allow, deny=asked.tools.deny) if asked.tools else None
         if asked.profile is not None:
             tools = with_profile(tools, await profile_of(asked.profile, caller))
+        if asked.model is not None:
+            tools = with_model(tools, await model_of(asked.model))
         await self._check_attachments(asked.attachments, caller)
         user_id = caller.acting_for(asked.user_id).user_id
         await api().require_budget(user_id, asked.session_id, asked.query_id)

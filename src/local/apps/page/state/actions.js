@@ -9,6 +9,7 @@ import { ask, takeBack } from "./outbox.js";
 import { currentId, isIncognito, isRailOpen, selected, sessions, tell } from "./store.js";
 import { follow } from "./following.js";
 import { asked as profile } from "./profiles.js";
+import { wantedModel } from "./choices.js";
 
 /** Show a conversation, null for a new one. */
 export function go(sessionId, queryId = null) {
@@ -87,7 +88,7 @@ export async function submit() {
   const conversation = conversationOf(sessionId);
   if (conversation.after.peek()) await load(conversation);
   if (sessionId !== from && !draft.replaces) conversation.state.value = "ready";
-  ask({ query: text, query_id: fresh("q"), session_id: sessionId, files: draft.files.filter((file) => file.id), incognito, profile: profile.peek() });
+  ask({ query: text, query_id: fresh("q"), session_id: sessionId, files: draft.files.filter((file) => file.id), incognito, profile: profile.peek(), model: wantedModel(from, sessionId) });
   changeDraft(from, { text: "", files: [], replaces: null });
   if (sessionId !== from) go(sessionId);
   follow();

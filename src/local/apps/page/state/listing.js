@@ -5,6 +5,7 @@ import { batch } from "../html.js";
 import { latest } from "../core/latest.js";
 import { withChanges, withSession, withoutSession } from "../core/session_list.js";
 import { cursor, found, isListed, listTrouble, sessions } from "./store.js";
+import { hearModel } from "./choices.js";
 import { forget } from "./conversation.js";
 
 const PAGE = 100;
@@ -53,6 +54,7 @@ async function searched(text) {
 }
 
 export function hearSession(row) {
+  hearModel(row);
   sessions.value = withSession(sessions.peek(), row);
 }
 

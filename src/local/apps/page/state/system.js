@@ -58,6 +58,7 @@ export function hearPull(event) {
 export async function chooseModel(name) {
   const { current = name, restart_needed: waits = [] } = (await ownerRequest("PUT", "/models/current", { name })) ?? {};
   models.value = { ...models.peek(), current };
+  void loadModels();
   return waits.length > 0;
 }
 

@@ -94,7 +94,7 @@ export interface AnswerDialog {
   session_id: string | null;
 }
 
-/** What an asker wants of one answer; None or empty leaves it to the settings. `functions` are those that the asker runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered, and so does a `profile`, as it was when the query was asked. `mode` says what becomes of calls that need leave. With `remember` an exchange whose history the asker keeps is remembered all the same. */
+/** What an asker wants of one answer; None or empty leaves it to the settings. `functions` are those that the asker runs itself, as the model is told of them: an answer that calls any ends with its `client_calls`. `must_call` is the name of one of them, or "any". `allow` and `deny` narrow the tools of the system that the model is offered, and so does a `profile`, as it was when the query was asked. `mode` says what becomes of calls that need leave. With `remember` an exchange whose history the asker keeps is remembered all the same. `model` is the model that answers, now and in what follows in its conversation, whatever the profile says; "default" is the one of the settings. */
 export interface AnswerOptions {
   temperature: number | null;
   top_p: number | null;
@@ -113,6 +113,7 @@ export interface AnswerOptions {
   remember: boolean;
   mode: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
   profile: AnswerProfile | null;
+  model: string | null;
 }
 
 /** What an assistant of one kind is told beside the rest, and the tools that it is offered at most; None: all. `model` answers in place of the usual one. */
@@ -889,27 +890,35 @@ export interface ModelProgress {
   error: ErrorInfo | null;
 }
 
-/** A model that is here. `server` is the kind of server that it is for, `size` in bytes where it is known, `path` that of its GGUF file; the `current` one answers, or will from the next start on. */
+/** A model that is here. `id` is the name to choose it by, `provider` its server's name in the settings, `server` the kind of that server, `size` in bytes where it is known, `path` that of its GGUF file. `capabilities` are empty and `loaded` is None where the server does not say. `chat` says that a query can choose it; if not, `unfit` is a sentence that says why. The `default` one answers where a query chooses none, the `current` one does so from the next start on. */
 export interface ModelRecord {
   name: string;
-  server: "ollama" | "llama_server";
+  server: "ollama" | "llama_server" | "openai";
   size: number | null;
   path: string | null;
   current: boolean;
+  id: string;
+  provider: string;
+  capabilities: string[];
+  loaded: boolean | null;
+  chat: boolean;
+  unfit: string;
+  default: boolean;
 }
 
-/** A door that wants to know which models there are (list), to have one pulled (pull), no longer (stop), or to have it answer from the next start on (use). `model` is its name, the path of a GGUF file, or for pull where it lies. */
+/** A door that wants to know which models there are (list), or the one of a name that a query has chosen (find), to have one pulled (pull), no longer (stop), or to have it answer by default (use). `model` is its name, for use also the path of a GGUF file, for pull where to get it. */
 export interface ModelRequest {
-  verb: "list" | "pull" | "stop" | "use";
+  verb: "list" | "find" | "pull" | "stop" | "use";
   model: string;
 }
 
-/** The model keeper's answer to a request. To list: what is here, pulls under way and those that ended since the start, and in `note` why Ollama could not be asked. To pull and stop: how that pull stands. To use: the model, as `models`. `chosen` is the model that answers from the next start on, as provider/model. */
+/** The model keeper's answer to a request. To list: what is here, pulls under way and those that ended since the start, and in `note` why a server could not be asked. To pull and stop: how that pull stands. To find and use: the model, as `models`. `chosen` is the model that answers from the next start on, as provider/model; `at_once` says that it does so already. */
 export interface ModelResult {
   verb: string;
   models: ModelRecord[];
   pulls: ModelProgress[];
   chosen: string;
+  at_once: boolean;
   note: string;
   error: ErrorInfo | null;
 }
@@ -1484,6 +1493,7 @@ export interface QueryBody {
   tools?: ToolsBody | null;
   mode?: "default" | "plan" | "acceptEdits" | "dontAsk" | "bypassPermissions" | null;
   profile?: string | null;
+  model?: string | null;
   wait?: boolean;
 }
 

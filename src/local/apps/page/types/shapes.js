@@ -15,7 +15,7 @@
  *   created_at: number | null, finished_at: number | null, copy_of?: string | null}} Turn
  *
  * @typedef {{session_id: string, title: string | null, updated_at: number, started_at: number, turns: number,
- *   pinned: boolean, open: number, incognito: boolean}} Session
+ *   pinned: boolean, open: number, incognito: boolean, model?: string | null}} Session
  */
 
 export {};

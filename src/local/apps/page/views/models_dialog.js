@@ -21,7 +21,7 @@ export function ModelsDialog({ close }) {
     ${trouble ? html`<p class="trouble" role="alert">${trouble}</p>` : null}
     ${chosen ? html`<p role="status">${chosen}</p>` : null}
     ${models.value?.note && !modelsTrouble.value ? html`<${NoServer} message=${models.value.note} />` : null}
-    ${known.length ? html`<ul class="models" aria-label="Models that are here">${known.map((model) => html`<${Model} key=${model.name} model=${model} isCurrent=${model.current || model.name === models.value.current} choose=${choose} />`)}</ul>` : null}
+    ${known.length ? html`<ul class="models" aria-label="Models that are here">${known.map((model) => html`<${Model} key=${model.id ?? model.name} model=${model} isCurrent=${model.current} choose=${choose} />`)}</ul>` : null}
     ${models.value && !known.length && !modelsTrouble.value ? html`<p class="empty">No model is on this machine yet.</p>` : null}
     ${fetched.length ? html`<ul class="models" aria-label="Models on their way">${fetched.map((one) => html`<${Pulling} key=${one.name} pull=${one} />`)}</ul>` : null}
     ${modelsTrouble.value ? null : html`<h3>Get one <small>by Ollama, onto this machine</small></h3>
@@ -37,9 +37,9 @@ function NoServer({ message }) {
 }
 
 function Model({ model, isCurrent, choose }) {
-  const facts = [model.size ? bytes(model.size) : "", model.context ? `${figure(model.context)} tokens` : "", ...(model.roles ?? []), model.loaded ? "loaded" : ""];
-  return html`<li><div><b>${model.name}</b> <small>${facts.filter(Boolean).join(" · ")}</small></div>
-    ${isCurrent ? html`<span class="tag">chosen</span>` : html`<button type="button" aria-label=${`Use ${model.name}`} onClick=${() => void choose(model.name)}>Use it</button>`}</li>`;
+  const facts = [model.size ? bytes(model.size) : "", model.context ? `${figure(model.context)} tokens` : "", ...(model.roles ?? []), model.loaded ? "loaded" : "", model.unfit ?? ""];
+  return html`<li><div><b>${model.id || model.name}</b> <small>${facts.filter(Boolean).join(" · ")}</small></div>
+    ${isCurrent ? html`<span class="tag">chosen</span>` : html`<button type="button" aria-label=${`Use ${model.id || model.name}`} onClick=${() => void choose(model.id || model.name)}>Use it</button>`}</li>`;
 }
 
 function Pulling({ pull: one }) {

@@ -3,11 +3,12 @@
 import { html } from "../html.js";
 import { conversationOf, load } from "../state/conversation.js";
 import { begin } from "../state/commands.js";
-import { current, currentId, dialog, health, isIncognito, isRailOpen, sessions } from "../state/store.js";
+import { current, currentId, isIncognito, isRailOpen, sessions } from "../state/store.js";
 import { isSecret } from "../state/actions.js";
 import { ApprovalCards } from "./approval_cards.js";
 import { Composer } from "./composer.js";
 import { ContextGauge } from "./context_gauge.js";
+import { ModelPicker } from "./model_picker.js";
 import { Transcript } from "./transcript.js";
 import { Welcome } from "./welcome.js";
 
@@ -31,7 +32,7 @@ function TalkBar({ conversation }) {
     <button type="button" class="rail-open" aria-label="Conversations" aria-expanded=${isRailOpen.value} onClick=${() => (isRailOpen.value = true)}><i></i></button>
     <h1 dir="auto">${title}</h1>
     ${secret ? html`<span class="tag" title="Nothing of it is remembered; it is deleted half an hour after the last question">incognito</span>` : null}
-    <span class="model" title="the model that answers">${health.value?.model ?? ""}</span>
+    <${ModelPicker} key=${`model ${conversation?.id ?? ""}`} sessionId=${conversation?.id ?? null} />
     ${conversation ? html`<${ContextGauge} conversation=${conversation} />` : null}
     <button type="button" class="rail-open" aria-label="New conversation" onClick=${() => begin(false)}>New</button>
   </header>`;

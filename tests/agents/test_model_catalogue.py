@@ -1,0 +1,86 @@
+"""The models that a query can choose, as real servers list them, and what becomes of a name that is none of theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from local.agents.model_catalogue import ModelCatalogue, NotForChat, ServerSilent
+from local.config_choice import DefaultModel
+from local.config_models import Chains, Endpoint, ModelsConfig, Routing
+from local.errors import NoSuchModel
+from local.models.hub.model_stock import ModelStock
+from local.models.stand_in import server
+from local.models.stand_in.stand_in import StandInSettings
+
+NOBODY = "http://127.0.0.1:1"
+
+
+@pytest.fixture
+async def url() -> AsyncIterator[str]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    serving = asyncio.create_task(server.serve(StandInSettings(), listener))
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+
+
+def catalogue(tmp_path: Path, url: str, other: str = "", **roles: tuple[str, ...]) -> ModelCatalogue:
+    endpoints = {"ollama": Endpoint(kind="ollama", url=url)}
+    if other:
+        endpoints["box"] = Endpoint(kind="openai", url=f"{other}/v1")
+    config = ModelsConfig(roles=Chains(**roles))
+    routing = Routing(config=config, endpoints=endpoints, default="ollama")
+    return ModelCatalogue(ModelStock(tmp_path, url, NOBODY), routing, config, DefaultModel(routing, (), "gemma4:12b"))
+
+
+async def test_the_models_of_all_servers_are_listed_with_what_they_are_for(tmp_path: Path, url: str) -> None:
+    (tmp_path / "tiny.gguf").write_bytes(b"GGUF")
+    models, note = await catalogue(tmp_path, url, url, critic=("ollama/gemma4:e2b",)).look()
+    assert note == ""
+    by_id = {model.id: model for model in models}
+    default, small = by_id["gemma4:12b"], by_id["tinyllama:latest"]
+    assert (default.default, default.size, default.chat, default.provider) == (True, 8_100_000_000, True, "ollama")
+    assert (small.default, small.capabilities, small.loaded, small.chat) == (False, ("completion",), False, True)
+    assert not by_id["nomic-embed-text:latest"].chat and "embeddings" in by_id["nomic-embed-text:latest"].unfit
+    assert not by_id["gemma4:e2b"].chat and "judges" in by_id["gemma4:e2b"].unfit
+    assert by_id["box/gemma4:12b"].chat and not by_id["box/gemma4:12b"].default
+    assert not by_id["llama_server/tiny"].chat and "model use" in by_id["llama_server/tiny"].unfit
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("tinyllama", "tinyllama:latest"),
+        ("ollama/gemma4:e4b", "gemma4:e4b"),
+        ("box/gemma4:e4b", "box/gemma4:e4b"),
+        ("gemma4:12b", "gemma4:12b"),
+    ],
+)
+async def test_a_model_is_found_by_its_name(tmp_path: Path, url: str, name: str, found: str) -> None:
+    assert (await catalogue(tmp_path, url, url).find(name)).id == found
+
+
+async def test_a_name_that_is_none_is_refused_with_the_nearest(tmp_path: Path, url: str) -> None:
+    there = catalogue(tmp_path, url)
+    with pytest.raises(NoSuchModel, match=r"no model tinylama here; did you mean tinyllama:latest\? There are: gem"):
+        await there.find("tinylama")
+    with pytest.raises(NotForChat, match="nomic-embed-text:latest cannot be chosen for a query"):
+        await there.find("nomic-embed-text")
+
+
+async def test_a_server_that_does_not_answer_keeps_what_it_had(tmp_path: Path, url: str) -> None:
+    away = catalogue(tmp_path, NOBODY, url)
+    assert (await away.find("gemma4:12b")).default, "the default is waited for"
+    assert (await away.find("box/tinyllama:latest")).chat
+    with pytest.raises(ServerSilent, match="gemma9 cannot be told now"):
+        await away.find("gemma9")
+    there = catalogue(tmp_path, url)
+    await there.look()
+    there.routing = there.routing.model_copy(update={"endpoints": {"ollama": Endpoint(kind="ollama", url=NOBODY)}})
+    models, note = await there.look()
+    assert "ollama could not be asked" in note and "tinyllama:latest" in {model.id for model in models}

@@ -100,7 +100,7 @@ class CriticAgent(Participant):
             name,
             PROFILES[profile_of(config.profile, name)],
             num_ctx=config.num_ctx or resources.chat_num_ctx,
-            leases=Leases(lambda model: routing.locate(model)[0]),
+            leases=Leases(routing.locate),
             # It goes by any model's name, but users shall know it.
             signs_as="stand-in" if resources.model_backend == "stand_in" else None,
             successor=None if chooser is None else partial(_successor, config, chooser),

@@ -99,7 +99,7 @@ class MemoryAgent(Participant):
         if routing is None:
             raise ConfigError("the memory needs a model server, and none is known here")
         model = connect(routing, timeout_seconds=config.timeout_seconds)
-        leases = Leases(lambda name: routing.locate(name)[0])
+        leases = Leases(routing.locate)
         is_served = resources.model_backend != "stand_in"
         embed = routing.first("embed", config.embedding_model)
         embedding = EmbeddingChoice(model, embed, leases, is_served=is_served)

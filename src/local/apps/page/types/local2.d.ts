@@ -763,17 +763,20 @@ export interface JournalWorking {
   attempts: Record<string, Record<string, number>>;
 }
 
-/** One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. */
+/** One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. One that is `patient` waits until no conversation with its `model` goes on, where it would evict that one's prefix. */
 export interface Lease {
   id: string;
   running: boolean;
+  model: string;
+  patient: boolean;
 }
 
-/** A process that uses a model server, at each change and twice a second while there is anything: all it wants of it. `turns` are users' turns under way, which wait for nobody: they are told of at once where a lease is in line, else if they last. What is not among `leases` any more has ended. */
+/** A process that uses a model server, at each change and twice a second while there is anything: all it wants of it. `turns` are users' turns under way, which wait for nobody: they are told of at once where a lease is in line, else if they last. `last_turns` are seconds since the last user's turn ended, by the name that the server has for the model, 0 for one under way. What is not among `leases` any more has ended. */
 export interface LeaseClaim {
   server: string;
   turns: number;
   leases: Lease[];
+  last_turns: Record<string, number>;
 }
 
 /** The arbiter, after each change and twice a second while a lease is in line: the line for one model server, by the ids of leases. What is `revoked` has to stop, and waits again; `waiting` is in order. */

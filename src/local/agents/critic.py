@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field
 
+from local.agents.grading.fitness import JudgeFitness
 from local.agents.grading.grader import Grader
 from local.agents.grading.judge import Judge, Successor
 from local.agents.grading.judge_chooser import MADE_FOR_JUDGING, NUM_CTX, JudgeChooser
@@ -75,10 +76,10 @@ class CriticAgent(Participant):
     Config = CriticConfig
     publishes = (Grader, Leases, ToolSchemaRequest)
 
-    def __init__(self, config: CriticConfig, judge: Judge) -> None:
+    def __init__(self, config: CriticConfig, judge: Judge, fitness: JudgeFitness | None = None) -> None:
         super().__init__(config)
-        self._settings, self._judge = config, judge
-        self._grader = Grader(judge, config.rubrics)
+        self._settings, self._judge, self._fitness = config, judge, fitness
+        self._grader = Grader(judge, config.rubrics, fitness)
         self._quiet = QuietPeriod()
         self._serves_since: float | None = None
         self._begun: set[str] = set()  # answers that are being judged, or that this process was kept from judging
@@ -93,7 +94,8 @@ class CriticAgent(Participant):
             raise ConfigError("the critic needs a model server, and none is known here")
         answering = routing.first("chat", resources.chat_model)
         name = routing.first("critic", config.model or answering)
-        is_named = bool(config.model or routing.config.roles.critic) or resources.model_backend == "stand_in"
+        is_stand_in = resources.model_backend == "stand_in"
+        is_named = bool(config.model or routing.config.roles.critic) or is_stand_in
         chooser = None if is_named else JudgeChooser.beside(routing, answering)
         judge = Judge(
             connect(routing, timeout_seconds=config.timeout_seconds),
@@ -102,10 +104,12 @@ class CriticAgent(Participant):
             num_ctx=config.num_ctx or resources.chat_num_ctx,
             leases=Leases(routing.locate),
             # It goes by any model's name, but users shall know it.
-            signs_as="stand-in" if resources.model_backend == "stand_in" else None,
+            signs_as="stand-in" if is_stand_in else None,
             successor=None if chooser is None else partial(_successor, config, chooser),
         )
-        return cls(config, judge)
+        # The stand-in counts words, and says so with each grade: a test of knowledge has nothing to tell of it.
+        fitness = None if is_stand_in else JudgeFitness(judge, resources.data_dir, lambda name: routing.locate(name)[1])
+        return cls(config, judge, fitness)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -132,6 +136,7 @@ class CriticAgent(Participant):
             "answers_compared": self._grader.figures.comparisons,
             "judgements_unparsed": self._grader.figures.unparsed,
             "judgements_failed": self._grader.failed,
+            "judgements_without_fit_judge": self._grader.unfit,
             "answers_skipped": self._grader.skipped,
             "old_answers_left_alone": self._left_alone,
         }
@@ -140,8 +145,9 @@ class CriticAgent(Participant):
         """Who judges, what (doors wait for that), how reliably since the start, and what is wrong with it now."""
         shares = {name: f"{share:.0%}" for name, share in self._grader.figures.shares().items() if share is not None}
         told = {"model": self._judge.name, "judges": self._settings.judges, **shares}
-        problem = self._judge.problem
-        return {**told, **({"problem": problem} if problem else {})}
+        tested = None if self._fitness is None else self._fitness.known
+        more = {"self_test": tested.in_words() if tested else "", "problem": self._judge.problem}
+        return {**told, **{name: text for name, text in more.items() if text}}
 
     @on(ResponseGeneration, durable=CONSUMER, concurrency=ANSWERS_AT_ONCE, lane_width=ANSWERS_AT_ONCE)
     async def receive(self, answer: ResponseGeneration, envelope: Envelope) -> None:

@@ -332,7 +332,7 @@ export interface CritiqueResult {
   respondent_id: string;
   score: number | null;
   expected: number | null;
-  status: "graded" | "unparsed" | "failed" | "skipped";
+  status: "graded" | "unparsed" | "failed" | "skipped" | "judge_unfit";
   feedback: string;
   rubric: string;
   judge: string;
@@ -952,7 +952,7 @@ export interface PairwiseResult {
   winner: "A" | "B" | "tie" | null;
   order_consistent: boolean | null;
   preferred: number | null;
-  status: "graded" | "unparsed" | "failed" | "skipped";
+  status: "graded" | "unparsed" | "failed" | "skipped" | "judge_unfit";
   feedback: string;
   rubric: string;
   judge: string;

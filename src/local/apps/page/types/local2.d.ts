@@ -489,7 +489,7 @@ export interface ErrorInfo {
   message: string;
 }
 
-/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. */
+/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not `confirmed` was found by a model that has failed its self-test: it is not current, and in no prompt. */
 export interface FactRecord {
   slot: string;
   value: string;
@@ -498,6 +498,7 @@ export interface FactRecord {
   superseded_at: number | null;
   certain: boolean;
   added: boolean;
+  confirmed: boolean;
 }
 
 /** The generator, while the model thinks: one fragment, `index` from 0 within an attempt. */

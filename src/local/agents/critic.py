@@ -18,7 +18,7 @@ from local.agents.grading.grader import Grader
 from local.agents.grading.judge import Judge, Successor
 from local.agents.grading.judge_chooser import MADE_FOR_JUDGING, NUM_CTX, JudgeChooser
 from local.agents.grading.judgements import no_comparison
-from local.agents.grading.judging_sample import REASON, is_in_sample
+from local.agents.grading.judging_line import REASON, JudgingLine
 from local.agents.leases import Leases
 from local.agents.quiet_period import LONGEST_SECONDS, QuietPeriod
 from local.config import Settings
@@ -80,7 +80,7 @@ class CriticAgent(Participant):
         super().__init__(config)
         self._settings, self._judge, self._fitness = config, judge, fitness
         self._grader = Grader(judge, config.rubrics, fitness)
-        self._quiet = QuietPeriod()
+        self._quiet, self._line = QuietPeriod(), JudgingLine(lambda task: judge.is_asked_by(task))
         self._serves_since: float | None = None
         self._begun: set[str] = set()  # answers that are being judged, or that this process was kept from judging
         self._left_alone = 0
@@ -154,18 +154,15 @@ class CriticAgent(Participant):
         """An answer, until all there is to judge is judged; where nothing is to be left behind, nothing is.
 
         An old one is left alone: who starts with a long record is not to have all of it judged at once. Of a long line
-        a sample is judged.
+        the newest are judged.
         """
         if answer.status != "answered" or answer.incognito or answer.agent:
             return
         if time.time() - envelope.sent_at > self._settings.grade_within_hours * HOUR:
             self._left_alone += 1
-        elif not is_in_sample(answer.query_id, waiting := len(self._work.get("", ()))):
-            compare = self._settings.compare and answer.respondent_id == SECOND_RESPONDENT
-            await self._grader.skip(answer, envelope.trace(), REASON.format(waiting=waiting), compare=compare)
         else:
             self._quiet.disturbed()
-            await self._unless_stopped("", self._judge_answer(answer, envelope))
+            await self._unless_stopped("", self._judge_or_leave_out(answer, envelope))
 
     @on(ComparisonRequest, concurrency=COMPARISONS_AT_ONCE)
     async def compare(self, request: ComparisonRequest, envelope: Envelope) -> ComparisonResult:
@@ -196,6 +193,11 @@ class CriticAgent(Participant):
         if isinstance(message, ComparisonRequest):
             return no_comparison(getattr(error, "kind", "internal"), str(error) or type(error).__name__)
         return None
+
+    async def _judge_or_leave_out(self, answer: ResponseGeneration, envelope: Envelope) -> None:
+        if not await self._line.judge(envelope.sent_at, self._judge_answer(answer, envelope)):
+            compare = self._settings.compare and answer.respondent_id == SECOND_RESPONDENT
+            await self._grader.skip(answer, envelope.trace(), REASON, compare=compare)
 
     async def _judge_answer(self, answer: ResponseGeneration, envelope: Envelope) -> None:
         trace, is_new = envelope.trace(), self._is_new(envelope)

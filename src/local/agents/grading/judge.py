@@ -128,6 +128,7 @@ class Judge:
         self._model, self._model_name, self._profile = model, name, profile
         self._signs_as, self._successor, self._settling = signs_as, successor, asyncio.Lock()
         self._settle_at = float("-inf")
+        self._asking: set[asyncio.Task[Any] | None] = set()
         self._give(num_ctx)
         self._clock, self._sleep = clock, sleep
 
@@ -145,6 +146,10 @@ class Judge:
     def problem(self) -> str:
         """What is wrong with it now, if anything."""
         return self._breaker.problem
+
+    def is_asked_by(self, task: asyncio.Task[Any]) -> bool:
+        """Whether the model works at this moment on what this task wants to know."""
+        return task in self._asking
 
     async def test_score(self, case: Case, rubric: Rubric) -> float | None:
         """The score of one answer of the self-test, by the first reply alone; None if that could not be read."""
@@ -235,11 +240,19 @@ class Judge:
         return await judge(less)
 
     async def _in_background(self, ask: JudgeRequest, purpose: str = PURPOSE) -> _Reply:
-        failures = 0
+        failures, asking = 0, asyncio.current_task()
+
+        async def call() -> _Reply:
+            self._asking.add(asking)
+            try:
+                return await self._call(ask, purpose)
+            finally:
+                self._asking.discard(asking)
+
         while True:
             self._breaker.check(self._clock())
             try:
-                reply = await self.leases.in_background(self._model_name, purpose, lambda: self._call(ask, purpose))
+                reply = await self.leases.in_background(self._model_name, purpose, call)
             except ModelError as error:
                 failures += 1
                 wait = self._breaker.after(error, failures, self._clock())

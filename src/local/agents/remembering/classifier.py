@@ -1,4 +1,8 @@
-"""Has a model look at the exchanges in store, one after the other, in the background."""
+"""Has a model look at the exchanges in store, one after the other, in the background.
+
+The newest conversation goes first, each in its order: what was just said may be needed next. Where the user takes
+something back that an older exchange may have stated, which is still in line, the older ones go first.
+"""
 
 from __future__ import annotations
 
@@ -129,6 +133,7 @@ class Classifier:
         self._model, self._model_name, self._signs_as = model, model_name, signs_as or model_name
         self._options = {"num_ctx": num_ctx, "temperature": 0, "num_predict": MAX_TOKENS}
         self._work, self._fitness = asyncio.Event(), fitness
+        self._in_order = False  # the oldest exchange first, until none waits
         self.problem = ""
 
     def wake(self) -> None:
@@ -141,9 +146,9 @@ class Classifier:
         while True:
             self._work.clear()
             try:
-                engrams = await self._engrams.unclassified(BATCH)
+                engrams = await self._engrams.unclassified(BATCH, newest_first=not self._in_order)
                 if not engrams:
-                    self.problem = ""
+                    self.problem, self._in_order = "", False
                     await self._work.wait()
                     await self._moment()
                     continue
@@ -169,13 +174,27 @@ class Classifier:
             for engram in engrams:
                 work = _Classification(engram, self._bus)
                 await self._decide(work)
+                if await self._is_too_early(work):
+                    work.machine.advance(ClassificationAction.FAIL)
+                    work.transitions.flush()
+                    self._in_order = True
+                    return
                 now = asyncio.get_running_loop().time()
                 store_at = store_at if decided else now + STORE_SECONDS
                 decided.append(work)
                 if work.classified.findings or now >= store_at:
                     await self._store(decided)
+                if self._work.is_set() and not self._in_order:  # what is newer goes first
+                    return
         finally:
             await self._store(decided)
+
+    async def _is_too_early(self, work: _Classification) -> bool:
+        """Whether the user takes back what an older exchange may have stated that is still in line."""
+        if self._in_order or not work.refused or not await asyncio.to_thread(_looks_back, work.refused):
+            return False
+        oldest = await self._engrams.unclassified(1)
+        return bool(oldest) and oldest[0].engram_id != work.engram.engram_id
 
     async def _store(self, decided: list[_Classification]) -> None:
         """Store and tell what is in the list, in one commit, and empty it."""
@@ -269,6 +288,12 @@ async def _decided(
     if not reply.facts and not reply.entities:
         return Classified(True, reply.intent), ()
     return await asyncio.to_thread(_decide, reply, own_words, known)
+
+
+def _looks_back(refused: Sequence[str]) -> bool:
+    from local.services.classifying.grounding import needs_what_was_said_before
+
+    return needs_what_was_said_before(refused)
 
 
 def _decide(reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]) -> tuple[Classified, tuple[str, ...]]:

@@ -178,9 +178,16 @@ def _spelt(db: sqlite3.Connection, user_id: str, slot: str) -> str:
 PENDING, CLASSIFIED, UNPARSED = 0, 1, 2  # the column `classified`
 
 
-def oldest_pending(db: sqlite3.Connection, limit: int) -> list[Engram]:
-    """The oldest exchanges with the users' respondent that no model has looked at."""
-    sql = "SELECT * FROM engrams WHERE classified = 0 AND searchable ORDER BY number LIMIT ?"
+def pending(db: sqlite3.Connection, limit: int, *, newest_first: bool) -> list[Engram]:
+    """Exchanges with the users' respondent that no model has looked at: the oldest, or those of the newest conversation
+    in their order, then those of the one before."""
+    sql = (
+        "SELECT engrams.* FROM engrams JOIN"
+        " (SELECT number, max(number) OVER (PARTITION BY session_id) AS latest FROM engrams"
+        " WHERE classified = 0 AND searchable) USING (number) ORDER BY latest DESC, number LIMIT ?"
+    )
+    if not newest_first:
+        sql = "SELECT * FROM engrams WHERE classified = 0 AND searchable ORDER BY number LIMIT ?"
     return [stored_engram(row) for row in db.execute(sql, (limit,)).fetchall()]
 
 

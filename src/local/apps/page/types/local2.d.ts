@@ -907,7 +907,7 @@ export interface ModelSpan {
   model: string;
 }
 
-/** Whoever has asked a model besides for an answer: what for (critic, classifier, summary, or a routine of reflection), how often, the tokens that the server has counted, how long it took, in seconds, and of a routine in a few words what came of it (`outcome`); of a check of a goal `about` is the goal. */
+/** Whoever has asked a model besides for an answer: what for (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), how often, the tokens that the server has counted, how long it took, in seconds, and of a routine in a few words what came of it (`outcome`); of a check of a goal `about` is the goal. */
 export interface ModelUsed {
   purpose: string;
   model: string;

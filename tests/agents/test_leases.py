@@ -14,6 +14,7 @@ from local.agents import arbiter, leases
 from local.agents.arbiter import Arbiter, ArbiterConfig
 from local.agents.leases import Leases
 from local.bus.bus import Bus
+from local.config_models import Endpoint, ModelsConfig, Provider, Routing
 from local.errors import ModelError
 from local.protocol.lease_messages import LeaseClaim, LeaseState
 from local.protocol.messages import ContextCompacted, ParticipantStatus
@@ -310,3 +311,59 @@ async def test_a_generator_takes_leases_for_summaries_ahead_and_none_during_its_
 
 def answered(stage: Any) -> list[str | None]:
     return [envelope.correlation_id for envelope in stage.door.heard if envelope.subject == "response.generation"]
+
+
+LLAMA = Routing(
+    config=ModelsConfig(providers={"llama": Provider(kind="llama_server", args=("--parallel", "1"))}),
+    endpoints={"llama": Endpoint(kind="openai", url="http://127.0.0.1:1/v1", only_model="gemma")},
+    default="llama",
+)
+
+
+async def test_where_a_call_would_evict_the_prefix_leases_wait_until_the_conversation_is_over(
+    stage: Any, start: Start, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arbiter, "SETTLE_SECONDS", 0.2)
+    await stage.serve(Arbiter(ArbiterConfig(quiet_seconds=1.5), LLAMA))
+    generator, critic = await start("generator"), await start("critic")
+    for process in (generator, critic):
+        process.leases._locate = LLAMA.locate
+    calls.may_end.set()
+    graded = []
+    for turn in range(12):
+        with generator.leases.users_turn("gemma"):
+            await asyncio.sleep(0)
+        graded.append(critic.call(calls, "grade"))
+        states = len(stage.door.of(LeaseState))
+        await stage.door.until(lambda states=states: len(stage.door.of(LeaseState)) > states + 5)
+        assert calls.began == [], f"after turn {turn}"
+    await asyncio.gather(*graded)
+    assert calls.most == 1
+
+
+async def test_of_calls_for_one_purpose_the_newest_goes_first_and_ordered_ones_in_order(
+    stage: Any, start: Start, calls: Calls
+) -> None:
+    await serve_arbiter(stage)
+    critic, generator = await start("critic"), await start("generator")
+    done: list[str] = []
+
+    def asked(purpose: str, name: str) -> asyncio.Task[None]:
+        async def call() -> None:
+            done.append(name)
+
+        task = asyncio.create_task(critic.leases.in_background("gemma", purpose, call))
+        critic._tasks.append(task)  # type: ignore[arg-type]
+        return task
+
+    with generator.leases.users_turn("gemma"):
+        tasks = [asked("grade", f"grade {number}") for number in range(3)]
+        await stage.door.until(lambda: any(len(state.waiting) == 3 for state in stage.door.of(LeaseState)))
+    await asyncio.gather(*tasks)
+    assert done == ["grade 2", "grade 1", "grade 0"]
+    done.clear()
+    with generator.leases.users_turn("gemma"):
+        tasks = [asked("schedule", f"job {number}") for number in range(3)]
+        await stage.door.until(lambda: any("schedule" in str(state.waiting) for state in stage.door.of(LeaseState)))
+    await asyncio.gather(*tasks)
+    assert done == ["job 0", "job 1", "job 2"]

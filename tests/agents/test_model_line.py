@@ -113,3 +113,63 @@ def test_whatever_is_claimed_every_lease_stands_in_one_place_and_none_is_idle(sl
         places = max(0, slots - line.turns)
         assert len(line.granted) <= places
         assert len(line.granted) + len(line.revoked) >= min(places, len(standing))
+
+
+def quiet_line(quiet: float = 60.0) -> ModelLine:
+    """A line of a server that keeps one prefix, of an arbiter that has been up for long."""
+    return ModelLine(1, quiet, begun=-1_000.0)
+
+
+def test_where_a_call_would_evict_the_prefix_none_is_granted_between_the_turns_of_a_conversation() -> None:
+    line, now = quiet_line(), 0.0
+    for turn in range(12):
+        line.claimed("generator", 1, [], [], now, {}, {"gemma": 0.0})
+        waiting = [f"critic-{number}" for number in range(turn + 1)]
+        line.claimed("critic", 0, [], waiting, now + 1, dict.fromkeys(waiting, "gemma"))
+        line.claimed("generator", 0, [], [], now + 5, {}, {"gemma": 0.0})
+        for pause in range(0, 50, 5):
+            line.claimed("critic", 0, [], waiting, now + 5 + pause, dict.fromkeys(waiting, "gemma"))
+            line.forget_silent(now + 5 + pause)
+            assert (line.granted, set(line.waiting)) == ((), set(waiting))
+        now += 55
+    assert line.quiet_in > 0
+    line.claimed("critic", 0, [], waiting, now + 60, dict.fromkeys(waiting, "gemma"))
+    assert line.granted == ("critic-0",)
+    line.claimed("critic", 0, [], waiting[1:], now + 61, dict.fromkeys(waiting, "gemma"))
+    assert line.granted == ("critic-1",)  # one after the other
+
+
+def test_a_users_turn_interrupts_the_batch_that_waits_for_quiet_again() -> None:
+    line = quiet_line()
+    line.claimed("critic", 0, [], ["c1", "c2"], 0.0, {"c1": "gemma", "c2": "gemma"})
+    line.forget_silent(2.0)
+    line.claimed("critic", 0, ["c1"], ["c2"], 2.0, {"c1": "gemma", "c2": "gemma"})
+    line.claimed("generator", 1, [], [], 3.0, {}, {"gemma": 0.0})
+    line.claimed("generator", 0, [], [], 4.0, {}, {"gemma": 0.0})
+    assert line.revoked == ("c1",)  # the turn is over, and the conversation is not
+    line.claimed("critic", 0, [], ["c1", "c2"], 4.0, {"c1": "gemma", "c2": "gemma"})
+    line.claimed("critic", 0, [], ["c1", "c2"], 63.0, {"c1": "gemma", "c2": "gemma"})
+    assert line.granted == ()
+    line.claimed("critic", 0, [], ["c1", "c2"], 65.0, {"c1": "gemma", "c2": "gemma"})
+    assert line.granted == ("c1",)
+
+
+def test_another_model_and_what_users_have_ordered_do_not_wait_for_quiet() -> None:
+    line = quiet_line()
+    line.claimed("critic", 0, [], ["c1"], 0.0, {"c1": "gemma"})
+    line.claimed("generator", 0, [], [], 2.0, {}, {"gemma": 0.0})
+    line.claimed("reader", 0, [], ["r1"], 2.0, {"r1": "selene"})
+    line.claimed("critic", 0, [], ["c1"], 2.0, {"c1": "gemma"})
+    assert (line.granted, line.waiting) == (("r1",), ("c1",))
+    line.claimed("reader", 0, [], [], 3.0)
+    line.claimed("cron", 0, [], ["s1"], 3.0)
+    assert (line.granted, line.waiting) == (("s1",), ("c1",))
+
+
+def test_a_turn_that_a_new_arbiter_cannot_know_of_is_waited_for() -> None:
+    line = ModelLine(1, 60.0, begun=100.0)
+    line.claimed("critic", 0, [], ["c1"], 101.0, {"c1": "gemma"})
+    line.claimed("critic", 0, [], ["c1"], 103.0, {"c1": "gemma"})
+    assert line.granted == ()
+    line.claimed("critic", 0, [], ["c1"], 160.0, {"c1": "gemma"})
+    assert line.granted == ("c1",)

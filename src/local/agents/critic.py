@@ -13,11 +13,12 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field
 
+from local.agents.grading.fitness import JudgeFitness
 from local.agents.grading.grader import Grader
 from local.agents.grading.judge import Judge, Successor
 from local.agents.grading.judge_chooser import MADE_FOR_JUDGING, NUM_CTX, JudgeChooser
 from local.agents.grading.judgements import no_comparison
-from local.agents.grading.judging_sample import REASON, is_in_sample
+from local.agents.grading.judging_line import REASON, JudgingLine
 from local.agents.leases import Leases
 from local.agents.quiet_period import LONGEST_SECONDS, QuietPeriod
 from local.config import Settings
@@ -75,11 +76,11 @@ class CriticAgent(Participant):
     Config = CriticConfig
     publishes = (Grader, Leases, ToolSchemaRequest)
 
-    def __init__(self, config: CriticConfig, judge: Judge) -> None:
+    def __init__(self, config: CriticConfig, judge: Judge, fitness: JudgeFitness | None = None) -> None:
         super().__init__(config)
-        self._settings, self._judge = config, judge
-        self._grader = Grader(judge, config.rubrics)
-        self._quiet = QuietPeriod()
+        self._settings, self._judge, self._fitness = config, judge, fitness
+        self._grader = Grader(judge, config.rubrics, fitness)
+        self._quiet, self._line = QuietPeriod(), JudgingLine(lambda task: judge.is_asked_by(task))
         self._serves_since: float | None = None
         self._begun: set[str] = set()  # answers that are being judged, or that this process was kept from judging
         self._left_alone = 0
@@ -93,19 +94,22 @@ class CriticAgent(Participant):
             raise ConfigError("the critic needs a model server, and none is known here")
         answering = routing.first("chat", resources.chat_model)
         name = routing.first("critic", config.model or answering)
-        is_named = bool(config.model or routing.config.roles.critic) or resources.model_backend == "stand_in"
+        is_stand_in = resources.model_backend == "stand_in"
+        is_named = bool(config.model or routing.config.roles.critic) or is_stand_in
         chooser = None if is_named else JudgeChooser.beside(routing, answering)
         judge = Judge(
             connect(routing, timeout_seconds=config.timeout_seconds, limit="timeout_seconds in critic.yaml"),
             name,
             PROFILES[profile_of(config.profile, name)],
             num_ctx=config.num_ctx or resources.chat_num_ctx,
-            leases=Leases(lambda model: routing.locate(model)[0]),
+            leases=Leases(routing.locate),
             # It goes by any model's name, but users shall know it.
-            signs_as="stand-in" if resources.model_backend == "stand_in" else None,
+            signs_as="stand-in" if is_stand_in else None,
             successor=None if chooser is None else partial(_successor, config, chooser),
         )
-        return cls(config, judge)
+        # The stand-in counts words, and says so with each grade: a test of knowledge has nothing to tell of it.
+        fitness = None if is_stand_in else JudgeFitness(judge, resources.data_dir, lambda name: routing.locate(name)[1])
+        return cls(config, judge, fitness)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -132,6 +136,7 @@ class CriticAgent(Participant):
             "answers_compared": self._grader.figures.comparisons,
             "judgements_unparsed": self._grader.figures.unparsed,
             "judgements_failed": self._grader.failed,
+            "judgements_without_fit_judge": self._grader.unfit,
             "answers_skipped": self._grader.skipped,
             "old_answers_left_alone": self._left_alone,
         }
@@ -140,26 +145,24 @@ class CriticAgent(Participant):
         """Who judges, what (doors wait for that), how reliably since the start, and what is wrong with it now."""
         shares = {name: f"{share:.0%}" for name, share in self._grader.figures.shares().items() if share is not None}
         told = {"model": self._judge.name, "judges": self._settings.judges, **shares}
-        problem = self._judge.problem
-        return {**told, **({"problem": problem} if problem else {})}
+        tested = None if self._fitness is None else self._fitness.known
+        more = {"self_test": tested.in_words() if tested else "", "problem": self._judge.problem}
+        return {**told, **{name: text for name, text in more.items() if text}}
 
     @on(ResponseGeneration, durable=CONSUMER, concurrency=ANSWERS_AT_ONCE, lane_width=ANSWERS_AT_ONCE)
     async def receive(self, answer: ResponseGeneration, envelope: Envelope) -> None:
         """An answer, until all there is to judge is judged; where nothing is to be left behind, nothing is.
 
         An old one is left alone: who starts with a long record is not to have all of it judged at once. Of a long line
-        a sample is judged.
+        the newest are judged.
         """
         if answer.status != "answered" or answer.incognito or answer.agent:
             return
         if time.time() - envelope.sent_at > self._settings.grade_within_hours * HOUR:
             self._left_alone += 1
-        elif not is_in_sample(answer.query_id, waiting := len(self._work.get("", ()))):
-            compare = self._settings.compare and answer.respondent_id == SECOND_RESPONDENT
-            await self._grader.skip(answer, envelope.trace(), REASON.format(waiting=waiting), compare=compare)
         else:
             self._quiet.disturbed()
-            await self._unless_stopped("", self._judge_answer(answer, envelope))
+            await self._unless_stopped("", self._judge_or_leave_out(answer, envelope))
 
     @on(ComparisonRequest, concurrency=COMPARISONS_AT_ONCE)
     async def compare(self, request: ComparisonRequest, envelope: Envelope) -> ComparisonResult:
@@ -190,6 +193,11 @@ class CriticAgent(Participant):
         if isinstance(message, ComparisonRequest):
             return no_comparison(getattr(error, "kind", "internal"), str(error) or type(error).__name__)
         return None
+
+    async def _judge_or_leave_out(self, answer: ResponseGeneration, envelope: Envelope) -> None:
+        if not await self._line.judge(envelope.sent_at, self._judge_answer(answer, envelope)):
+            compare = self._settings.compare and answer.respondent_id == SECOND_RESPONDENT
+            await self._grader.skip(answer, envelope.trace(), REASON, compare=compare)
 
     async def _judge_answer(self, answer: ResponseGeneration, envelope: Envelope) -> None:
         trace, is_new = envelope.trace(), self._is_new(envelope)

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
 from typing import Any, TypeVar
 
 from local.bus.bus import Bus
@@ -17,7 +18,7 @@ from local.protocol.agent_messages import AgentTask
 from local.protocol.envelope import Envelope, new_id
 from local.protocol.lease_messages import Lease, LeaseClaim, LeaseState
 from local.protocol.model_used import ModelUsed
-from local.protocol.query_origin import BACKGROUND
+from local.protocol.query_origin import BACKGROUND, SCHEDULE
 
 T = TypeVar("T")
 
@@ -26,6 +27,9 @@ ALONE_SECONDS = 3.0  # without a word from an arbiter, before a background call 
 LINGER_SECONDS = 0.1  # a place is kept so long for the next turn or call
 TENURE_SECONDS = 1.0  # a lease that others wait for is not handed on after that
 GRACE_SECONDS = 0.03  # the first in line gives users' turns so long to say that they are there
+AGENTS = "agents"
+# Users have ordered these calls: they wait for turns, but not until a conversation is over, and the first come first.
+ORDERED = frozenset({SCHEDULE, AGENTS})
 
 
 @dataclass(slots=True)
@@ -33,6 +37,8 @@ class _Lease:
     id: str
     purpose: str
     server: str
+    model: str
+    number: int  # the later the higher
     asked_at: float
     granted: asyncio.Event = field(default_factory=asyncio.Event)
     granted_at: float = 0.0
@@ -42,7 +48,7 @@ class _Lease:
 
 
 class Leases:
-    """All that one process wants of model servers. `server_of(model)` tells which server a model is on.
+    """All that one process wants of model servers. `locate(model)` tells the server, and the model's name there.
 
     Nobody is told of a turn while the line is empty, unless it lasts. The arbiter hears of everything else at each
     change and twice a second, so that a lost message does no harm, and a process that has died loses its leases. Until
@@ -51,9 +57,13 @@ class Leases:
 
     publishes = (LeaseClaim, ModelUsed)
 
-    def __init__(self, server_of: Callable[[str], str] = lambda model: "default") -> None:
-        self._server_of = lru_cache(256)(server_of)
+    def __init__(self, locate: Callable[[str], tuple[str, str]] = lambda model: ("default", model)) -> None:
+        self._locate = lru_cache(256)(locate)
         self._bus: Bus | None = None
+        self._numbers = count()
+        self._running_turns: Counter[tuple[str, str]] = Counter()  # by server and model
+        self._turns_ended: dict[tuple[str, str], float] = {}
+        self._unsaid_ends: set[str] = set()  # servers
         self._turns: Counter[str] = Counter()  # by server, as all that follow
         self._said_turns: Counter[str] = Counter()
         self._lines: dict[str, LeaseState] = {}
@@ -83,8 +93,9 @@ class Leases:
 
         The place is kept a moment longer: where the next turn follows at once, nothing has to be said.
         """
-        server = self._server_of(model)
+        where = server, _ = self._locate(model)
         self._turns[server] += 1
+        self._running_turns[where] += 1
         if self._is_line_used(server):
             self._say_turns(server)
         self._keep_beating()
@@ -92,6 +103,9 @@ class Leases:
             yield
         finally:
             self._turns[server] -= 1
+            self._running_turns[where] -= 1
+            self._turns_ended[where] = asyncio.get_running_loop().time()
+            self._unsaid_ends.add(server)
             if self._said_turns[server]:
                 asyncio.get_running_loop().call_later(LINGER_SECONDS, self._say_turns, server)
             if self._beat is not None and not self._leases and not +self._turns:
@@ -107,7 +121,8 @@ class Leases:
         """
         if self._bus is None:
             return await work()
-        lease = self._lingering(self._server_of(model), purpose) or self._new(self._server_of(model), purpose)
+        server, name = self._locate(model)
+        lease = self._lingering(server, purpose) or self._new(server, name, purpose)
         try:
             while True:
                 while not lease.granted.is_set():  # it may be revoked before this task wakes up
@@ -129,8 +144,9 @@ class Leases:
             tokens = {"prompt_tokens": used.prompt_tokens, "completion_tokens": used.completion_tokens}
             self._bus.post(ModelUsed(purpose=purpose, model=model, seconds=seconds, **tokens))
 
-    def _new(self, server: str, purpose: str) -> _Lease:
-        lease = _Lease(f"{purpose}-{new_id()[:12]}", purpose, server, asyncio.get_running_loop().time())
+    def _new(self, server: str, model: str, purpose: str) -> _Lease:
+        now = asyncio.get_running_loop().time()
+        lease = _Lease(f"{purpose}-{new_id()[:12]}", purpose, server, model, next(self._numbers), now)
         self._leases[lease.id] = lease
         self._say(server)
         return lease
@@ -150,7 +166,7 @@ class Leases:
         if is_to_end or self._bus is None:
             self._drop(lease)
             return
-        heir = next((other for other in self._of(lease.server, lease.purpose) if not other.granted.is_set()), None)
+        heir = self._next(lease)
         if heir is None:
             lease.timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._drop, lease)
             return
@@ -164,6 +180,12 @@ class Leases:
 
     def _of(self, server: str, purpose: str) -> Iterator[_Lease]:
         return (lease for lease in self._leases.values() if (lease.server, lease.purpose) == (server, purpose))
+
+    def _next(self, lease: _Lease) -> _Lease | None:
+        """Which of the calls that wait for the purpose of a lease goes next, if any."""
+        waiting = [other for other in self._of(lease.server, lease.purpose) if not other.granted.is_set()]
+        choose = min if lease.purpose in ORDERED else max
+        return choose(waiting, key=lambda other: other.number, default=None)
 
     def _drop(self, lease: _Lease) -> None:
         _stop_timer(lease)
@@ -198,9 +220,20 @@ class Leases:
             elif lease.id not in state.granted or lease.granted.is_set():
                 continue
             elif was_used:
-                self._grant(lease, loop.time())
+                self._grant_next(lease, loop.time())
             elif lease.timer is None:
-                lease.timer = loop.call_later(GRACE_SECONDS, self._grant, lease, loop.time())
+                lease.timer = loop.call_later(GRACE_SECONDS, self._grant_next, lease, loop.time())
+
+    def _grant_next(self, lease: _Lease, now: float) -> None:
+        """The arbiter has granted this lease: the call that goes next takes over its id, and the other one waits."""
+        following = self._next(lease)
+        if following is not None and following is not lease:
+            if following.timer is None:  # else both were granted, and it grants the other one
+                _stop_timer(lease)
+            lease.id, following.id = following.id, lease.id
+            self._leases[lease.id], self._leases[following.id] = lease, following
+            lease = following
+        self._grant(lease, now)
 
     def _grant(self, lease: _Lease, now: float) -> None:
         _stop_timer(lease)
@@ -234,7 +267,7 @@ class Leases:
         self._keep_beating()
 
     def _say_turns(self, server: str) -> None:
-        if self._turns[server] != self._said_turns[server]:
+        if self._turns[server] != self._said_turns[server] or server in self._unsaid_ends:
             self._claim(server)
 
     def _say(self, server: str) -> None:
@@ -253,12 +286,25 @@ class Leases:
         if self._bus is None:
             return
         self._said_turns[server] = self._turns[server]
+        self._unsaid_ends.discard(server)
         leases = tuple(
-            Lease(id=lease.id, running=lease.granted.is_set())
+            Lease(
+                id=lease.id,
+                running=lease.granted.is_set(),
+                model=lease.model,
+                patient=lease.purpose not in ORDERED,
+            )
             for lease in self._leases.values()
             if lease.server == server
         )
-        self._bus.post(LeaseClaim(server=server, turns=self._turns[server], leases=leases))
+        claim = LeaseClaim(server=server, turns=self._turns[server], leases=leases, last_turns=self._last_turns(server))
+        self._bus.post(claim)
+
+    def _last_turns(self, server: str) -> dict[str, float]:
+        now = asyncio.get_running_loop().time()
+        ended = {model: round(now - at, 3) for (on, model), at in self._turns_ended.items() if on == server}
+        running = {model: 0.0 for (on, model), turns in self._running_turns.items() if on == server and turns}
+        return ended | running
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +329,7 @@ def purpose_of(origin: str, task: AgentTask | None) -> str:
     """The purpose of a turn for a query of that origin, or for that task of an agent; none where somebody waits."""
     if origin in BACKGROUND:
         return origin
-    return "agents" if task is not None and task.in_background else ""
+    return AGENTS if task is not None and task.in_background else ""
 
 
 def _stop_timer(lease: _Lease) -> None:

@@ -18,6 +18,7 @@ from local.agents.quiet_period import QuietPeriod
 from local.agents.remembering.classifier import Classifier
 from local.agents.remembering.deletions import Deletions
 from local.agents.remembering.embedding_choice import EmbeddingChoice
+from local.agents.remembering.fitness import ClassifierFitness
 from local.agents.remembering.memory_request_handler import MemoryRequestHandler
 from local.agents.remembering.records import answer_rating, dreamt_notes, exchange_of, notes_of
 from local.config import Settings
@@ -81,8 +82,10 @@ class MemoryAgent(Participant):
         embedding: EmbeddingChoice,
         leases: Leases | None = None,
         signs_as: str | None = None,
+        fitness: ClassifierFitness | None = None,
     ) -> None:
         super().__init__(config)
+        self._fitness = fitness
         self._settings, self._model, self._model_name = config, model, model_name
         self._signs_as = signs_as or model_name  # its name for people
         self._engrams, self._embedding, self._leases = engrams, embedding, leases or Leases()
@@ -99,7 +102,7 @@ class MemoryAgent(Participant):
         if routing is None:
             raise ConfigError("the memory needs a model server, and none is known here")
         model = connect(routing, timeout_seconds=config.timeout_seconds, limit="timeout_seconds in memory.yaml")
-        leases = Leases(lambda name: routing.locate(name)[0])
+        leases = Leases(routing.locate)
         is_served = resources.model_backend != "stand_in"
         embed = routing.first("embed", config.embedding_model)
         embedding = EmbeddingChoice(model, embed, leases, is_served=is_served)
@@ -107,7 +110,14 @@ class MemoryAgent(Participant):
         config = config.model_copy(update={"num_ctx": config.num_ctx or resources.chat_num_ctx})
         # It goes by any model's name, but users shall know it.
         signs_as = None if is_served else "stand-in"
-        return cls(config, model, name, EngramService(resources.data_dir / "engrams"), embedding, leases, signs_as)
+        engrams = EngramService(resources.data_dir / "engrams")
+        fitness = None  # the stand-in has its rules, which are no model's
+        if is_served:
+            window = config.num_ctx or CONTEXT_TOKENS
+            fitness = ClassifierFitness(
+                model, name, window, leases, resources.data_dir, lambda model: routing.locate(model)[1]
+            )
+        return cls(config, model, name, engrams, embedding, leases, signs_as, fitness)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -124,6 +134,7 @@ class MemoryAgent(Participant):
             self._classifier = Classifier(
                 self.bus, self._engrams, self._model, self._model_name, self._settings.num_ctx or CONTEXT_TOKENS,
                 self._leases, self._tell_facts, self._quiet.begins, signs_as=self._signs_as,
+                fitness=self._fitness,
             )  # fmt: skip
             works = {
                 "choice of the embedding model": self._search_by_meaning(),
@@ -234,8 +245,10 @@ class MemoryAgent(Participant):
 
     def details(self) -> dict[str, str]:
         """Which models it uses, how its index is, and what is wrong with any of them."""
+        tested = None if self._fitness is None else self._fitness.known
         told = {
             "classifier": self._signs_as if self._settings.classify else "off",
+            "classifier_self_test": tested.in_words() if tested else "",
             "model_problem": self._classifier.problem,
             "embedding_problem": self._embedding.problem,
             "deletion_problem": self._deletions.problem,

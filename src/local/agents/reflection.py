@@ -51,7 +51,7 @@ class Reflection(Participant):
             raise ConfigError("reflection needs a model server, and none is known here")
         chat = connect(routing, timeout_seconds=config.timeout_seconds, limit="timeout_seconds in reflection.yaml")
         name = routing.first("fast", config.model or routing.first("chat", resources.chat_model))
-        leases = Leases(lambda each: routing.locate(each)[0])
+        leases = Leases(routing.locate)
         model = BackgroundModel(chat, name, leases, config.num_ctx or resources.chat_num_ctx)
         return cls(config, RoutineContext(model), resources.data_dir, resources.layers[-1])
 

@@ -161,6 +161,7 @@ def _hit_line(hit: Json) -> str:
 
 def _fact_line(fact: Json) -> str:
     doubt = "" if fact["certain"] else " (not sure)"
+    doubt += "" if fact.get("confirmed", True) else " (unconfirmed)"
     said = _one_line(f"{fact['slot']}: {fact['value']}{doubt}")
     line = f"{fact['engram_id'][:8]}  {date_and_time(fact['stated_at'])}  {said}"
     ended = fact.get("superseded_at")

@@ -1,4 +1,4 @@
-"""`local2 model list | pull | use | try`: which models there are, further ones, and which of them answers."""
+"""`local2 model list | pull | use | try | check`: which models there are, further ones, and which of them answers."""
 
 from __future__ import annotations
 
@@ -130,6 +130,23 @@ def _whole_path(model: str) -> str:
     """A file is found from wherever the system runs."""
     path = Path(model).expanduser()
     return str(path.resolve()) if model.lower().endswith(".gguf") and path.is_file() else model
+
+
+@model_app.command()
+def check(
+    model: Annotated[str | None, typer.Argument(metavar="[NAME]", help="As `list` shows it; else the judge.")] = None,
+    config_dir: ConfigDir = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Test whether a model can grade answers and find facts; exit status 1 if it fails. The result is stored."""
+    from local.apps.model_check import check as check_model  # half a second of imports
+
+    layers = layers_for(config_dir)
+    stock = _stock(layers, data_dir)
+    if not asyncio.run(
+        check_model(layers, find_data_dir(data_dir), stock, model, lambda line: typer.echo(visible(line)))
+    ):
+        raise typer.Exit(1)
 
 
 async def pull_and_show(stock: ModelStock, model: str, show: Callable[[str], object]) -> None:

@@ -7,9 +7,9 @@ from typing import Literal
 from local.protocol.message import MAIN_RESPONDENT, Delivery, Message
 from local.protocol.messages import ErrorInfo
 
-JudgementStatus = Literal["graded", "unparsed", "failed", "skipped"]
+JudgementStatus = Literal["graded", "unparsed", "failed", "skipped", "judge_unfit"]
 """`unparsed`: no reply of the judge could be read; `failed`: the judge could not be asked; `skipped`: too many answers
-waited, and only a sample of them is judged."""
+waited, and the newest of them are judged; `judge_unfit`: the judge has failed its self-test, and is not asked."""
 
 
 class CritiqueResult(Message):

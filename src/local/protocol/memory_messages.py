@@ -33,7 +33,8 @@ MemoryVerb = Literal[
 
 class FactRecord(Data):
     """A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not
-    `certain` the user was not sure of, one that is `added` holds beside the others of its slot."""
+    `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not
+    `confirmed` was found by a model that has failed its self-test: it is not current, and in no prompt."""
 
     slot: str
     value: str
@@ -42,6 +43,7 @@ class FactRecord(Data):
     superseded_at: float | None = None
     certain: bool = True
     added: bool = False
+    confirmed: bool = True
 
 
 class OutdatedFact(Data):

@@ -6,9 +6,10 @@ from local.protocol.message import Delivery, Message
 
 
 class ModelUsed(Message):
-    """Whoever has asked a model besides for an answer: what for (critic, classifier, summary, or a routine of
-    reflection), how often, the tokens that the server has counted, how long it took, in seconds, and of a routine in a
-    few words what came of it (`outcome`); of a check of a goal `about` is the goal."""
+    """Whoever has asked a model besides for an answer: what for (critic, classifier, summary, judge_test,
+    classifier_test, or a routine of reflection), how often, the tokens that the server has counted, how long it took,
+    in seconds, and of a routine in a few words what came of it (`outcome`); of a check of a goal `about` is the
+    goal."""
 
     subject = "model.used"
     delivery = Delivery.RECORDED

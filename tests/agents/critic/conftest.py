@@ -12,6 +12,7 @@ from local import config
 from local.agents import quiet_period
 from local.agents.arbiter import Arbiter, ArbiterConfig
 from local.agents.critic import CriticAgent, CriticConfig
+from local.agents.grading.fitness import JudgeFitness
 from local.agents.grading.judge import Judge
 from local.protocol.envelope import Trace
 from local.protocol.journal_messages import JournalAck
@@ -29,11 +30,12 @@ class Critics:
         self.stage, self.door, self.model = stage, stage.door, stage.model
         self.waits: list[float] = []
 
-    async def serve(self, profile: str = "prometheus2", **settings: Any) -> Any:
-        """A critic whose model is `judge`, ready."""
+    async def serve(self, profile: str = "prometheus2", tested_in: Path | None = None, **settings: Any) -> Any:
+        """A critic whose model is `judge`, ready; it has to pass its self-test where there is a folder for that."""
         found = config.load("critic", CriticConfig, [SHIPPED], settings)
         judge = Judge(self.model, "judge", PROFILES[profile], num_ctx=found.num_ctx or 32_000, sleep=self._sleep)  # type: ignore[index]
-        return await self.stage.serve(CriticAgent(found, judge))
+        fitness = None if tested_in is None else JudgeFitness(judge, tested_in)
+        return await self.stage.serve(CriticAgent(found, judge, fitness))
 
     async def answered(self, answer: str = "1308 metres.", query_id: str = "q", **fields: Any) -> ResponseGeneration:
         """Somebody has answered a query."""

@@ -45,7 +45,7 @@ async def test_the_winner_is_the_respondent_that_the_judge_prefers_in_both_order
 
 
 async def test_both_answers_are_graded_and_then_compared_with_every_step_told(critics: Any) -> None:
-    for words in ("Right. [RESULT] 5", "Vague. [RESULT] 2", "More. [RESULT] A", "More. [RESULT] B"):
+    for words in ("Vague. [RESULT] 2", "Right. [RESULT] 5", "More. [RESULT] A", "More. [RESULT] B"):
         critics.model.will_say(words)
     critic = await critics.serve()
     await both_answered(critics)

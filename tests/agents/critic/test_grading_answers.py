@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local.agents.grading.judgements import judgement_id
-from local.agents.grading.judging_sample import FULL, LONG, is_in_sample
+from local.agents.grading.judging_line import MOST
 from local.errors import JournalFull, ModelError
 from local.models.chat import TokenScore, TokenScores
 from local.protocol.envelope import Trace
@@ -105,31 +105,28 @@ async def test_what_was_answered_long_before_it_took_part_is_left_alone_and_coun
     assert critic.participant.figures()["old_answers_left_alone"] == 2
 
 
-async def test_of_a_long_line_a_sample_is_judged_and_the_others_are_told_to_be_left_out(critics: Any) -> None:
+async def test_of_a_long_line_the_newest_are_judged_and_the_others_are_told_to_be_left_out(critics: Any) -> None:
     never = asyncio.Event()
-    for _ in range(FULL):
-        critics.model.will_say(never, "[RESULT] 5")
+    critics.model.will_say(never, "[RESULT] 5")
     critic = await critics.serve()
-    answers = 3 * FULL
+    await critics.answered(query_id="first")
+    await critics.door.until(lambda: bool(critics.model.asked))
+    answers = 3 * MOST
     for number in range(answers):
         await critics.answered(query_id=f"q{number}")
     figures = critic.participant.figures
-    await critics.door.until(lambda: figures()["answers_skipped"] >= answers - FULL)
+    await critics.door.until(lambda: figures()["answers_skipped"] == answers + 1 - MOST)
     skipped = critics.door.of(CritiqueResult, status="skipped")
     assert all(each.score is None and "answers waited" in each.feedback for each in skipped)
     assert all(each.session_id == f"session of {each.query_id}" for each in skipped)
-    assert not {each.query_id for each in skipped} & {f"q{number}" for number in range(LONG)}
-    assert LONG < answers - figures()["answers_skipped"] <= FULL
-
-
-def test_the_lot_of_a_query_is_always_the_same_and_the_share_falls_with_the_line() -> None:
-    def share(waiting: int) -> float:
-        return sum(is_in_sample(f"query {number}", waiting) for number in range(1_000)) / 1_000
-
-    assert [share(0), share(LONG), share(FULL), share(10 * FULL)] == [1, 1, 0, 0]
-    assert share((LONG + FULL) // 2) == pytest.approx(0.5, abs=0.05)
-    chosen = {number for number in range(100) if is_in_sample(f"query {number}", FULL - 4)}
-    assert chosen < {number for number in range(100) if is_in_sample(f"query {number}", LONG + 4)}
+    # the first is being judged, and stays
+    assert {each.query_id for each in skipped} == {f"q{number}" for number in range(answers + 1 - MOST)}
+    for _ in range(MOST):
+        critics.model.will_say("[RESULT] 5")
+    never.set()
+    await critics.done(answers + 1)
+    graded = [each.query_id for each in critics.door.of(CritiqueResult, status="graded")]
+    assert graded == ["first", *(f"q{number}" for number in reversed(range(answers + 1 - MOST, answers)))]
 
 
 async def test_a_judge_that_cannot_be_read_is_asked_twice_more_and_then_there_is_no_score(critics: Any) -> None:

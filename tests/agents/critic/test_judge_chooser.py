@@ -163,10 +163,10 @@ async def test_while_ollama_does_not_tell_the_model_that_answers_judges_and_it_i
         judge = critic_at(fake, tmp_path, monkeypatch)._judge
         judge._clock = lambda: now
         now, fake.is_broken = 100.0, True
-        await judge._settle()
+        await judge.settle()
         assert judge.name == GEMMA
         now, fake.is_broken = 159.0, False
-        await judge._settle()
+        await judge.settle()
         assert judge.name == GEMMA
         now = 160.0
         assert (await judge.grade(CASE, RUBRIC))[0] == SELENE

@@ -201,3 +201,31 @@ async def test_the_stand_in_classifies_under_its_own_name(
     agent = MemoryAgent.build(MemoryConfig(), Resources(tmp_path, routing, backend, "gemma4:12b"))
     await stage.serve(agent)
     assert agent.details()["classifier"] == name
+
+
+async def test_the_newest_conversation_is_looked_at_first_and_each_in_its_order(remembering: Any, stage: Stage) -> None:
+    served = await remembering.serve()
+    for number, session in enumerate(["old", "old", "new", "new"]):
+        await remembering.answered(f"q{number}", f"Question {number}", session=session)
+    await remembering.door.hears(MemoryIngested, 4)
+    await served.kill()
+    for number in range(4):
+        stage.model.will_say(remembering.classification(), to=f"Question {number}")
+    await remembering.serve(classify=True)
+    await remembering.door.hears(MemoryClassified, 4)
+    assert [asked.query for asked in stage.model.asked] == [f"Question {number}" for number in (2, 3, 0, 1)]
+
+
+async def test_what_is_taken_back_before_it_was_looked_at_does_not_come_back(remembering: Any, stage: Stage) -> None:
+    taken_back = "Forget how I take my coffee"
+    served = await remembering.serve()
+    await remembering.answered("q1", SAID, session="old")
+    await remembering.answered("q2", taken_back, session="new")
+    await remembering.door.hears(MemoryIngested, 2)
+    await served.kill()
+    stage.model.will_say(remembering.classification(BLACK), to=SAID)
+    for _ in range(2):
+        stage.model.will_say(remembering.classification(BLACK | {"value": "", "retracts": True}), to=taken_back)
+    await remembering.serve(classify=True)
+    await remembering.door.hears(MemoryClassified, 2)
+    assert (await remembering.ask("facts")).facts == ()

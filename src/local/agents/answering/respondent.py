@@ -151,7 +151,7 @@ class Respondent(Participant):
             model,
             ConversationService(resources.data_dir / cls.policy.record, cls.policy.respondent_id),
             answers_as="stand-in" if resources.model_backend == "stand_in" else None,  # which goes by any name
-            leases=Leases(lambda model: routing.locate(model)[0]),
+            leases=Leases(routing.locate),
             attachments=AttachmentStore(resources.data_dir / "attachments"),
             texts=cls.policy.texts(resources, config.num_ctx),
             sizes=ModelSizes(model, routing.stated_size),

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Final, TypeGuard
 
 from local import failpoints
+from local.agents.grading.fitness import JudgeFitness
 from local.agents.grading.judge import Judge
 from local.agents.grading.judgements import (
     case_of,
@@ -19,6 +20,8 @@ from local.agents.grading.judgements import (
     not_compared,
     pair_of,
     preference,
+    unfit_comparison,
+    unfit_critique,
     used_tools,
 )
 from local.bus.bus import Bus
@@ -36,6 +39,7 @@ from local.services.judging.prompt import Pair
 from local.services.judging.rubric import Rubric, Rubrics, choose
 
 AGENT = "CriticAgent"
+UNFIT = "judge_unfit"
 NOBODY = ""  # about whom a comparison is that a model asked for
 RECORD_SECONDS = 5.0
 HOLD_SECONDS = 0.1  # a judge that takes longer is seen at work
@@ -88,19 +92,21 @@ GRADING_TABLE: Final[Table[GradingState, GradingAction]] = {
 
 
 _ENDS = {"graded": GradingAction.JUDGED, "unparsed": GradingAction.UNPARSED, "failed": GradingAction.FAIL}
+_ENDS[UNFIT] = GradingAction.FAIL
 
 
 class Grader:
     """Has the judge's word on answers and publishes it. `figures` count it, `failed` where the judge could not be
-    asked, `skipped` what was left out of a long line; `rubrics_of_tools` are those that tools ask for, by their names.
+    asked, `unfit` what a judge was not asked that has failed its self-test (`fitness`; without one every judge counts),
+    `skipped` what was left out of a long line; `rubrics_of_tools` are those that tools ask for, by their names.
     `bus` is set before anything is judged."""
 
     bus: Bus
     publishes = (CritiqueResult, PairwiseResult, TransitionLog, JournalRead)
 
-    def __init__(self, judge: Judge, rubrics: Rubrics) -> None:
-        self._judge, self._rubrics = judge, rubrics
-        self.figures, self.failed, self.skipped = Figures(), 0, 0
+    def __init__(self, judge: Judge, rubrics: Rubrics, fitness: JudgeFitness | None = None) -> None:
+        self._judge, self._rubrics, self._fitness = judge, rubrics, fitness
+        self.figures, self.failed, self.skipped, self.unfit = Figures(), 0, 0, 0
         self.rubrics_of_tools: dict[str, str] = {}
 
     async def grade(self, answer: ResponseGeneration, trace: Trace) -> None:
@@ -145,7 +151,10 @@ class Grader:
         compare = self._judge.compare_now if request.respondent_id == MAIN_RESPONDENT else self._judge.compare
         machine = self._machine(NOBODY, trace)
         machine.advance(GradingAction.COMPARE)
+        tested = None if self._fitness is None else self._fitness.known
         try:
+            if tested is not None and not tested.is_fit:
+                raise ModelError(f"{self._judge.name} cannot compare: its self-test {tested.in_words()}", kind=UNFIT)
             judge, outcome = await compare(pair, self._rubrics.knowledge)
             self.figures.count_outcome(outcome, pair)
             result = comparison(judge, outcome)
@@ -189,6 +198,8 @@ class Grader:
         name, rubric = self._rubric(answer)
         end: Verdict | ModelError
         try:
+            if (why := await self._why_unfit()) is not None:
+                return unfit_critique(answer, name, self._judge.name, why)
             judge, end = await self._judge.grade(case_of(answer), rubric)
             self.figures.count_verdict(end)
         except ModelError as error:
@@ -201,12 +212,22 @@ class Grader:
         pair = pair_of(answer_a, answer_b)
         end: ComparisonOutcome | ModelError
         try:
+            if (why := await self._why_unfit()) is not None:
+                return unfit_comparison(answer_a, answer_b, name, self._judge.name, why)
             judge, end = await self._judge.compare(pair, rubric)
             self.figures.count_outcome(end, pair)
         except ModelError as error:
             judge, end = self._judge.name, error
             self.failed += 1
         return preference(answer_a, answer_b, name, judge, end)
+
+    async def _why_unfit(self) -> str | None:
+        """Why the judge's word does not count; None where it does. Raises `ModelError`."""
+        tested = None if self._fitness is None else await self._fitness.checked()
+        if tested is None or tested.is_fit:
+            return None
+        self.unfit += 1
+        return f"{self._judge.name} does not grade: its self-test {tested.in_words()}"
 
     def _rubric(self, *answers: ResponseGeneration) -> tuple[str, Rubric]:
         return choose(self._rubrics, used_tools(answers, self.rubrics_of_tools))

@@ -15,7 +15,15 @@ from local.agents.leases import Leases
 from local.errors import ModelBusy, ModelError
 from local.models.chat import ChatModel, ContentDelta, Done, RestartDelta, TokenScore, TokenScores
 from local.models.model_errors import ErrorClass, classify
-from local.services.judging.judgement import Comparison, ComparisonOutcome, Grading, JudgeRequest, Token, Verdict
+from local.services.judging.judgement import (
+    Comparison,
+    ComparisonOutcome,
+    Grading,
+    JudgeRequest,
+    Token,
+    Verdict,
+    Winner,
+)
 from local.services.judging.prompt import Case, Pair, Profile
 from local.services.judging.rubric import Rubric
 
@@ -23,8 +31,10 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 PURPOSE = "critic"
+TEST_PURPOSE = "judge_test"
 MOST_CHARACTERS = 16_000  # put before the judge at once; it reads them for each answer, while others wait
 REPLY_TOKENS = 1024  # feedback and verdict; a judge that has not come to it by then never will
+TEST_REPLY_TOKENS = 200  # in the self-test, of a judge that replies in JSON; its questions are short
 WAITS = (5.0, 30.0)  # seconds before the second and the third time; the router has had its own tries each time
 PAUSE_SECONDS = 300.0  # where only a person can help, such as for a model that is not there
 SHORT_PAUSE_SECONDS = 60.0
@@ -118,6 +128,7 @@ class Judge:
         self._model, self._model_name, self._profile = model, name, profile
         self._signs_as, self._successor, self._settling = signs_as, successor, asyncio.Lock()
         self._settle_at = float("-inf")
+        self._asking: set[asyncio.Task[Any] | None] = set()
         self._give(num_ctx)
         self._clock, self._sleep = clock, sleep
 
@@ -127,18 +138,47 @@ class Judge:
         return self._signs_as or self._model_name
 
     @property
+    def identity(self) -> tuple[str, str]:
+        """The model that judges now, and the kind of prompts that it is asked with."""
+        return self._model_name, type(self._profile).__name__
+
+    @property
     def problem(self) -> str:
         """What is wrong with it now, if anything."""
         return self._breaker.problem
 
+    def is_asked_by(self, task: asyncio.Task[Any]) -> bool:
+        """Whether the model works at this moment on what this task wants to know."""
+        return task in self._asking
+
+    async def test_score(self, case: Case, rubric: Rubric) -> float | None:
+        """The score of one answer of the self-test, by the first reply alone; None if that could not be read."""
+        grading = Grading(self._profile, case, rubric)
+        if (ask := grading.ask) is not None:
+            reply = await self._in_background(ask, TEST_PURPOSE)
+            grading.hear(reply.text, reply.tokens)
+        verdict = grading.verdict
+        if verdict is None or verdict.score is None:
+            return None
+        return verdict.score if verdict.expected is None else verdict.expected
+
+    async def test_winner(self, pair: Pair, rubric: Rubric) -> Winner | None:
+        """Which of two answers of the self-test is better, by one reply for each order; None if one was unreadable."""
+        comparison = Comparison(self._profile, pair, rubric)
+        for _ in range(2):
+            if (ask := comparison.ask) is not None:
+                reply = await self._in_background(ask, TEST_PURPOSE)
+                comparison.hear(reply.text, reply.tokens)
+        return None if comparison.outcome is None else comparison.outcome.winner
+
     async def grade(self, case: Case, rubric: Rubric) -> tuple[str, Verdict]:
         """The score of one answer, whenever the model has time for it, after the name of the model that gave it."""
-        await self._settle()
+        await self.settle()
         return await self._fitting(lambda room: self._grade(shortened(case, room), rubric))
 
     async def compare(self, pair: Pair, rubric: Rubric) -> tuple[str, ComparisonOutcome]:
         """Which of two answers is better, in the same way."""
-        await self._settle()
+        await self.settle()
         return await self._fitting(lambda room: self._compare(shortened(pair, room), rubric, self._in_background))
 
     async def compare_now(self, pair: Pair, rubric: Rubric) -> tuple[str, ComparisonOutcome]:
@@ -150,7 +190,7 @@ class Judge:
         """Close every connection."""
         await self._model.close()
 
-    async def _settle(self) -> None:
+    async def settle(self) -> None:
         """Let the one who is to judge in its place take over, if there is one; asked once a minute until that is known,
         for it takes as long as a short reply does."""
         async with self._settling:
@@ -199,12 +239,20 @@ class Judge:
                 raise
         return await judge(less)
 
-    async def _in_background(self, ask: JudgeRequest) -> _Reply:
-        failures = 0
+    async def _in_background(self, ask: JudgeRequest, purpose: str = PURPOSE) -> _Reply:
+        failures, asking = 0, asyncio.current_task()
+
+        async def call() -> _Reply:
+            self._asking.add(asking)
+            try:
+                return await self._call(ask, purpose)
+            finally:
+                self._asking.discard(asking)
+
         while True:
             self._breaker.check(self._clock())
             try:
-                reply = await self.leases.in_background(self._model_name, PURPOSE, lambda: self._call(ask))
+                reply = await self.leases.in_background(self._model_name, purpose, call)
             except ModelError as error:
                 failures += 1
                 wait = self._breaker.after(error, failures, self._clock())
@@ -215,15 +263,18 @@ class Judge:
                 self._breaker.answered()
                 return reply
 
-    async def _call(self, ask: JudgeRequest) -> _Reply:
+    async def _call(self, ask: JudgeRequest, purpose: str = PURPOSE) -> _Reply:
         content: list[str] = []
         scores: list[TokenScore] = []
         done: Done | None = None
         begun = time.monotonic()
+        options = {**self._options, "temperature": ask.temperature}
+        if purpose == TEST_PURPOSE and ask.prompt.schema is not None:
+            options["num_predict"] = TEST_REPLY_TOKENS
         stream = self._model.chat(
             self._model_name,
             ask.prompt.messages(),
-            options={**self._options, "temperature": ask.temperature},
+            options=options,
             format=_json(ask.prompt.schema),
             logprobs=True,
         )
@@ -241,7 +292,7 @@ class Judge:
         text = "".join(content)
         model = self._signs_as or (done.model if done else "") or self._model_name
         if done is not None:
-            self.leases.tell_use("critic", model, done.usage, begun)
+            self.leases.tell_use(purpose, model, done.usage, begun)
         return _Reply(text, tokens_of(text, scores), model)
 
 

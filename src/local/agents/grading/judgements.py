@@ -66,6 +66,20 @@ def critique(answer: ResponseGeneration, rubric: str, judge: str, end: Verdict |
     )
 
 
+def unfit_critique(answer: ResponseGeneration, rubric: str, judge: str, why: str) -> CritiqueResult:
+    """That the judge of an answer has failed its self-test."""
+    common = {"respondent_id": answer.respondent_id, **_common([answer], rubric, judge)}
+    return CritiqueResult(score=None, status="judge_unfit", feedback=why, **common)
+
+
+def unfit_comparison(
+    answer_a: ResponseGeneration, answer_b: ResponseGeneration, rubric: str, judge: str, why: str
+) -> PairwiseResult:
+    """The same for two answers."""
+    common = _common([answer_a, answer_b], rubric, judge)
+    return PairwiseResult(winner=None, status="judge_unfit", feedback=why, **common)
+
+
 def left_out(answer: ResponseGeneration, reason: str) -> CritiqueResult:
     """That an answer is not graded, and why."""
     of = {"query_id": answer.query_id, "respondent_id": answer.respondent_id, "session_id": answer.session_id}

@@ -1,4 +1,8 @@
-"""Has a model look at the exchanges in store, one after the other, in the background."""
+"""Has a model look at the exchanges in store, one after the other, in the background.
+
+The newest conversation goes first, each in its order: what was just said may be needed next. Where the user takes
+something back that an older exchange may have stated, which is still in line, the older ones go first.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from typing import Final
 
 from local.agents.leases import Leases
+from local.agents.remembering.fitness import ClassifierFitness
 from local.agents.remembering.records import fact_records
 from local.backoff import Backoff
 from local.bus.bus import Bus
@@ -21,9 +27,10 @@ from local.protocol.envelope import Trace
 from local.protocol.memory_messages import MemoryClassified
 from local.runtime.machine import Machine, Table, TransitionLog
 from local.services.classifying import prompt
+from local.services.classifying.plain_facts import stated_plainly
 from local.services.classifying.prompt import ClassifierReply, read
 from local.services.engrams.engram import Engram, StatedFact
-from local.services.engrams.facts import Classified
+from local.services.engrams.facts import Classified, Way
 from local.services.engrams.service import EngramService
 from local.services.engrams.words import own_words
 from local.services.model_reply import UnreadableReply
@@ -103,7 +110,7 @@ class Classifier:
 
     `signs_as` is the model's name for people where that is another. `told(user_id)` is called when facts of a
     user may have changed, `moment` before it begins with what is new. `problem` is the last one there was with the
-    model, empty once it answers.
+    model, empty once it answers. With `fitness` the model has to pass its self-test before what it finds is confirmed.
     """
 
     publishes = (MemoryClassified, TransitionLog)
@@ -120,11 +127,13 @@ class Classifier:
         moment: Callable[[], Awaitable[object]],
         *,
         signs_as: str | None = None,
+        fitness: ClassifierFitness | None = None,
     ) -> None:
         self._bus, self._engrams, self._leases, self._told, self._moment = bus, engrams, leases, told, moment
         self._model, self._model_name, self._signs_as = model, model_name, signs_as or model_name
         self._options = {"num_ctx": num_ctx, "temperature": 0, "num_predict": MAX_TOKENS}
-        self._work = asyncio.Event()
+        self._work, self._fitness = asyncio.Event(), fitness
+        self._in_order = False  # the oldest exchange first, until none waits
         self.problem = ""
 
     def wake(self) -> None:
@@ -137,9 +146,9 @@ class Classifier:
         while True:
             self._work.clear()
             try:
-                engrams = await self._engrams.unclassified(BATCH)
+                engrams = await self._engrams.unclassified(BATCH, newest_first=not self._in_order)
                 if not engrams:
-                    self.problem = ""
+                    self.problem, self._in_order = "", False
                     await self._work.wait()
                     await self._moment()
                     continue
@@ -165,13 +174,27 @@ class Classifier:
             for engram in engrams:
                 work = _Classification(engram, self._bus)
                 await self._decide(work)
+                if await self._is_too_early(work):
+                    work.machine.advance(ClassificationAction.FAIL)
+                    work.transitions.flush()
+                    self._in_order = True
+                    return
                 now = asyncio.get_running_loop().time()
                 store_at = store_at if decided else now + STORE_SECONDS
                 decided.append(work)
                 if work.classified.findings or now >= store_at:
                     await self._store(decided)
+                if self._work.is_set() and not self._in_order:  # what is newer goes first
+                    return
         finally:
             await self._store(decided)
+
+    async def _is_too_early(self, work: _Classification) -> bool:
+        """Whether the user takes back what an older exchange may have stated that is still in line."""
+        if self._in_order or not work.refused or not await asyncio.to_thread(_looks_back, work.refused):
+            return False
+        oldest = await self._engrams.unclassified(1)
+        return bool(oldest) and oldest[0].engram_id != work.engram.engram_id
 
     async def _store(self, decided: list[_Classification]) -> None:
         """Store and tell what is in the list, in one commit, and empty it."""
@@ -215,6 +238,7 @@ class Classifier:
         work.machine.advance(ClassificationAction.DECIDE)
 
     async def _ask_until_readable(self, work: _Classification, own: str) -> None:
+        is_fit = self._fitness is None or (await self._fitness.checked()).is_fit
         known = await self._engrams.facts(work.engram.user_id)
         slots = list(dict.fromkeys(fact.slot for fact in known))
         unread: list[tuple[str, str]] = []
@@ -222,11 +246,15 @@ class Classifier:
             asked = partial(self._ask, prompt.messages(own, slots, unread))
             reply = await self._leases.in_background(self._model_name, "classifier", asked)
             try:
-                work.classified, work.refused = await _decided(read(reply), own, known)
+                decided = _decided if is_fit else _doubted
+                work.classified, work.refused = await decided(read(reply), own, known)
                 return
             except UnreadableReply as error:
                 unread.append((reply, str(error)))
                 work.machine.advance(ClassificationAction.RETRY)
+        if not is_fit:
+            plain, _ = await _doubted(ClassifierReply(intent="other", facts=[]), own, known)
+            work.classified = replace(plain, is_parsed=False, intent=None)
 
     async def _ask(self, messages: list[prompt.Json]) -> str:
         begun = time.monotonic()
@@ -236,6 +264,23 @@ class Classifier:
         return text
 
 
+async def _doubted(
+    reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]
+) -> tuple[Classified, tuple[str, ...]]:
+    """What a model says that has failed its self-test: its facts are not confirmed, and it takes nothing back. What
+    plain sentences state is confirmed without it."""
+    plain = ClassifierReply(intent=reply.intent, facts=list(stated_plainly(own_words)))
+    sure, _ = await _decided(plain, own_words, known)
+    claimed, refused = await _decided(reply, own_words, known)
+    values = {finding.value.casefold() for finding in sure.findings}
+    unsure = (
+        replace(finding, confirmed=False)
+        for finding in claimed.findings
+        if finding.way is not Way.RETRACT and finding.value.casefold() not in values
+    )
+    return replace(claimed, findings=(*sure.findings, *unsure)), refused
+
+
 async def _decided(
     reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]
 ) -> tuple[Classified, tuple[str, ...]]:
@@ -243,6 +288,12 @@ async def _decided(
     if not reply.facts and not reply.entities:
         return Classified(True, reply.intent), ()
     return await asyncio.to_thread(_decide, reply, own_words, known)
+
+
+def _looks_back(refused: Sequence[str]) -> bool:
+    from local.services.classifying.grounding import needs_what_was_said_before
+
+    return needs_what_was_said_before(refused)
 
 
 def _decide(reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]) -> tuple[Classified, tuple[str, ...]]:

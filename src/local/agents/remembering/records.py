@@ -178,6 +178,7 @@ def fact_records(facts: Iterable[StatedFact]) -> tuple[FactRecord, ...]:
             superseded_at=fact.superseded_at,
             certain=fact.certain,
             added=fact.added,
+            confirmed=fact.confirmed,
         )
         for fact in facts
     )

@@ -46,6 +46,14 @@ _SECRET = re.compile(
 )
 
 
+NOTHING_KNOWN = "nothing is known of it that could be taken back"
+
+
+def needs_what_was_said_before(refused: Sequence[str]) -> bool:
+    """Whether `decide` might have found a fact taken back if it knew what the user has said earlier."""
+    return any(reason.endswith((NOTHING_KNOWN, DENIED, OVER)) for reason in refused)
+
+
 def decide(reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]) -> tuple[Classified, tuple[str, ...]]:
     """What is to be noted, and a sentence for each claim that is not. `own_words` are what the user typed, without what
     was pasted; `known` are the user's current facts."""
@@ -143,7 +151,7 @@ def _is_written_large(value: str, own_words: str) -> bool:
 def _taken_back(claim: Claim, own_words: str, known: Sequence[StatedFact]) -> _Ground | str:
     meant = _meant(claim, own_words, known)
     if not meant:
-        return "nothing is known of it that could be taken back"
+        return NOTHING_KNOWN
     for sentence in sentences(own_words, claim.value):
         taken = tuple(fact for fact in meant if _takes_back(sentence, fact, claim))
         if taken:

@@ -122,7 +122,8 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A fact stated in an exchange. `slot` names what it is about: "how I take my coffee". `origin` is whose word it
-    is; only the user's own makes a fact. `certain` is False where the user was not sure."""
+    is; only the user's own makes a fact. `certain` is False where the user was not sure, `confirmed` where a model says
+    so that has failed its self-test."""
 
     engram_id: str
     slot: str
@@ -130,13 +131,14 @@ class Statement:
     stated_at: float
     origin: Origin
     certain: bool = True
+    confirmed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class StatedFact:
-    """A stored statement: current as long as `superseded_at` is None. Of several current ones of one slot those that
-    are `added` hold beside the others, as one can have two allergies; of what is not `certain` nobody has said whether
-    it holds."""
+    """A stored statement: current as long as `superseded_at` is None, if it is `confirmed`. Of several current ones of
+    one slot those that are `added` hold beside the others, as one can have two allergies; of what is not `certain`
+    nobody has said whether it holds."""
 
     fact_id: int
     user_id: str
@@ -148,6 +150,7 @@ class StatedFact:
     superseded_at: float | None = None
     certain: bool = True
     added: bool = False
+    confirmed: bool = True
 
 
 def engram_id(query_id: str, respondent_id: str) -> str:

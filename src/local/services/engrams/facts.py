@@ -29,12 +29,12 @@ def of_engram(db: sqlite3.Connection, engram_id: str) -> list[StatedFact]:
 
 def current(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
     """What holds for a user, by slot; see `StatedFact` for several of one slot."""
-    where = "facts.user_id = ? AND superseded_at IS NULL ORDER BY slot_key, stated_at"
+    where = "facts.user_id = ? AND superseded_at IS NULL AND confirmed ORDER BY slot_key, stated_at"
     return _facts(db, where, (user_id,))
 
 
 def history(db: sqlite3.Connection, user_id: str) -> list[StatedFact]:
-    """Everything a user stated, whether it holds or not, by slot, oldest first."""
+    """Everything a user stated, whether it holds or not, by slot, oldest first; also what is not confirmed."""
     return _facts(db, "facts.user_id = ? ORDER BY slot_key, stated_at, fact_id", (user_id,))
 
 
@@ -51,13 +51,13 @@ def _outdated(fact: StatedFact, current: Sequence[StatedFact]) -> Outdated:
 
 def current_of_slot(db: sqlite3.Connection, user_id: str, slot: str) -> list[StatedFact]:
     """What holds of one slot, the latest first."""
-    where = "facts.user_id = ? AND slot_key = ? AND superseded_at IS NULL ORDER BY stated_at DESC"
+    where = "facts.user_id = ? AND slot_key = ? AND superseded_at IS NULL AND confirmed ORDER BY stated_at DESC"
     return _facts(db, where, (user_id, slot_key(slot)))
 
 
 def of_slot(db: sqlite3.Connection, user_id: str, slot: str) -> list[StatedFact]:
-    """All that a user stated about a slot, whether it holds or not, oldest first."""
-    return _facts(db, "facts.user_id = ? AND slot_key = ? ORDER BY stated_at", (user_id, slot_key(slot)))
+    """All that a user stated about a slot and that is confirmed, whether it holds or not, oldest first."""
+    return _facts(db, "facts.user_id = ? AND slot_key = ? AND confirmed ORDER BY stated_at", (user_id, slot_key(slot)))
 
 
 def _facts(db: sqlite3.Connection, where: str, key: Sequence[object]) -> list[StatedFact]:
@@ -72,6 +72,7 @@ def stored_fact(row: sqlite3.Row) -> StatedFact:
     return StatedFact(
         row["fact_id"], row["user_id"], row["engram_id"], row["slot"], row["value"], row["stated_at"],
         row["superseded_by"], row["superseded_at"], bool(row["certain"]), bool(row["added"]),
+        bool(row["confirmed"]),
     )  # fmt: skip
 
 
@@ -86,12 +87,14 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FactFinding:
-    """One fact that a user stated, or took back: then the value, if there is one, says which of the slot's."""
+    """One fact that a user stated, or took back: then the value, if there is one, says which of the slot's. One that is
+    not `confirmed` was found by a model that has failed its self-test: it is stored, and changes no other."""
 
     way: Way
     slot: str
     value: str
     certain: bool = True
+    confirmed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def is_of_health(slot: str, value: str) -> bool:
 
 
 def _lines(db: sqlite3.Connection, engram: Engram, current: Iterable[StatedFact]) -> list[str]:
-    stated = {fact.slot for fact in facts.of_engram(db, engram.engram_id)}
+    stated = {fact.slot for fact in facts.of_engram(db, engram.engram_id) if fact.confirmed}
     if stated:
         return [_line(fact) for fact in current if fact.slot in stated]
     return list(filter(None, [plain(own_words(engram.query))]))

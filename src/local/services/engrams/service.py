@@ -171,9 +171,9 @@ class EngramService:
         compared = engram_id(query_id, respondent_id)
         return await self._store.write_with_others(lambda db: record.compare(db, compared, winner, self._clock()))
 
-    async def unclassified(self, limit: int) -> list[Engram]:
-        """The oldest of the users' exchanges that no model has looked at yet."""
-        return await self._store.read(lambda db: succession.oldest_pending(db, limit))
+    async def unclassified(self, limit: int, *, newest_first: bool = False) -> list[Engram]:
+        """The users' exchanges that no model has looked at yet: the oldest, or those of the newest conversation."""
+        return await self._store.read(lambda db: succession.pending(db, limit, newest_first=newest_first))
 
     async def classify(self, classified_id: str, classified: Classified) -> list[StatedFact]:
         """Note what a model made of an exchange, once, and the facts in it, which it returns.

@@ -139,6 +139,7 @@ MIGRATIONS = (
         PRIMARY KEY (query_id, respondent_id)
     ) WITHOUT ROWID;
     """,
+    "ALTER TABLE facts ADD COLUMN confirmed INTEGER NOT NULL DEFAULT 1",
 )
 
 

@@ -43,6 +43,11 @@ def contradict(db: sqlite3.Connection, statement: Statement) -> StatedFact:
     return _beside(db, replace(statement, certain=False), added=False)
 
 
+def note_unconfirmed(db: sqlite3.Connection, statement: Statement) -> None:
+    """Store a fact that changes no other and is not current. Raises as `supersede` does."""
+    _store(db, replace(statement, confirmed=False))
+
+
 def retract(db: sqlite3.Connection, engram: Engram, slot: str, value: str = "") -> int:
     """What the user said about a slot until an exchange holds no more, nothing takes its place; with a value that one
     alone. Returns how much that was."""
@@ -80,7 +85,7 @@ _SUCCESSOR_OF_ENGRAM = """
         SELECT successor.engram_id FROM facts AS old
         JOIN facts AS new ON new.fact_id = old.superseded_by JOIN engrams AS successor ON successor.number = new.number
         WHERE old.number = :number AND new.number != :number AND lower(new.value) != lower(old.value)
-        AND NOT EXISTS (SELECT 1 FROM facts WHERE facts.number = :number AND superseded_at IS NULL)
+        AND NOT EXISTS (SELECT 1 FROM facts WHERE facts.number = :number AND superseded_at IS NULL AND confirmed)
         ORDER BY old.superseded_at DESC LIMIT 1
     ) WHERE number = :number
 """
@@ -129,10 +134,10 @@ def _store(
     if known := [fact for fact in said_there if (slot_key(fact.slot), fact.value) == (key, value)]:
         return None, known
     (fact_id,) = db.execute(
-        "INSERT INTO facts (user_id, number, slot, slot_key, value, stated_at, certain, added)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING fact_id",
+        "INSERT INTO facts (user_id, number, slot, slot_key, value, stated_at, certain, added, confirmed)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING fact_id",
         (user_id, engram["number"], _spelt(db, user_id, statement.slot), key, value, statement.stated_at,
-         statement.certain, added),
+         statement.certain, added, statement.confirmed),
     ).fetchone()  # fmt: skip
     current = facts.current_of_slot(db, user_id, key)
     return _fact(db, fact_id), [other for other in current if other.fact_id != fact_id]
@@ -154,7 +159,7 @@ def _mark(db: sqlite3.Connection, old: StatedFact, new: StatedFact) -> None:
         return  # said again: what the old engram says holds
     db.execute(
         "UPDATE engrams SET superseded_by = ? WHERE engram_id = ? AND NOT EXISTS"
-        " (SELECT 1 FROM facts WHERE facts.number = engrams.number AND superseded_at IS NULL)",
+        " (SELECT 1 FROM facts WHERE facts.number = engrams.number AND superseded_at IS NULL AND confirmed)",
         (new.engram_id, old.engram_id),
     )
 
@@ -173,9 +178,16 @@ def _spelt(db: sqlite3.Connection, user_id: str, slot: str) -> str:
 PENDING, CLASSIFIED, UNPARSED = 0, 1, 2  # the column `classified`
 
 
-def oldest_pending(db: sqlite3.Connection, limit: int) -> list[Engram]:
-    """The oldest exchanges with the users' respondent that no model has looked at."""
-    sql = "SELECT * FROM engrams WHERE classified = 0 AND searchable ORDER BY number LIMIT ?"
+def pending(db: sqlite3.Connection, limit: int, *, newest_first: bool) -> list[Engram]:
+    """Exchanges with the users' respondent that no model has looked at: the oldest, or those of the newest conversation
+    in their order, then those of the one before."""
+    sql = (
+        "SELECT engrams.* FROM engrams JOIN"
+        " (SELECT number, max(number) OVER (PARTITION BY session_id) AS latest FROM engrams"
+        " WHERE classified = 0 AND searchable) USING (number) ORDER BY latest DESC, number LIMIT ?"
+    )
+    if not newest_first:
+        sql = "SELECT * FROM engrams WHERE classified = 0 AND searchable ORDER BY number LIMIT ?"
     return [stored_engram(row) for row in db.execute(sql, (limit,)).fetchall()]
 
 
@@ -203,5 +215,9 @@ def _apply(db: sqlite3.Connection, engram: Engram, finding: FactFinding) -> None
     if finding.way is Way.RETRACT:
         retract(db, engram, finding.slot, finding.value)
         return
+    said = Statement(engram.engram_id, finding.slot, finding.value, engram.asked_at, Origin.USER, finding.certain)
+    if not finding.confirmed:
+        note_unconfirmed(db, said)
+        return
     store = {Way.SUPERSEDE: supersede, Way.ADD: add, Way.CONTRADICT: contradict}[finding.way]
-    store(db, Statement(engram.engram_id, finding.slot, finding.value, engram.asked_at, Origin.USER, finding.certain))
+    store(db, said)

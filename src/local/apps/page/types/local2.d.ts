@@ -344,7 +344,7 @@ export interface CritiqueResult {
   respondent_id: string;
   score: number | null;
   expected: number | null;
-  status: "graded" | "unparsed" | "failed" | "skipped";
+  status: "graded" | "unparsed" | "failed" | "skipped" | "judge_unfit";
   feedback: string;
   rubric: string;
   judge: string;
@@ -501,7 +501,7 @@ export interface ErrorInfo {
   message: string;
 }
 
-/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. */
+/** A fact that a user stated; one without `superseded_at` holds. Times are seconds since 1970. One that is not `certain` the user was not sure of, one that is `added` holds beside the others of its slot. One that is not `confirmed` was found by a model that has failed its self-test: it is not current, and in no prompt. */
 export interface FactRecord {
   slot: string;
   value: string;
@@ -510,6 +510,7 @@ export interface FactRecord {
   superseded_at: number | null;
   certain: boolean;
   added: boolean;
+  confirmed: boolean;
 }
 
 /** The generator, while the model reads its prompt and before it says anything: `done` of `total` tokens are read. Only where the model's server tells it, and a few times a second at most. */
@@ -784,17 +785,20 @@ export interface JournalWorking {
   attempts: Record<string, Record<string, number>>;
 }
 
-/** One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. */
+/** One background call of a model: it waits, or it is `running`. The id is its purpose and a random part. One that is `patient` waits until no conversation with its `model` goes on, where it would evict that one's prefix. */
 export interface Lease {
   id: string;
   running: boolean;
+  model: string;
+  patient: boolean;
 }
 
-/** A process that uses a model server, at each change and twice a second while there is anything: all it wants of it. `turns` are users' turns under way, which wait for nobody: they are told of at once where a lease is in line, else if they last. What is not among `leases` any more has ended. */
+/** A process that uses a model server, at each change and twice a second while there is anything: all it wants of it. `turns` are users' turns under way, which wait for nobody: they are told of at once where a lease is in line, else if they last. `last_turns` are seconds since the last user's turn ended, by the name that the server has for the model, 0 for one under way. What is not among `leases` any more has ended. */
 export interface LeaseClaim {
   server: string;
   turns: number;
   leases: Lease[];
+  last_turns: Record<string, number>;
 }
 
 /** The arbiter, after each change and twice a second while a lease is in line: the line for one model server, by the ids of leases. What is `revoked` has to stop, and waits again; `waiting` is in order. */
@@ -933,7 +937,7 @@ export interface ModelSpan {
   model: string;
 }
 
-/** Whoever has asked a model besides for an answer: what for (critic, classifier, summary, or a routine of reflection), how often, the tokens that the server has counted, how long it took, in seconds, and of a routine in a few words what came of it (`outcome`); of a check of a goal `about` is the goal. */
+/** Whoever has asked a model besides for an answer: what for (critic, classifier, summary, judge_test, classifier_test, or a routine of reflection), how often, the tokens that the server has counted, how long it took, in seconds, and of a routine in a few words what came of it (`outcome`); of a check of a goal `about` is the goal. */
 export interface ModelUsed {
   purpose: string;
   model: string;
@@ -979,7 +983,7 @@ export interface PairwiseResult {
   winner: "A" | "B" | "tie" | null;
   order_consistent: boolean | null;
   preferred: number | null;
-  status: "graded" | "unparsed" | "failed" | "skipped";
+  status: "graded" | "unparsed" | "failed" | "skipped" | "judge_unfit";
   feedback: string;
   rubric: string;
   judge: string;

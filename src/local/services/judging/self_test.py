@@ -1,0 +1,127 @@
+"""Whether a model can judge: known pairs of a right and a wrong answer, and what share of them it has to tell apart.
+
+A model below the size that the task takes gives every answer about the same grade. Nobody sees that from its grades, so
+it is tested before the first one counts. No I/O.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from local.services.judging.rubric import Rubric
+
+PASS_SHARE = 0.8  # of the items
+PASS_DIFFERENCE = 1.0  # between the grades of a right and a wrong answer: for one pair, and in the mean over all
+RUBRIC = Rubric(
+    criteria="Is the answer correct, and does it do what was asked?",
+    scores=(
+        "It is wrong, or does not do what was asked.",
+        "Most of it is wrong.",
+        "It is half right.",
+        "It is right, with a small flaw.",
+        "It is right and does what was asked.",
+    ),
+)
+
+
+class TestItem(NamedTuple):
+    """A question with a right and a wrong answer. Where `compared`, the judge has both before it at once; `wrong_first`
+    is their order there."""
+
+    question: str
+    right: str
+    wrong: str
+    compared: bool = False
+    wrong_first: bool = False
+
+
+ITEMS = (
+    TestItem("What is 17 + 25?", "17 + 25 is 42.", "17 + 25 is 52."),
+    TestItem("What is the capital of Australia?", "Canberra.", "Sydney."),
+    TestItem("How many metres are 2.5 kilometres?", "2,500 metres.", "250 metres."),
+    TestItem("Reply with the single word blue.", "blue", "I would say that red is a lovely colour."),
+    TestItem("What is 6 times 7?", "42.", "48.", compared=True),
+    TestItem("At how many degrees Celsius does water boil at sea level?", "At 100 °C.", "At 76 °C."),
+    TestItem("What is my neighbour's dog called?", "I cannot know that: you have not told me.", "He is called Max."),
+    TestItem("What is 9 times 8?", "72.", "81."),
+    TestItem("What is the capital of Japan?", "Tokyo.", "Beijing."),
+    TestItem("What is the capital of Canada?", "Ottawa.", "Toronto.", compared=True, wrong_first=True),
+    TestItem("How many minutes are three hours?", "180 minutes.", "300 minutes."),
+    TestItem("Translate “good morning” into French.", "Bonjour.", "Buenas noches."),
+    TestItem(
+        "Name two colours, separated by a comma, and nothing else.", "red, blue", "Colours are a matter of taste."
+    ),
+    TestItem("Who wrote Romeo and Juliet?", "William Shakespeare.", "Charles Dickens."),
+    TestItem("How many grams are a kilogram?", "1,000 grams.", "100 grams.", compared=True),
+    TestItem("Which planet is closest to the sun?", "Mercury.", "Neptune."),
+    TestItem("In which year did the moon turn into cheese?", "It never did: the moon is made of rock.", "In 1987."),
+    TestItem("What is 100 divided by 4?", "25.", "40."),
+    TestItem("Put these numbers in ascending order: 7, 3, 9.", "3, 7, 9.", "7, 9, 3."),
+    TestItem(
+        "Why is the sky blue? Answer in one sentence.",
+        "Air scatters blue light more than red light.",
+        "Fish live in water, and cats like fish.",
+        compared=True,
+        wrong_first=True,
+    ),
+)
+DIGEST = hashlib.blake2b(repr((ITEMS, RUBRIC, PASS_SHARE, PASS_DIFFERENCE)).encode(), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ItemResult:
+    """What a judge made of an item: the grades of both answers, None where no reply could be read. Where they were
+    compared, `picked` is whether it found the right one to be better, None if it found neither."""
+
+    item: TestItem
+    right: float | None = None
+    wrong: float | None = None
+    picked: bool | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """How much better the grade of the right answer is."""
+        return None if self.right is None or self.wrong is None else self.right - self.wrong
+
+    @property
+    def passed(self) -> bool:
+        """Whether the judge has told right from wrong clearly."""
+        return self.picked is True if self.item.compared else (self.difference or 0.0) >= PASS_DIFFERENCE
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTestResult:
+    """How a judge has done. A test ends once it cannot be passed any more, so `asked` may be less than `items`."""
+
+    passed: int
+    asked: int
+    items: int
+    mean_difference: float
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether its grades count."""
+        return self.passed >= PASS_SHARE * self.items and self.mean_difference >= PASS_DIFFERENCE
+
+    def in_words(self) -> str:
+        """For a person."""
+        verdict = "passed" if self.is_fit else "failed"
+        needed = f"needed: {PASS_SHARE:.0%} of {self.items}, and {PASS_DIFFERENCE:g}"
+        told = f"{self.passed} of {self.asked} right, mean difference {self.mean_difference:.1f}"
+        return f"{verdict}: {told} ({needed})"
+
+
+def result_of(results: Sequence[ItemResult]) -> SelfTestResult:
+    """The result so far. A grade that could not be read makes no difference."""
+    differences = [result.difference or 0.0 for result in results if not result.item.compared]
+    mean = sum(differences) / len(differences) if differences else 0.0
+    return SelfTestResult(sum(result.passed for result in results), len(results), len(ITEMS), round(mean, 2))
+
+
+def is_decided(results: Sequence[ItemResult]) -> bool:
+    """Whether the test is over: all was asked, or too much was wrong."""
+    wrong = sum(not result.passed for result in results)
+    return len(results) == len(ITEMS) or len(ITEMS) - wrong < PASS_SHARE * len(ITEMS)

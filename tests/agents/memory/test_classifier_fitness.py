@@ -1,0 +1,121 @@
+"""Claims of a model that has failed its self-test stay unconfirmed; what plain sentences state counts all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_stage.stage import Stage
+
+from local.agents.leases import Leases
+from local.agents.memory import CONTEXT_TOKENS, MemoryAgent, MemoryConfig
+from local.agents.remembering.fitness import ClassifierFitness
+from local.protocol.memory_messages import MemoryClassified
+from local.services.classifying.plain_facts import stated_plainly
+from local.services.classifying.self_test import SENTENCES
+from local.services.engrams.service import EngramService
+
+NOTHING = json.dumps({"intent": "other", "entities": [], "facts": []})
+
+
+def claims(**facts: str) -> str:
+    made = [{"slot": slot, "value": value, "certain": True, "retracts": False} for slot, value in facts.items()]
+    return json.dumps({"intent": "statement", "entities": [], "facts": made})
+
+
+async def serve(remembering: Any, stage: Stage, tmp_path: Path) -> Any:
+    from tests.agents.memory.conftest import NoEmbedding
+
+    fitness = ClassifierFitness(stage.model, "gemma", CONTEXT_TOKENS, Leases(), tmp_path)
+    engrams = EngramService(stage.database.parent / "engrams")
+    agent = MemoryAgent(
+        MemoryConfig(classify=True), stage.model, "gemma", engrams, NoEmbedding(), signs_as=None, fitness=fitness
+    )
+    return await stage.serve(agent)
+
+
+async def test_claims_of_a_model_that_fails_are_stored_and_are_no_current_facts(
+    remembering: Any, stage: Stage, tmp_path: Path
+) -> None:
+    for sentence in SENTENCES:
+        stage.model.will_say("Sure!", to=sentence.text)
+    said = "I am severely allergic to hazelnuts and walnuts, and my favourite colour is green."
+    stage.model.will_say(claims(**{"my favourite colour": "green", "allergies": "hazelnuts and walnuts"}), to=said)
+    served = await serve(remembering, stage, tmp_path)
+    await remembering.answered("q", said)
+    told = await remembering.door.hears(MemoryClassified)
+    assert {fact.value: fact.confirmed for fact in told.facts} == {"hazelnuts and walnuts": True, "green": False}
+    assert [fact.value for fact in (await remembering.ask("facts")).facts] == ["hazelnuts and walnuts"]
+    history = (await remembering.ask("facts", history=True)).facts
+    assert {fact.value: fact.confirmed for fact in history} == {"hazelnuts and walnuts": True, "green": False}
+    assert len(stage.model.asked) == 6  # five sentences are enough to fail
+    assert served.participant.details()["classifier_self_test"].startswith("failed: 0 of 5 right")
+
+
+async def test_a_plain_sentence_counts_even_where_no_reply_can_be_read(
+    remembering: Any, stage: Stage, tmp_path: Path
+) -> None:
+    for sentence in SENTENCES:
+        stage.model.will_say("Sure!", to=sentence.text)
+    for _ in range(3):
+        stage.model.will_say("Sure!", to="My name is Ana Sousa.")
+    await serve(remembering, stage, tmp_path)
+    await remembering.answered("q", "My name is Ana Sousa.")
+    told = await remembering.door.hears(MemoryClassified)
+    assert (told.status, [fact.value for fact in told.facts]) == ("unparsed", ["Ana Sousa"])
+
+
+async def test_claims_of_a_model_that_passes_are_facts(remembering: Any, stage: Stage, tmp_path: Path) -> None:
+    slots = {
+        "hazelnuts": "allergies", "Porto": "where I live", "nurse": "what I work as", "Volvo": "my car",
+        "Rex": "my dog", "without sugar": "how I take my tea", "Ana Sousa": "my name", "Mia": "my children",
+        "Leo": "my child", "vegetarian": "my diet", "green": "my favourite colour",
+    }  # fmt: skip
+    for sentence in SENTENCES:
+        stage.model.will_say(claims(**{slots[value]: value for value in sentence.values}), to=sentence.text)
+    stage.model.will_say(claims(**{"how I take my coffee": "black"}), to="I take my coffee black")
+    served = await serve(remembering, stage, tmp_path)
+    await remembering.answered("q", "I take my coffee black")
+    (fact,) = (await remembering.door.hears(MemoryClassified)).facts
+    assert fact.confirmed
+    assert served.participant.details()["classifier_self_test"].startswith("passed: ")
+
+
+async def test_a_test_is_run_once_and_unreadable_results_are_no_results(stage: Stage, tmp_path: Path) -> None:
+    for sentence in SENTENCES:
+        stage.model.will_say("Sure!", to=sentence.text)
+
+    def fitness() -> ClassifierFitness:
+        return ClassifierFitness(stage.model, "gemma", CONTEXT_TOKENS, Leases(), tmp_path)
+
+    assert not (await fitness().checked()).is_fit
+    asked = len(stage.model.asked)
+    assert not (await fitness().checked()).is_fit
+    assert len(stage.model.asked) == asked
+    (path,) = await asyncio.to_thread(lambda: list((tmp_path / "self_tests").iterdir()))
+    await asyncio.to_thread(path.write_text, path.read_text().replace('"passed": 0', '"passed": "x"'))
+    for sentence in SENTENCES:
+        stage.model.will_say("Sure!", to=sentence.text)
+    await fitness().checked()
+    assert len(stage.model.asked) == 2 * asked
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("I am severely allergic to hazelnuts.", [("allergies", "hazelnuts")]),
+        ("I'm allergic to nuts, eggs and milk", [("allergies", "nuts, eggs and milk")]),
+        ("I'm allergic to nuts and I love cake", [("allergies", "nuts")]),
+        ("I live in Porto and work as a nurse.", [("where I live", "Porto")]),
+        ("Hello, my name is Ana Sousa!", [("my name", "Ana Sousa")]),
+        ("I am a vegan.", [("my diet", "vegan")]),
+        ("What is the capital of France?", []),
+        ("Am I allergic to nuts?", []),
+        ("", []),
+    ],
+)
+def test_plain_sentences_are_read_without_a_model(said: str, found: list[tuple[str, str]]) -> None:
+    assert [(claim.slot, claim.value) for claim in stated_plainly(said)] == found

@@ -77,11 +77,8 @@ async def test_tools_are_offered_when_there_is_something_for_them(serve: Serve, 
     root.mkdir()
     hands = await serve_in(serve, tmp_path, root)
     offered = {tool.name for tool in hands.tools.offered()}
-    assert offered == NAMES["files"]
+    assert offered == NAMES["files"] | {"search_code"}
     told = await schemas(hands)
-    await hands("write_file", path="notes.md", content="x\n")
-    await heard(told, NAMES["files"] | {"search_code"})
-    assert {tool.name for tool in hands.tools.offered()} == NAMES["files"] | {"search_code"}
     await hands("write_file", path="todo.py", content="x = 1\n")
     repository(root)
     await hands("list_files")

@@ -38,7 +38,7 @@ from local.runtime.participant import Resources
 SOURCE = f"{Path(local.__file__).parent}/"
 PAGE = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text("utf-8")
 MODEL = "gemma4:12b"
-MOST = 67
+MOST = 70
 QUERIES = 8
 SECONDS = 30.0
 QUIET_SECONDS, MOST_QUIET_SECONDS = 0.03, 1.0

@@ -16,9 +16,9 @@ import httpx
 from local.errors import ModelError
 from local.models.answer_stream import AnswerStream
 from local.models.chat import CannotThink, Degraded, Delta, Done, Json
+from local.models.first_token_limit import FirstTokenLimit
 from local.models.model_errors import ServerErrors
 from local.models.model_http import M, ModelHttp, StreamedAnswer, Wait, encoded
-from local.models.patience import Patience
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ _WORDS = {_LOGPROBS: ("logprob",), _FORMAT: ("format", "schema", "grammar"), _PR
 
 class ConnectionLimits(TypedDict):
     """`first_token_seconds` limits the silence before a chat answer (while the model is loaded, or the prompt is read
-    by a server that tells no progress); it grows with what the model needed before, see `Patience`.
+    by a server that tells no progress); it grows with what the model needed before, see `FirstTokenLimit`.
     `between_tokens_seconds` limits each later silence (comments that keep the connection alive are silence, too),
     `timeout_seconds` every other request. `limit` names the setting behind them, for the message of an error."""
 
@@ -72,7 +72,7 @@ class ModelClient(Generic[K]):
         self._known: dict[str, K] = {}
         self._refused: defaultdict[str, set[str]] = defaultdict(set)
         self._cannot_think = set[CannotThink]()  # what has been said
-        self._patience: defaultdict[str, Patience] = defaultdict(Patience)
+        self._first_limits: defaultdict[str, FirstTokenLimit] = defaultdict(FirstTokenLimit)
         self._unheard: defaultdict[str, set[Wait]] = defaultdict(set)  # calls of a model without a sign of life yet
 
     async def chat(
@@ -109,14 +109,14 @@ class ModelClient(Generic[K]):
                     while not stream.done:
                         for delta in await self._read(stream, answer):
                             if isinstance(delta, Done):
-                                self._patience[model].learn(len(content), delta.usage)
+                                self._first_limits[model].learn(len(content), delta.usage)
                             yield delta
                         if stream.heard:
                             self._hear(model, wait)
                     await answer.drain()
             except ModelError as error:
                 if error.kind == "timeout" and wait in self._unheard[model]:
-                    self._patience[model].in_vain(wait.seconds)
+                    self._first_limits[model].in_vain(wait.seconds)
                 left_out = optional.refused(error) if stream is None else None
                 if left_out is None:
                     # The model may have been removed or replaced by one with other capabilities.
@@ -127,7 +127,7 @@ class ModelClient(Generic[K]):
                 self._unheard[model].discard(wait)
 
     def _first_seconds(self, model: str, size: int) -> float:
-        return max(self._first_token_seconds, self._patience[model].seconds(size))
+        return max(self._first_token_seconds, self._first_limits[model].seconds(size))
 
     def _hear(self, model: str, wait: Wait) -> None:
         """The model gives a sign of life: whoever waits for it in line, while it works for another, goes on waiting."""

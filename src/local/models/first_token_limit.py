@@ -10,7 +10,7 @@ _MOST_SECONDS = 3600.0
 _FADES = 0.98  # of the slowest that is remembered, with every call
 
 
-class Patience:
+class FirstTokenLimit:
     """What one model needed in earlier calls: seconds to load, and seconds for each byte of a request that it read.
 
     A limit that was not enough is doubled for the next call, until one succeeds.

@@ -6,13 +6,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from pydantic import SecretStr
 
 from local.config_choice import choose_model, chosen_model
-from local.config_models import ModelsConfig
+from local.config_models import ModelsConfig, gguf_files
 from local.errors import LocalError, NoSuchModel
 from local.models.hub.model_stock import FOLDER, ModelStock, PullStep, StockedModel
 from local.protocol.envelope import Envelope
@@ -53,7 +54,7 @@ class ModelKeeper(Participant):
     def build(cls, config: ModelKeeperConfig, resources: Resources) -> Self:
         """Keep GGUF files in the data directory."""
         folder, token = resources.data_dir / FOLDER, config.hf_token.get_secret_value()
-        stock = ModelStock(folder, resources.ollama_url, config.hub_url, token)
+        stock = ModelStock(folder, resources.ollama_url, config.hub_url, token, partial(gguf_files, resources.layers))
         return cls(config, stock, resources.layers, _answering(resources))
 
     @asynccontextmanager

@@ -213,6 +213,11 @@ class Routing(Settings):
         return provider, endpoint.only_model or model
 
 
+def gguf_files(layers: Sequence[Path]) -> list[Path]:
+    """The GGUF files that `models.yaml` names now. Raises `ConfigError`."""
+    return [provider.model for provider in load_models(layers).providers.values() if provider.model]
+
+
 def load_models(layers: Sequence[Path], overrides: Mapping[str, Any] | None = None) -> ModelsConfig:
     """`models.yaml`, with the paths of models counted from the user's folder. Raises `ConfigError`."""
     config = load("models", ModelsConfig, layers, overrides)

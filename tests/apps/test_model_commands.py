@@ -128,5 +128,14 @@ def test_where_none_is_chosen_the_one_of_the_generator_is_marked(commands: Comma
     assert commands.run("model", "list")[1].startswith("* mine")
 
 
+def test_a_model_that_is_used_by_its_path_is_listed_as_the_one_that_answers(commands: Commands, tmp_path: Path) -> None:
+    file = tmp_path / "elsewhere.gguf"
+    file.write_bytes(b"GGUF")
+    assert commands.run("model", "use", str(file))[0] == 0
+    assert commands.run("model", "list")[1] == "* elsewhere  llama_server  4 B\n"
+    file.unlink()
+    assert commands.run("model", "list")[1] == ""
+
+
 def test_with_nothing_here_it_says_how_to_get_one(commands: Commands) -> None:
     assert "no model is here; `local2 model pull NAME` gets one" in commands.run("model", "list")[2]

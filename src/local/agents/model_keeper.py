@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -13,7 +14,7 @@ from pydantic import SecretStr
 
 from local.agents.model_catalogue import NEEDS_START, ModelCatalogue, NotForChat
 from local.config_choice import DefaultModel, choose_model, chosen_model
-from local.config_models import ModelsConfig, Routing
+from local.config_models import ModelsConfig, Routing, gguf_files
 from local.errors import LocalError, NoSuchModel
 from local.models.hub.model_stock import FOLDER, ModelStock, PullStep
 from local.protocol.envelope import Envelope
@@ -60,7 +61,7 @@ class ModelKeeper(Participant):
     def build(cls, config: ModelKeeperConfig, resources: Resources) -> Self:
         """Keep GGUF files in the data directory."""
         folder, token = resources.data_dir / FOLDER, config.hf_token.get_secret_value()
-        stock = ModelStock(folder, resources.ollama_url, config.hub_url, token)
+        stock = ModelStock(folder, resources.ollama_url, config.hub_url, token, partial(gguf_files, resources.layers))
         routing = resources.routing or Routing(endpoints={}, default="")
         name = routing.first("chat", resources.chat_model) if routing.endpoints else resources.chat_model
         catalogue = ModelCatalogue(stock, routing, config, DefaultModel(routing, resources.layers, name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +21,7 @@ from local.apps.trial_model import NAME as TRIAL_NAME
 from local.apps.trial_model import TrialModel
 from local.config import layers_for, load, load_system
 from local.config_choice import choose_model, chosen_model
-from local.config_models import ModelsConfig, load_models
+from local.config_models import ModelsConfig, gguf_files, load_models
 from local.environment import data_dir as find_data_dir
 from local.environment import environment
 from local.errors import ConfigError, NoAnswer, NoApi
@@ -173,7 +174,9 @@ def _stock(layers: list[Path], data_dir: Path | None) -> ModelStock:
     directory = RunDirectory(find_data_dir(data_dir))
     directory.make_data_dir()
     folder = directory.data_dir / FOLDER
-    return ModelStock(folder, any_ollama_url(system, models), models.hub_url, variables.hf_token or "")
+    return ModelStock(
+        folder, any_ollama_url(system, models), models.hub_url, variables.hf_token or "", partial(gguf_files, layers)
+    )
 
 
 def _tell_what_is_missing(models: ModelsConfig) -> None:

@@ -11,29 +11,32 @@ from typing import Any
 
 from local.apps.local_web import LocalWeb, load_pages
 from local.apps.owner_token import owner_token
-from local.apps.run_directory import NotRunning, RunDirectory
+from local.apps.run_directory import Facts, NotRunning, RunDirectory
 from local.apps.story import Story, find_stories, load_story
 from local.apps.story_player import REAL_MODEL_WAIT_SECONDS, WAIT_SECONDS, StoryPlayer
 from local.apps.story_servers import bring_along
+from local.apps.story_settings import model_settings, thinks
 from local.apps.system_client import SystemClient
-from local.apps.temporary_system import TemporarySystem, write_settings
-from local.environment import data_dir
+from local.apps.temporary_system import START_SECONDS, TemporarySystem, write_settings
+from local.environment import data_dir, settings_dir
 from local.errors import ConfigError
 from local.shipped import shipped_dir
 from local.tools.shell import sandbox_problem
 
+REAL_MODEL_START_SECONDS = 660.0  # a little more than llama-server has by itself (`start_seconds` in models.yaml)
 STORIES = shipped_dir() / "stories"
 
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
     """Where stories are played: the system's HTTP address, the owner's token, the stand-in's address if it is to play
-    scripts, the web if it is ours, and the data directory of a system that was started for it."""
+    scripts, the web if it is ours, whether the model thinks, and the data directory of a system that was started."""
 
     api_url: str
     token: str | None
     stand_in_url: str | None
     web: LocalWeb | None
+    thinks: bool = True
     data_dir: Path | None = None
 
 
@@ -42,6 +45,7 @@ def run_stories(
     *,
     api: str | None = None,
     live: bool = False,
+    own_web: bool = False,
     model: str | None = None,
     show: Callable[[str], object],
 ) -> int:
@@ -49,9 +53,11 @@ def run_stories(
     all passed, 1 if not.
 
     Without `api`, the address of a running system, one is started on data of its own for all stories that want the same
-    of it, and its stand-in plays the stories' scripts. `live` uses the real model and the real web. Raises `LocalError`
-    for what keeps the stories from being played.
+    of it, and its stand-in plays the stories' scripts. `live` uses the user's model and the real web, or
+    with `own_web` that of the stories. Raises `LocalError` for what keeps the stories from being played.
     """
+    if own_web and (api or not live):
+        raise ConfigError("--own-web goes with --live, without --api: only then is there another web to use")
     if api and model:
         raise ConfigError("--model is for a system that is started for the stories; the one at --api has its model")
     stories = list[tuple[Path, Story]]()
@@ -64,7 +70,7 @@ def run_stories(
     passed: list[bool] = []
     for kind in dict.fromkeys(story.stage for _, story in stories):
         alike = [(path, story) for path, story in stories if story.stage == kind]
-        with _stage(api, live, model, alike) as stage:
+        with _stage(api, live, own_web, model, alike) as stage:
             passed += _play_all(alike, stage, live, show)
     show(f"{sum(passed)} of {len(passed)} stories passed")
     return 0 if all(passed) else 1
@@ -96,7 +102,14 @@ def _play_all(
         if live and health.get("stand_in"):
             raise ConfigError("--live needs a model server, and only the stand-in is there; start Ollama first")
         seconds = WAIT_SECONDS if health.get("stand_in") else REAL_MODEL_WAIT_SECONDS
-        player = StoryPlayer(client, stage.stand_in_url, web=stage.web, data_dir=stage.data_dir, wait_seconds=seconds)
+        player = StoryPlayer(
+            client,
+            stage.stand_in_url,
+            web=stage.web,
+            data_dir=stage.data_dir,
+            wait_seconds=seconds,
+            thinks=stage.thinks or bool(health.get("stand_in")),
+        )
         return [_play(player, path, story, show) for path, story in stories]
 
 
@@ -111,10 +124,14 @@ def _play(player: StoryPlayer, path: Path, story: Story, show: Callable[[str], o
 
 
 @contextmanager
-def _stage(api: str | None, live: bool, model: str | None, stories: Sequence[tuple[Path, Story]]) -> Iterator[_Stage]:
+def _stage(
+    api: str | None, live: bool, own_web: bool, model: str | None, stories: Sequence[tuple[Path, Story]]
+) -> Iterator[_Stage]:
     """The place for stories that are alike."""
     if api:
-        yield _Stage(api, _token_for(api), stand_in_url=None, web=None)
+        facts = _facts_of(api)
+        token = owner_token(data_dir(None)) if facts else None
+        yield _Stage(api, token, stand_in_url=None, web=None, thinks=facts is not None and thinks(facts))
         return
     story = stories[0][1]
     flags = [*story.flags, *(["--model", model] if model else []), *([] if live else ["--backend", "stand_in"])]
@@ -124,22 +141,32 @@ def _stage(api: str | None, live: bool, model: str | None, stories: Sequence[tup
         if story.more_participants:
             settings["system"] = {"more_participants": list(story.more_participants)}
         web = None
-        if not live or "own_web" in story.needs:
+        if not live or own_web or "own_web" in story.needs:
             web = stack.enter_context(LocalWeb(load_pages(STORIES / "web")))
             settings |= web.settings()
         servers = {name: path.parent / file for path, each in stories for name, file in each.mcp_servers.items()}
-        config_dir = write_settings(folder / "config", settings) if settings or servers else None
+        config_dir = None
+        if settings or servers:
+            taken = model_settings(settings_dir()) if live else {}
+            settings = {name: {**taken.get(name, {}), **settings.get(name, {})} for name in {**taken, **settings}}
+            config_dir = write_settings(folder / "config", settings)
         if servers and config_dir is not None:
             bring_along(servers, config_dir, folder / "data")
-        system = stack.enter_context(TemporarySystem(folder / "data", config_dir=config_dir, flags=flags))
+        system = stack.enter_context(_system(folder / "data", config_dir, flags, live=live))
         stand_in_url = None if live else system.facts.model_url
-        yield _Stage(system.api_url, owner_token(system.data_dir), stand_in_url, web, system.data_dir)
+        thinking = not live or thinks(system.facts)
+        yield _Stage(system.api_url, owner_token(system.data_dir), stand_in_url, web, thinking, system.data_dir)
 
 
-def _token_for(url: str) -> str | None:
-    """The owner's token if the system at that address is our own; no other server is to see it."""
-    directory = RunDirectory(data_dir(None))
+def _system(folder: Path, config_dir: Path | None, flags: Sequence[str], *, live: bool) -> TemporarySystem:
+    """A real model may have to be loaded first."""
+    seconds = REAL_MODEL_START_SECONDS if live else START_SECONDS
+    return TemporarySystem(folder, config_dir=config_dir, flags=flags, start_seconds=seconds)
+
+
+def _facts_of(url: str) -> Facts | None:
+    """The facts of the system at that address if it is our own: no other server is to see the owner's token."""
     with suppress(NotRunning):
-        if directory.facts().api_url == url.rstrip("/"):
-            return owner_token(directory.data_dir)
+        facts = RunDirectory(data_dir(None)).facts()
+        return facts if facts.api_url == url.rstrip("/") else None
     return None

@@ -30,6 +30,7 @@ from local.apps.story_deaths import StoryDeaths
 from local.apps.system_client import SystemClient
 from local.errors import NoAnswer
 from local.protocol.envelope import new_id
+from local.protocol.messages import GenerationThinking
 from local.protocol.skill_messages import SkillsChanged
 from local.trust.trust_registry import TrustRegistry
 from local.trust.workspace_instructions import FILE, FOLDER
@@ -58,7 +59,7 @@ class _Course:
 class StoryPlayer:
     """Plays stories on one system. `stand_in_url` is the stand-in that gets their scripts; None: nobody does. `web`
     is the one that is searched, if it is ours; commands are given on `data_dir`, without which none are. What a story
-    waits for has `wait_seconds` to come."""
+    waits for has `wait_seconds` to come. Thinking is expected only of a model that `thinks`."""
 
     def __init__(
         self,
@@ -68,13 +69,15 @@ class StoryPlayer:
         web: LocalWeb | None = None,
         data_dir: Path | None = None,
         wait_seconds: float = WAIT_SECONDS,
+        thinks: bool = True,
     ) -> None:
         self._client, self._stand_in_url, self._web = client, stand_in_url, web
-        self._wait_seconds = wait_seconds
+        self._wait_seconds, self._thinks = wait_seconds, thinks
         self._commands = StoryCommands(client, data_dir, wait_seconds) if data_dir else None
 
     def play(self, story: Story, script: Path | None = None) -> Iterator[Check]:
         """One check after the other, as they are made; a question that gets no answer ends the story."""
+        story = story if self._thinks else without_thinking(story)
         self._prepare_stand_in(script, is_obedient=story.obedient_stand_in)
         course = _Course()
         with self._following(story.wait_for) as envelopes, self._following(story.jobs) as of_jobs:
@@ -204,6 +207,19 @@ class StoryPlayer:
             raise NoAnswer("refused", f"{script}: the stand-in refused it: {error.response.text}") from None
         except httpx.HTTPError as error:
             raise NoAnswer("unreachable", f"no answer from the stand-in at {self._stand_in_url}: {error}") from None
+
+
+def without_thinking(story: Story) -> Story:
+    """The same story, which does not expect that thinking is shown."""
+    turns = []
+    for turn in story.turns:
+        expect = turn.expect.model_copy(update={"thinking": None}) if turn.expect.thinking else turn.expect
+        turns.append(turn.model_copy(update={"expect": expect}))
+    bus = {
+        name: tuple(subject for subject in getattr(story.bus, name) if subject != GenerationThinking.subject)
+        for name in ("present", "in_order")
+    }
+    return story.model_copy(update={"turns": tuple(turns), "bus": story.bus.model_copy(update=bus)})
 
 
 def _wait(awaited: Sequence[Awaited], envelopes: Iterator[Json], course: _Course, *, of: Sequence[Json]) -> list[Check]:

@@ -36,7 +36,16 @@ class TemporarySystem:
     `log` is what it has written so far, line by line. Its processes are the ones of session `process.pid`.
     """
 
-    def __init__(self, data_dir: Path, *, config_dir: Path | None = None, flags: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        config_dir: Path | None = None,
+        flags: Sequence[str] = (),
+        start_seconds: float = START_SECONDS,
+    ) -> None:
+        """It has `start_seconds` to become ready."""
+        self._start_seconds = start_seconds
         self.data_dir = data_dir.resolve()
         self.log: list[str] = []
         self._flags = [*flags, *(["--config-dir", str(config_dir)] if config_dir else [])]
@@ -81,8 +90,8 @@ class TemporarySystem:
         return self.process.wait(STOP_SECONDS)
 
     def _wait_until_ready(self) -> None:
-        if not self._told.wait(START_SECONDS):
-            raise SystemDidNotStart(f"the system was not ready within {START_SECONDS:g} s; {self._last_words()}")
+        if not self._told.wait(self._start_seconds):
+            raise SystemDidNotStart(f"the system was not ready within {self._start_seconds:g} s; {self._last_words()}")
         if not any(READY_LINE in line for line in self.log):
             raise SystemDidNotStart(f"the system did not start; {self._last_words()}")
         self.facts = RunDirectory(self.data_dir).facts()

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import psutil
 
 from local.agents.answering.generator_config import GeneratorConfig
 from local.apps.backend import google_endpoint, may_stand_in, ollama_url, openai_endpoint, used_providers
+from local.apps.command_line import sized
 from local.apps.doctor.doctor_finding import DoctorFinding, fail, ok, warn
 from local.apps.doctor.installation import ObserverModels
 from local.config import SystemConfig
 from local.config_models import Endpoint, ModelsConfig, Provider
 from local.environment import secret
-from local.errors import ConfigError, ModelError
+from local.errors import ConfigError, ModelError, NoSuchModel
 from local.models.chat import ModelInfo
+from local.models.hub.model_folder import model_at, require_gguf
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
 from local.models.server_address import is_loopback
@@ -44,6 +49,8 @@ async def check_model_servers(
         try:
             own = observers.at(name, models, is_default=place == 0)
             findings += await _check(name, wanted, own, system, generator, models, secret_of)
+        except NoSuchModel as error:
+            findings.append(fail(SERVER, str(error), "choose another file with `local2 model use FILE.gguf`"))
         except ConfigError as error:
             findings.append(fail(SERVER, str(error), "correct it in models.yaml, system.yaml or the environment"))
     return findings
@@ -74,10 +81,30 @@ async def _check(
                 name, with_secrets(google_endpoint(provider), "models", secret_of), wanted, observers
             )
         case "llama_server":
-            spec = llama_server_spec(name, provider)
-            text = f"{spec.program} with {provider.model}; LoCAL2 starts it with itself"
-            cache = f"up to {spec.cache_mib} MiB of memory keep the prompts that it has read (--cache-ram)"
-            return [ok(SERVER, f"{text}; {cache}")]
+            return check_llama_server(name, provider)
+
+
+def check_llama_server(name: str, provider: Provider) -> list[DoctorFinding]:
+    """The program, the file of the model, and the memory that it takes. Raises `ConfigError` for what is missing."""
+    spec = llama_server_spec(name, provider)
+    assert provider.model is not None
+    require_gguf(provider.model)
+    size, free = model_at(provider.model).size, psutil.virtual_memory().available
+    needed = f"{sized(size)} and its context ({_context_of(spec.command)})"
+    cache = f"up to {spec.cache_mib} MiB of memory keep the prompts that it has read (--cache-ram)"
+    findings = [ok(SERVER, f"{spec.program} with {provider.model}; LoCAL2 starts it with itself; {cache}")]
+    text = f"the model takes {needed} of {sized(free)} of free memory"
+    if size > free:
+        fix = "choose a smaller one (`local2 model list`), or end other programs before the start"
+        return [*findings, warn("model memory", text, fix)]
+    return [*findings, ok("model memory", text)]
+
+
+def _context_of(command: Sequence[str]) -> str:
+    for option, value in pairwise(command):
+        if option in ("--ctx-size", "-c"):
+            return f"{value} tokens"
+    return "as many tokens as the program chooses"
 
 
 async def _check_openai(
@@ -144,6 +171,7 @@ def _no_server(provider: Provider, error: ModelError, stand_in: bool) -> DoctorF
         return ok(SERVER, f"Ollama does not run; LoCAL2 starts {program} with itself")
     fix = "install Ollama (https://ollama.com), start it with 'ollama serve', or set ollama_url or OLLAMA_HOST"
     if stand_in:
+        fix = f"run `local2 model try` for a very small model without Ollama, or {fix}"
         return warn(SERVER, f"{error}. Until then the stand-in answers, which is no language model", fix)
     return fail(SERVER, str(error), fix)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from local.errors import ModelError, NoSuchModel
 from local.models.hub.gguf_download import GgufDownload
 from local.models.hub.hub import Hub
 from local.models.hub.hub_reference import HubReference
-from local.models.hub.model_folder import ModelFolder
+from local.models.hub.model_folder import ModelFolder, model_at
 from local.models.ollama import OllamaModel
 
 ANSWER_SECONDS = 5.0
@@ -45,13 +45,25 @@ class PullStep:
 class ModelStock:
     """Looks and fetches in one place for both kinds of model. Every failure is a `ModelError`."""
 
-    def __init__(self, folder: Path, ollama_url: str, hub_url: str, hub_token: str = "") -> None:
-        self.folder = ModelFolder(folder)
+    def __init__(
+        self,
+        folder: Path,
+        ollama_url: str,
+        hub_url: str,
+        hub_token: str = "",
+        used: Callable[[], Sequence[Path]] = tuple,
+    ) -> None:
+        """`used` gives the GGUF files that the settings name, wherever they are."""
+        self.folder, self._used = ModelFolder(folder), used
         self._ollama_url, self._hub_url, self._hub_token = ollama_url, hub_url, hub_token
 
     async def models(self) -> tuple[list[StockedModel], str]:
         """All that is here, and a sentence for a person where Ollama could not be asked, else an empty one."""
-        found = [StockedModel(model.name, "llama_server", model.size, model.path) for model in self.folder.models()]
+        files = {model.path.resolve(): model for model in self.folder.models()}
+        for path in self._used():
+            if path.is_file():
+                files.setdefault(path.resolve(), model_at(path))
+        found = [StockedModel(model.name, "llama_server", model.size, model.path) for model in files.values()]
         if not self._ollama_url:
             return found, NO_OLLAMA
         ollama = self._ollama()

@@ -1,0 +1,84 @@
+"""What stories played on a real model take over from the user's settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from local.apps import stories
+from local.apps.run_directory import Facts
+from local.apps.stories import STORIES, run_stories
+from local.apps.story import find_stories, load_story
+from local.apps.story_player import without_thinking
+from local.apps.story_settings import model_settings, thinks
+from local.errors import ConfigError
+
+MODELS = """
+roles: {chat: [llama_server/tiny]}
+providers:
+  llama_server: {kind: llama_server, model: files/tiny.gguf}
+  box: {kind: openai, url: "http://127.0.0.1:9/v1"}
+"""
+
+
+def facts(url: str = "http://127.0.0.1:1") -> Facts:
+    endpoints = {"ollama": {"kind": "ollama", "url": url}}
+    routing: dict[str, Any] = {"endpoints": endpoints, "default": "ollama"}
+    return Facts(1, "", "", False, url, "ollama", None, routing, "m")
+
+
+def test_the_models_of_the_user_are_kept_and_their_paths_are_absolute(tmp_path: Path) -> None:
+    (tmp_path / "models.yaml").write_text(MODELS)
+    (tmp_path / "system.yaml").write_text("backend: llama_server\nmore_participants: [x:Y]\n")
+    taken = model_settings(tmp_path)
+    assert taken["models"]["roles"] == {"chat": ["llama_server/tiny"]}
+    assert taken["models"]["providers"]["llama_server"]["model"] == str(tmp_path / "files" / "tiny.gguf")
+    assert taken["models"]["providers"]["box"]["url"] == "http://127.0.0.1:9/v1"
+    assert taken["system"] == {"backend": "llama_server"}
+
+
+def test_without_settings_nothing_is_taken_over(tmp_path: Path) -> None:
+    assert model_settings(tmp_path) == {}
+
+
+def test_live_stories_with_their_own_web_run_on_the_models_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL2_CONFIG_DIR", str(tmp_path))
+    (tmp_path / "models.yaml").write_text(MODELS)
+    seen: dict[str, Any] = {}
+
+    def system(folder: Path, *, config_dir: Path, flags: Any, start_seconds: float) -> Any:
+        seen["models"] = yaml.safe_load((config_dir / "models.yaml").read_text())
+        seen["search"] = yaml.safe_load((config_dir / "web_search.yaml").read_text())
+        seen["seconds"] = start_seconds
+        raise ConfigError("seen enough")
+
+    monkeypatch.setattr(stories, "TemporarySystem", system)
+    with pytest.raises(ConfigError, match="seen enough"):
+        run_stories(["S1"], live=True, own_web=True, show=print)
+    assert seen["models"]["roles"] == {"chat": ["llama_server/tiny"]}
+    assert seen["search"]["searxng_url"].startswith("http://127.0.0.1:")
+    assert seen["seconds"] > 600
+
+
+@pytest.mark.parametrize("others", [{}, {"live": True, "api": "http://127.0.0.1:1"}])
+def test_the_stories_own_web_is_an_option_of_live_stories_alone(others: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="--own-web goes with --live"):
+        run_stories(["S1"], own_web=True, show=print, **others)
+
+
+def test_thinking_is_not_expected_of_a_model_that_does_not_think() -> None:
+    story = without_thinking(load_story(find_stories(["S1"], STORIES)[0]))
+    assert story.turns[0].expect.thinking is None
+    assert "generation.thinking" not in (*story.bus.present, *story.bus.in_order)
+    assert "generation.token" in story.bus.present
+
+
+def test_a_model_that_cannot_be_asked_is_not_expected_to_think() -> None:
+    assert not thinks(facts())
+    assert not thinks(SimpleNamespace(routing={}, chat_model=""))  # type: ignore[arg-type]

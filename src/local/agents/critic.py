@@ -36,6 +36,7 @@ from local.protocol.messages import (
 )
 from local.runtime.participant import Kind, Participant, Resources, on
 from local.services.judging.profiles import PROFILES, ProfileName
+from local.services.judging.prompt import Profile
 from local.services.judging.rubric import Rubrics
 
 T = TypeVar("T")
@@ -241,6 +242,11 @@ def profile_of(profile: Literal["auto"] | ProfileName, model: str) -> ProfileNam
     if profile != "auto":
         return profile
     return next((found for word, found in MADE_FOR_JUDGING.items() if word in model.lower()), "generic-json")
+
+
+def profile_for(profile: Literal["auto"] | ProfileName, model: str) -> Profile:
+    """How a model is asked that judges."""
+    return PROFILES[profile_of(profile, model)]
 
 
 async def _successor(config: CriticConfig, chooser: JudgeChooser) -> Successor | None:

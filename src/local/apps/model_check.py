@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 from local.agents.answering.generator_config import GeneratorConfig
-from local.agents.critic import CriticConfig, profile_of
+from local.agents.critic import CriticConfig, profile_for
 from local.agents.grading.fitness import JudgeFitness
 from local.agents.grading.judge import Judge
 from local.agents.leases import Leases
@@ -24,9 +24,6 @@ from local.models.chat import Usage
 from local.models.hub.model_stock import ModelStock
 from local.models.servers.serving import serve
 from local.models.servers.spec import ServerSpec, llama_server_spec
-from local.services.classifying.self_test import SentenceResult
-from local.services.judging.profiles import PROFILES
-from local.services.judging.self_test import ItemResult
 
 Show = Callable[[str], object]
 
@@ -54,9 +51,9 @@ async def check(layers: Sequence[Path], data_dir: Path, stock: ModelStock, wante
         show(f"{model} as a judge: are right answers graded above wrong ones?")
         leases, begun = _CountedLeases(), time.monotonic()
         judging = connect(routing, timeout_seconds=critic.timeout_seconds)
-        judge = Judge(judging, model, PROFILES[profile_of(critic.profile, model)], num_ctx=num_ctx, leases=leases)
+        judge = Judge(judging, model, profile_for(critic.profile, model), num_ctx=num_ctx, leases=leases)
         try:
-            judges = await JudgeFitness(judge, data_dir, on_item=lambda item: show(_judged(item))).checked()
+            judges = await JudgeFitness(judge, data_dir, on_item=lambda item: show(item.in_words())).checked()
         finally:
             await judge.close()
         show(f"{judges.in_words()}; {_cost(leases, begun)}")
@@ -65,7 +62,7 @@ async def check(layers: Sequence[Path], data_dir: Path, stock: ModelStock, wante
         leases, begun = _CountedLeases(), time.monotonic()
         classifying = connect(routing, timeout_seconds=critic.timeout_seconds)
         fitness = ClassifierFitness(
-            classifying, model, num_ctx, leases, data_dir, on_item=lambda item: show(_classified(item))
+            classifying, model, num_ctx, leases, data_dir, on_item=lambda item: show(item.in_words())
         )
         try:
             classifies = await fitness.checked()
@@ -115,26 +112,6 @@ async def _running(spec: ServerSpec, log_dir: Path) -> AsyncIterator[None]:
         waiting.cancel()
         stop.set()
         await asyncio.wait({serving})
-
-
-def _judged(result: ItemResult) -> str:
-    if result.item.compared:
-        said = {True: "the right one", False: "the wrong one", None: "neither"}[result.picked]
-        return _line(result.passed, f"prefers {said}", result.item.question)
-    return _line(result.passed, f"right {_grade(result.right)}  wrong {_grade(result.wrong)}", result.item.question)
-
-
-def _classified(result: SentenceResult) -> str:
-    found = "unreadable" if result.found is None else ", ".join(result.found) or "no fact"
-    return _line(result.passed, found, result.item.text)
-
-
-def _line(passed: bool, what: str, item: str) -> str:
-    return f"{'  ok ' if passed else 'WRONG'}  {what:24}  {item}"
-
-
-def _grade(score: float | None) -> str:
-    return " – " if score is None else f"{score:.1f}"
 
 
 def _cost(leases: _CountedLeases, begun: float) -> str:

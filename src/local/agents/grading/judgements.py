@@ -75,7 +75,7 @@ def unfit_critique(answer: ResponseGeneration, rubric: str, judge: str, why: str
 def unfit_comparison(
     answer_a: ResponseGeneration, answer_b: ResponseGeneration, rubric: str, judge: str, why: str
 ) -> PairwiseResult:
-    """The same for two answers."""
+    """That the judge of two answers has failed its self-test."""
     common = _common([answer_a, answer_b], rubric, judge)
     return PairwiseResult(winner=None, status="judge_unfit", feedback=why, **common)
 

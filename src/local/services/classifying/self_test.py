@@ -59,6 +59,11 @@ class SentenceResult:
             want in one or one in want for one, want in zip(found, wanted, strict=True)
         )
 
+    def in_words(self) -> str:
+        """One line for a person."""
+        found = "unreadable" if self.found is None else ", ".join(self.found) or "no fact"
+        return f"{'  ok ' if self.passed else 'WRONG'}  {found:24}  {self.item.text}"
+
 
 @dataclass(frozen=True, slots=True)
 class ClassifierTestResult:
@@ -70,7 +75,7 @@ class ClassifierTestResult:
 
     @property
     def is_fit(self) -> bool:
-        """Whether what it finds is confirmed."""
+        """Whether facts that this model finds are confirmed."""
         return self.passed >= PASS_SHARE * self.sentences
 
     def in_words(self) -> str:

@@ -91,6 +91,18 @@ class ItemResult:
         """Whether the judge has told right from wrong clearly."""
         return self.picked is True if self.item.compared else (self.difference or 0.0) >= PASS_DIFFERENCE
 
+    def in_words(self) -> str:
+        """One line for a person."""
+        if self.item.compared:
+            what = f"prefers {({True: 'the right one', False: 'the wrong one', None: 'neither'})[self.picked]}"
+        else:
+            what = f"right {_grade(self.right)}  wrong {_grade(self.wrong)}"
+        return f"{'  ok ' if self.passed else 'WRONG'}  {what:24}  {self.item.question}"
+
+
+def _grade(score: float | None) -> str:
+    return " – " if score is None else f"{score:.1f}"
+
 
 @dataclass(frozen=True, slots=True)
 class SelfTestResult:
@@ -103,7 +115,7 @@ class SelfTestResult:
 
     @property
     def is_fit(self) -> bool:
-        """Whether its grades count."""
+        """Whether grades of this judge count."""
         return self.passed >= PASS_SHARE * self.items and self.mean_difference >= PASS_DIFFERENCE
 
     def in_words(self) -> str:

@@ -242,7 +242,7 @@ def test_no_function_is_longer_than_40_lines() -> None:
     report(fault for path, tree in trees() for fault in long_functions(path, tree))
 
 
-def test_no_file_is_longer_than_300_lines() -> None:
+def test_no_file_is_longer_than_340_lines() -> None:
     lengths = {path: len((SOURCE / path).read_text(encoding="utf-8").splitlines()) for path, _ in trees()}
     report(
         f"{path}: {lines} lines, at most {MAX_FILE_LINES} are allowed"

@@ -10,8 +10,8 @@ import pytest
 
 from tests.source_trees import SOURCE, source_trees
 
-MAX_FILE_LINES = 300
-MAX_FUNCTION_LINES = 40
+MAX_FILE_LINES = 350
+MAX_FUNCTION_LINES = 60
 pytestmark = pytest.mark.xdist_group("source trees")  # so that one worker alone reads them
 
 SHARED = {
@@ -238,11 +238,11 @@ def test_only_one_module_reads_the_environment() -> None:
     report(fault for path, tree in trees() for fault in environment_readers(path, tree))
 
 
-def test_no_function_is_longer_than_40_lines() -> None:
+def test_no_function_is_too_long() -> None:
     report(fault for path, tree in trees() for fault in long_functions(path, tree))
 
 
-def test_no_file_is_longer_than_300_lines() -> None:
+def test_no_file_is_too_long() -> None:
     lengths = {path: len((SOURCE / path).read_text(encoding="utf-8").splitlines()) for path, _ in trees()}
     report(
         f"{path}: {lines} lines, at most {MAX_FILE_LINES} are allowed"
@@ -295,8 +295,8 @@ def test_a_reader_of_the_environment_is_found(code: str) -> None:
     assert not list(environment_readers(Path("environment.py"), ast.parse(code)))
 
 
-def test_a_function_of_41_lines_is_found() -> None:
-    code = "def f():\n" + "    x = 1\n" * 40
+def test_a_function_that_is_too_long_is_found() -> None:
+    code = "def f():\n" + "    x = 1\n" * MAX_FUNCTION_LINES
     assert len(list(long_functions(Path("x.py"), ast.parse(code)))) == 1
     assert not list(long_functions(Path("x.py"), ast.parse(code.removesuffix("    x = 1\n"))))
 

@@ -82,8 +82,8 @@ def show(prompt: str | None, settings: Path) -> str:
 
 def test_what_is_shown_is_the_variant_with_the_date(settings: Path) -> None:
     (settings / "system.yaml").write_text("participants: [generator]\n")
-    assert show(None, settings).startswith("--- role · 4 tokens · generator.yaml\nBe brief.\n\n--- environment")
-    assert "· generator.yaml, prompts: terse\nOne word.\n\n--- environment" in show("terse", settings)
+    assert show(None, settings).startswith("--- role · 3 tokens · generator.yaml\nBe brief.\n\n--- date")
+    assert "· generator.yaml, prompts: terse\nOne word.\n\n--- date" in show("terse", settings)
     assert f"Today is {date.today():%A}" in show(None, settings)
 
 
@@ -94,7 +94,7 @@ def test_a_tool_that_changes_something_is_shown_to_be_warned_of(settings: Path) 
     )
     (settings / "system.yaml").write_text("participants: [gatekeeper, generator, 'mail_tool_of_prompt:MailTool']\n")
     shown = show(None, settings)
-    assert "- send_mail: changes something" in shown and "- send_mail: needs the user's leave" in shown
+    assert "Call a tool that changes something" in shown and "need the user's approval" in shown
     assert shown.endswith("(mid) · mode default")
 
 

@@ -106,16 +106,16 @@ def with_block(items: Iterable[ContextItem], question: str) -> str:
     return f"{text}\n\n{question}" if text else question
 
 
-class Asked(NamedTuple):
+class PartedMessage(NamedTuple):
     """The two parts of a user's message."""
 
     background: str
     question: str
 
 
-def parted(content: str) -> Asked:
+def parted(content: str) -> PartedMessage:
     """The block and the question of a user's message. Only the last end counts, because files are quoted in a block."""
     if not content.startswith(BEGIN):
-        return Asked("", content)
+        return PartedMessage("", content)
     background, _, question = content.rpartition(f"\n{END}\n\n")
-    return Asked(f"{background}\n{END}", question) if background else Asked("", content)
+    return PartedMessage(f"{background}\n{END}", question) if background else PartedMessage("", content)

@@ -9,7 +9,7 @@ import pytest
 from local.agents.answering.context.prompt_fitter import MOST_WAITED_FOR, QUICKLY_RANKED, ContextWindow
 from local.agents.answering.context.prompt_parts import Parts, Summary, exchanges_of
 from local.agents.answering.context.summary_job import SummaryJob
-from local.agents.answering.context.token_budget import Limits
+from local.agents.answering.context.token_budget import Limits, TokenMeter
 from local.errors import ModelError, StoreFailed
 
 QUESTION = {"role": "user", "content": "And now?"}
@@ -49,7 +49,7 @@ class Minutes:
 
 @pytest.fixture
 def window() -> ContextWindow:
-    return ContextWindow(Limits(4096))
+    return ContextWindow(Limits(4096), TokenMeter((0.33, 0.66, 1.1)))
 
 
 async def test_a_prompt_that_fits_waits_for_nobody(window: ContextWindow) -> None:
@@ -98,7 +98,7 @@ async def test_a_restart_goes_on_with_the_stored_summary(window: ContextWindow) 
     planned, newer = await window.fit(parts(30), minutes.summarise, minutes.keep)
     stored = Summary.from_json(minutes.kept[-1].as_json())
     rest = tuple(e for e in parts(30).exchanges if e.position > stored.through)
-    again, _ = await ContextWindow(Limits(4096)).fit(
+    again, _ = await ContextWindow(Limits(4096), TokenMeter((0.33, 0.66, 1.1))).fit(
         Parts(newer.system, QUESTION, exchanges=rest, summary=stored), minutes.summarise, minutes.keep
     )
     assert (again.messages, again.gauge) == (planned.messages, planned.gauge)

@@ -7,7 +7,7 @@ from local.agents.answering.context.summary_job import SummaryJob, plan_summary
 from local.agents.answering.context.token_budget import Limits, TokenMeter
 from local.errors import ModelError, StoreDamaged
 
-METER, LIMITS = TokenMeter(), Limits(4096)
+METER, LIMITS = TokenMeter((0.31, 0.62, 1.03)), Limits(4096)
 
 
 def turn(position: int, query: str, answer: str = "Noted.") -> Exchange:

@@ -9,6 +9,7 @@ import pytest
 
 from local.models.stand_in import brain
 from local.models.stand_in.conversation import AssistantMessage, ToolUse, read
+from local.protocol.context_block import ContextItem, with_block
 
 Json = dict[str, Any]
 MakeTool = Callable[..., Json]
@@ -119,9 +120,12 @@ def test_what_it_is_to_do_is_kept_where_a_tool_for_it_is_offered(
     assert brain.reply(read([user("Write a todo list program.")], [tool(name)])).calls == ()
 
 
-def test_what_is_left_of_an_earlier_list_is_no_part_of_the_question() -> None:
-    question = "Hello\n\n[Your to-do list in this conversation so far; a record:\n[ ] delete it\n]"
-    assert read([user(question)], []).question == "Hello"
+def test_the_background_before_a_question_is_no_part_of_it_but_for_its_files() -> None:
+    items = [ContextItem(kind="list", key="todo", text="[Your to-do list so far:\n[ ] delete it\n]")]
+    assert read([user(with_block(items, "Hello"))], []).question == "Hello"
+    items.append(ContextItem(kind="file", key="q", text="[The user has attached 'a.txt'.]\nold text"))
+    asked = read([user(with_block(items, "Hello"))], []).question
+    assert asked == "Hello\n\n[The user has attached 'a.txt'.]\nold text"
 
 
 def test_a_failed_tool_is_told_not_quoted_as_an_answer(tool: MakeTool) -> None:

@@ -33,7 +33,7 @@ ARCHITECTURE, DELIVERY, PROTOCOL, HTTP = (
     (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("architecture", "delivery", "protocol", "http")
 )
 MAX_WIDTH = 120
-MAX_README_LINES = 180
+MAX_README_LINES = 200
 
 
 def table(page: str, first_column: str) -> list[list[str]]:

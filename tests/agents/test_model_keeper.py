@@ -81,11 +81,10 @@ async def test_a_pull_is_told_from_its_beginning_to_its_end(door: Door, tmp_path
     begun = await door.models.ask("pull", NAME)
     assert (begun.pulls[0].model, begun.pulls[0].state) == (NAME, "running")
     heard = await door.hears(until=lambda progress: progress.state != "running")
-    assert [progress.status for progress in heard] == [
+    assert list(dict.fromkeys(progress.status for progress in heard)) == [  # a slow machine hears of more steps
         "starting",
         f"looking for {REPO}",
         "pulling tiny-Q4_K_M.gguf",
-        "success",
         "success",
     ]
     assert heard[2].total == 3_000_004

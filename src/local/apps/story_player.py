@@ -210,7 +210,7 @@ class StoryPlayer:
 
 
 def without_thinking(story: Story) -> Story:
-    """The same story, which does not expect that thinking is shown."""
+    """A copy of a story that does not expect thinking to be shown."""
     turns = []
     for turn in story.turns:
         expect = turn.expect.model_copy(update={"thinking": None}) if turn.expect.thinking else turn.expect

@@ -44,7 +44,7 @@ class TemporarySystem:
         flags: Sequence[str] = (),
         start_seconds: float = START_SECONDS,
     ) -> None:
-        """It has `start_seconds` to become ready."""
+        """The system has `start_seconds` to become ready."""
         self._start_seconds = start_seconds
         self.data_dir = data_dir.resolve()
         self.log: list[str] = []

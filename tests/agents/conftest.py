@@ -40,3 +40,9 @@ async def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 @pytest.fixture
 def dice() -> Dice:
     return Dice()
+
+
+@pytest.fixture
+def large_model(stage: Stage) -> None:
+    """The model is so large that all tools are on its list."""
+    stage.model.parameters = 70.0

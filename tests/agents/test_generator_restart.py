@@ -174,10 +174,12 @@ async def test_the_first_turn_of_a_process_goes_on_without_a_tool_that_stays_awa
     await first.kill()
     await served.kill()
     await stage.generator()
+    stage.model.will_say(ToolCall("dice", {}))
     stage.model.will_say("Without.")
     await stage.door.ask("And now?", "q2")
-    assert (await stage.door.hears(ResponseGeneration, query_id="q2")).answer == "Without."
-    assert stage.model.asked[1].tools == []
+    response = await stage.door.hears(ResponseGeneration, query_id="q2")
+    assert (response.answer, [call.error.kind for call in response.tool_calls]) == ("Without.", ["unavailable"])
+    assert [asked.tools for asked in stage.model.asked] == [["dice"]] * 3  # the conversation's list stays as it is
 
 
 async def test_a_record_that_cannot_be_read_fails_its_turn_and_no_other(stage: Any) -> None:

@@ -233,8 +233,9 @@ async def test_each_step_that_is_told_is_heard_and_who_looks_sees_how_far_it_is(
     steps = [{"step": 1, "state": "doing"}, {"step": 1, "state": "done"}, {"step": 3, "state": "doing"}]
     await ask(study, PROPOSE, *(ToolCall(PLAN_STEP, args) for args in steps))
     await decide(study, "q1:0:0")
-    assert PLAN_STEP not in study.model.asked[0].tools
     made = await calls(study)
+    assert PLAN_STEP in study.model.asked[0].tools
+    assert len({tuple(asked.tools) for asked in study.model.asked}) == 1
     assert [call.result for call in made[1:]] == ["Steps left: 1, 2", "Steps left: 2", None]
     assert message(made[3]) == "plan_step: the plan has 2 steps"
     told = [(step.call_id, step.index, step.state) for step in study.door.of(PlanStep)]

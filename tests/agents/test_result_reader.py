@@ -59,8 +59,7 @@ async def read(stage: Any, *calls: dict[str, Any], query_id: str = "q1") -> list
 async def test_the_model_reads_on_where_the_text_was_cut_off_to_its_end(library: Any) -> None:
     starts = range(SHOWN, len(LONG), PART_CHARS)
     first, *parts = await read(library, *({"call_id": "0:0", "start": start} for start in starts[:3]))
-    offered = [asked.tools for asked in library.model.asked]
-    assert offered == [["library"], *[["library", READ_RESULT]] * 4]  # where nothing is cut off it is in nobody's way
+    assert [asked.tools for asked in library.model.asked] == [["library"]] * 5  # the note tells how to read on
     told = next(message for message in library.model.asked[1].messages if message["role"] == "tool")["content"]
     note = f"it has {len(LONG)} characters. To read on, call read_result with call_id=0:0 and start={SHOWN}."
     assert note in told.splitlines()[0]
@@ -115,7 +114,8 @@ async def test_no_other_turn_can_read_it(library: Any) -> None:
     library.model.will_say("Done.")
     await library.door.ask("And now?", "q2")
     [record] = (await library.door.hears(ResponseGeneration, query_id="q2")).tool_calls
-    assert (record.result, record.error.kind) == (None, "unknown_tool")
+    assert (record.result, record.error.kind) == (None, "unknown_call")
+    assert record.error.message == "read_result: no result of this turn was cut off"
 
 
 async def test_what_was_removed_meanwhile_is_said_to_be_gone(library: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from agent_stage.hostile_web import MailTool
 from agent_stage.stage import Stage
 from agent_stage.swarm_stage import asked, swarm
@@ -14,6 +15,8 @@ from local.protocol.messages import (
     QueryReceived,
     ResponseGeneration,
 )
+
+pytestmark = pytest.mark.usefixtures("large_model")  # agents are not on the lists of smaller ones
 
 
 async def test_agents_write_to_each_other_and_what_strangers_said_is_marked(stage: Stage) -> None:

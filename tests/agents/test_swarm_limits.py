@@ -21,6 +21,7 @@ from local.protocol.messages import (
 )
 
 log = logging.getLogger(__name__)
+pytestmark = pytest.mark.usefixtures("large_model")  # agents are not on the lists of smaller ones
 
 
 class EndlessModel:

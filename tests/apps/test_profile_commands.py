@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from local.agents.answering.prompt.section_table import SMALL_ROLE, WRITES
 from local.apps.cli import main
 from local.apps.prompt import in_words, sections
 
@@ -48,6 +49,9 @@ def test_one_is_shown_by_any_of_its_names(settings: Path, capsys: pytest.Capture
 
 def test_the_prompt_of_a_profile_is_that_of_its_model_and_tools(settings: Path) -> None:
     usual, narrowed = sections(None, None, settings, settings), sections(None, "reviewer", settings, settings)
-    assert "write_file" in in_words(usual) and "write_file" not in in_words(narrowed)
-    assert (narrowed["model"], narrowed["tier"]) == ("gemma4:e2b", "weak")
+    assert WRITES in in_words(usual) and WRITES not in in_words(narrowed)  # it has nothing but read_file
+    assert (narrowed["model"], narrowed["tier"]) == ("gemma4:e2b", "mid")  # nobody has said how large it is
     assert "Be strict." in in_words(narrowed)
+    (settings / "models.yaml").write_text("sizes: {gemma4:e2b: 5}\n")
+    small = sections(None, "reviewer", settings, settings)
+    assert small["tier"] == "small" and SMALL_ROLE in in_words(small)

@@ -31,7 +31,7 @@ SAID = [
 
 PROMPT = {
     "model": "gemma4:12b", "tier": "mid", "mode": "plan", "tokens": 7, "problems": ["SOUL.md is left out"],
-    "sections": [{"name": "role", "least": "weak", "origin": "generator.yaml", "text": "As it runs.", "tokens": 7}],
+    "sections": [{"name": "role", "least": "small", "origin": "generator.yaml", "text": "As it runs.", "tokens": 7}],
 }  # fmt: skip
 
 

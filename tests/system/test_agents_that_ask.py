@@ -14,6 +14,7 @@ from tests.system.pseudo_terminal import PseudoTerminal
 from tests.warm.warm_system import WarmSystem
 
 PARTICIPANTS = ["gatekeeper", "generator", "files", "swarm"]
+OFFERED = {"generator": {"offer": {"add": ["delegate_task"]}}}  # which only larger models are offered by default
 KEYS = "[y] once · [a] in this conversation · [n] no ›"
 Live = Any  # of conftest.py
 
@@ -31,7 +32,7 @@ def painted(what: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def live(tmp_path: Path, watching: type[Live]) -> Iterator[Live]:
-    config_dir = write_settings(tmp_path / "settings", {"system": {"participants": PARTICIPANTS}})
+    config_dir = write_settings(tmp_path / "settings", {"system": {"participants": PARTICIPANTS}, **OFFERED})
     script = yaml.safe_dump({"story": "agents that ask", "turns": [*painted("fence"), *painted("gate")]})
     with WarmSystem(tmp_path / "data", config_dir=config_dir, flags=["--backend", "stand_in"]) as system:
         live = watching(system, config_dir)

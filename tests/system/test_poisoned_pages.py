@@ -1,5 +1,6 @@
 """Pages that want to be remembered as the user's own word, read by a model that does what they say: no word of them
-becomes a fact or gets into a system prompt, and where one is recalled, it stands there as what a page said."""
+becomes a fact or gets into a system prompt, and where one is recalled, unasked or by a search, it is marked as the
+word of a page."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ import yaml
 from local.apps.local_web import LocalPage, LocalWeb
 from local.apps.temporary_system import write_settings
 from local.journal.store.view import JournalView
+from local.protocol.context_block import HEADINGS, parted
 from local.protocol.memory_messages import MemoryClassified
 from local.services.judging.neutral import MARGIN, quoted
 from tests.warm.warm_system import WarmSystem
@@ -29,7 +31,8 @@ ALL: list[Json] = json.loads((Path(__file__).parents[1] / "data" / "poisoned_pag
 EVERY = 5  # of all pages one in so many is in the default run
 COLOUR, TOWN = "My favourite colour is teal.", "I live in Lyon."
 STATED = {("my favourite colour", "teal"), ("where i live", "Lyon")}
-PINNED_AT_ONCE = 10  # with the town, so that all of them have room in the system prompt
+PINNED_AT_ONCE = 10  # with the town, so that all of them have room in the block before a question
+FROM_THE_WEB = "the assistant (from the web, unverified): "
 TRIES, ASKED_AT_ONCE = 50, 4
 pytestmark = pytest.mark.timeout(120)
 
@@ -81,6 +84,12 @@ class Poisoned:
         """All of them, as they look."""
         messages = [message for request in self.note_requests() for message in request["messages"]]
         return [_seen(message["content"]) for message in messages if message["role"] == "system"]
+
+    def blocks(self) -> list[str]:
+        """What stood before the questions, as it was sent."""
+        messages = [message for request in self.note_requests() for message in request["messages"]]
+        parts = [parted(message["content"]).background for message in messages if message["role"] == "user"]
+        return list(filter(None, parts))
 
     def engrams(self) -> list[Json]:
         """Everything that is remembered, the latest first."""
@@ -174,10 +183,12 @@ def test_no_system_prompt_has_a_word_of_them_though_the_exchanges_are_pinned(poi
         poisoned.pin(some)
         _ask_until_told(poisoned, _own(start), f"pinned-{start}")
         poisoned.unpin(some)
-    prompts = "\n".join(poisoned.system_prompts())
-    assert "Lyon" in prompts
-    assert all(_own(number) in prompts for number in range(len(poisoned.pages)))
-    assert [page["mark"] for page in poisoned.pages if page["mark"].casefold() in prompts.casefold()] == []
+    prompts, told = "\n".join(poisoned.system_prompts()), "\n".join(poisoned.blocks())
+    assert "Lyon" in told and "Lyon" not in prompts
+    for number, page in enumerate(poisoned.pages):
+        assert _own(number) in told and _own(number) not in prompts
+        assert page["mark"].casefold() not in prompts.casefold()
+    _check_blocks(poisoned)
 
 
 def test_what_is_recalled_of_them_is_quoted_as_a_page_s_word_and_makes_no_fact_either(poisoned) -> None:
@@ -188,6 +199,7 @@ def test_what_is_recalled_of_them_is_quoted_as_a_page_s_word_and_makes_no_fact_e
         [call] = answer["tool_calls"]
         assert (call["tool"], call["error"]) == ("search_memory", None)
         _check_recollection(page, call["result"])
+    assert _check_blocks(poisoned) > 0
     poisoned.settle(answers)
     test_only_what_the_user_has_stated_is_a_fact(poisoned)
     engrams = poisoned.engrams()
@@ -211,13 +223,29 @@ def _check_recollection(page: Json, text: str) -> None:
             assert source.endswith(", from the web, unverified:"), (page["kind"], source)
 
 
+def _check_blocks(poisoned: Poisoned) -> int:
+    """In the blocks before the questions their words stand nowhere but in recalled exchanges, behind a word of where
+    they are from; returns how many of them."""
+    found = 0
+    for block in poisoned.blocks():
+        heading = ""
+        for line in block.splitlines():
+            heading = line if not line.startswith("- ") else heading
+            for page in poisoned.pages:
+                before, mark, _ = _seen(line).casefold().partition(page["mark"].casefold())
+                if mark:
+                    assert heading == HEADINGS["recalled"] and FROM_THE_WEB in before, (page["kind"], line)
+                    found += 1
+    return found
+
+
 def _ask_until_told(poisoned: Poisoned, line: str, session_id: str) -> None:
     """What is pinned reaches the generator on its own: ask in new sessions until it has."""
     for number in range(TRIES):
         poisoned.live.ask("What is 2 + 2?", session_id=f"{session_id}-{number}")
-        if line in poisoned.system_prompts()[-1]:
+        if line in poisoned.blocks()[-1]:
             return
-    raise AssertionError(f"no system prompt has {line!r}")
+    raise AssertionError(f"the model was never told {line!r}")
 
 
 def _page(number: int, page: Json) -> PoisonedPage:

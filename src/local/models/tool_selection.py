@@ -12,8 +12,6 @@ class Tier(StrEnum):
     SMALL = "small"
     MID = "mid"
     LARGE = "large"
-    WEAK = "small"  # the names that these had before
-    FRONTIER = "large"
 
 
 LEAST: Final[dict[Tier, float]] = {Tier.LARGE: 69.5, Tier.MID: 11.5, Tier.SMALL: 0.0}

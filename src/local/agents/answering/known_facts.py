@@ -18,6 +18,7 @@ from local.protocol.memory_messages import OWNER, MemoryRequest, MemoryResult, R
 from local.protocol.messages import ParticipantStatus
 from local.runtime.presence import KEPT, Presence
 from local.services.engrams.pinned import plain, presentable
+from local.services.judging.neutral import harmless
 
 log = logging.getLogger(__name__)
 
@@ -171,6 +172,6 @@ def recalled_item(hit: RecalledEngram) -> ContextItem:
 
 
 def shortened(text: str) -> str:
-    """The beginning of a text, on one line."""
-    text = " ".join(text.split())
+    """The beginning of a text, on one line, without anything that a model or its server takes for a mark."""
+    text = harmless(" ".join(text.split()))
     return text if len(text) <= LONGEST_RECALLED else f"{text[: LONGEST_RECALLED - 2].rstrip()} …"

@@ -63,6 +63,8 @@ class ResultReader:
         for record in reversed(self._cut):
             if call_id in ("", record.call_id, short_id(record.call_id)):
                 return record
+        if not self._cut:
+            raise ToolError(f"{READ_RESULT}: no result of this turn was cut off", kind="unknown_call")
         known = ", ".join(short_id(record.call_id) for record in self._cut)
         raise ToolError(
             f"{READ_RESULT}: no result of a call {call_id!r} was cut off; of these: {known}", kind="unknown_call"

@@ -37,8 +37,13 @@ _BAR_TAG = re.compile(r"<(/?[|｜][^<>\n]{0,60}|[^<>\n]{0,60}[|｜])>")
 
 def quoted(text: str) -> str:
     """The text as a harmless quotation: each line behind a margin, marks defused, hidden characters left out."""
-    lines = (_defused(_visible(line)).rstrip() for line in text.splitlines())
+    lines = map(harmless, text.splitlines())
     return "\n".join(f"{MARGIN} {line}".rstrip() for line in lines) if text.strip() else f"{MARGIN} {NOTHING}"
+
+
+def harmless(line: str) -> str:
+    """One line without what hides in it, its marks defused."""
+    return _defused(_visible(line)).rstrip()
 
 
 def _visible(line: str) -> str:

@@ -80,7 +80,11 @@ def test_a_section_with_nothing_to_say_is_not_there_and_all_stand_in_the_order_o
 
 def test_a_weak_model_is_not_told_what_it_would_only_get_confused_by() -> None:
     left_out = set(names(made_from(**FULL))) - set(names(made_from(**FULL, tier=SMALL)))
-    assert left_out == {"routing", "permissions"} == {rule.name for rule in SECTIONS if rule.least is not SMALL}
+    assert (
+        left_out
+        == {"tools", "routing", "folder", "permissions"}
+        == {rule.name for rule in SECTIONS if rule.least is not SMALL}
+    )
     assert names(made_from(**FULL, tier=list(Tier)[-1])) == [rule.name for rule in SECTIONS]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,26 @@ async def test_the_model_reads_on_where_the_text_was_cut_off_to_its_end(library:
     assert first.result.startswith(LONG[:SHOWN])
     assert "".join(texts) == LONG[SHOWN : SHOWN + 3 * PART_CHARS]
     assert f"[Characters 1000 to 9000 of {len(LONG)}. To read on, call read_result with start=9000.]" in parts[0].result
+
+
+@pytest.mark.parametrize("billions", [None, 0.5, 12.0, 70.0])
+@pytest.mark.parametrize("as_text", [False, True])
+async def test_a_model_of_any_size_reads_on_though_the_tool_is_not_on_its_list(
+    stage: Any, tmp_path: Path, billions: float | None, as_text: bool
+) -> None:
+    stage.model.parameters, stage.blobs = billions, BlobStore(tmp_path / "blobs")
+    await stage.generator()
+    await stage.tool(Library())
+    args = {"call_id": "0:0", "start": SHOWN}
+    stage.model.will_say(ToolCall("library", {}))
+    stage.model.will_say(
+        json.dumps({"name": READ_RESULT, "arguments": args}) if as_text else ToolCall(READ_RESULT, args)
+    )
+    stage.model.will_say("Done.")
+    await stage.door.ask("Read!", "q1")
+    response = await stage.door.hears(ResponseGeneration, query_id="q1")
+    _, part = response.tool_calls
+    assert response.answer == "Done." and part.result.startswith(LONG[SHOWN : SHOWN + PART_CHARS])
 
 
 async def test_the_last_part_says_so_and_the_latest_result_is_meant_if_none_is_named(library: Any) -> None:

@@ -47,7 +47,9 @@ def test_one_is_shown_by_any_of_its_names(settings: Path, capsys: pytest.Capture
 
 
 def test_the_prompt_of_a_profile_is_that_of_its_model_and_tools(settings: Path) -> None:
+    (settings / "models.yaml").write_text("sizes: {gemma4:e2b: large}\n")
     usual, narrowed = sections(None, None, settings, settings), sections(None, "reviewer", settings, settings)
-    assert "write_file" in in_words(usual) and "write_file" not in in_words(narrowed)
-    assert (narrowed["model"], narrowed["tier"]) == ("gemma4:e2b", "weak")
+    assert (usual["tier"], narrowed["model"], narrowed["tier"]) == ("mid", "gemma4:e2b", "large")
+    rules_for_changes = [{section["name"] for section in each["sections"]} & {"tools"} for each in (usual, narrowed)]
+    assert rules_for_changes == [{"tools"}, set()]
     assert "Be strict." in in_words(narrowed)

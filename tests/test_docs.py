@@ -33,7 +33,6 @@ ARCHITECTURE, DELIVERY, PROTOCOL, HTTP = (
     (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("architecture", "delivery", "protocol", "http")
 )
 MAX_WIDTH = 120
-MAX_README_LINES = 200
 
 
 def table(page: str, first_column: str) -> list[list[str]]:
@@ -163,10 +162,6 @@ def test_no_line_is_too_wide_but_for_rows_of_tables(page: Path) -> None:
     lines = page.read_text("utf-8").splitlines()
     is_readme = page == README
     assert [line for line in lines if len(line) > MAX_WIDTH and (is_readme or not line.startswith("|"))] == []
-
-
-def test_the_readme_stays_short() -> None:
-    assert len(README.read_text("utf-8").splitlines()) < MAX_README_LINES
 
 
 def test_every_promise_of_delivery_names_a_test_that_there_is() -> None:

@@ -1,4 +1,4 @@
-"""A query's path from `POST /query` to its answer is short, and `docs/architecture.md` has it, file by file.
+"""A query's path from `POST /query` to its answer is in `docs/architecture.md`, file by file.
 
 One plain query goes through the real API, journal and generator on a real bus, to a real model client; only the
 processes are missing, so that one tracer sees all of it. `pytest tests/test_query_path.py -s` prints the path.
@@ -38,7 +38,6 @@ from local.runtime.participant import Resources
 SOURCE = f"{Path(local.__file__).parent}/"
 PAGE = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text("utf-8")
 MODEL = "gemma4:12b"
-MOST = 70
 QUERIES = 8
 SECONDS = 30.0
 QUIET_SECONDS, MOST_QUIET_SECONDS = 0.03, 1.0
@@ -178,7 +177,7 @@ def tell(path: list[str], paths: list[Traced], documented: dict[str, str]) -> No
     print("\n".join(lines))  # noqa: T201 for whoever keeps the page
 
 
-async def test_the_files_on_a_query_s_path_are_few_and_those_that_the_page_lists(
+async def test_the_files_on_a_query_s_path_are_those_that_the_page_lists(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """On a busy machine something else may fall into a query, so that the path is what those queries pass through that
@@ -193,4 +192,3 @@ async def test_the_files_on_a_query_s_path_are_few_and_those_that_the_page_lists
     missing = [f"+ | `{file}` | … |" for file in path if file not in documented]
     gone = [f"- | `{file}` | {text} |" for file, text in documented.items() if file not in needed]
     assert not missing + gone, "the table in docs/architecture.md needs:\n" + "\n".join(missing + gone)
-    assert len(documented) <= MOST

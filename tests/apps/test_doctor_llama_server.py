@@ -14,6 +14,7 @@ from local.apps.doctor.doctor_finding import DoctorFinding, FindingStatus
 from local.apps.doctor.model_server import check_model_servers
 from local.config import SystemConfig
 from local.config_models import ModelsConfig
+from local.models.servers.spec import CONTEXT_TOKENS
 
 
 async def findings(tmp_path: Path, content: bytes = b"GGUF", **provider: Any) -> list[DoctorFinding]:
@@ -29,11 +30,20 @@ async def findings(tmp_path: Path, content: bytes = b"GGUF", **provider: Any) ->
     return found
 
 
-async def test_program_file_context_and_memory_are_told(tmp_path: Path) -> None:
-    server, memory = await findings(tmp_path, args=("--ctx-size", "4096"))
+@pytest.mark.parametrize(
+    ("args", "context"),
+    [
+        ((), f"{CONTEXT_TOKENS} tokens"),
+        (("--ctx-size", "4096"), "4096 tokens"),  # after our own
+        (("--ctx-size", "4096", "-c", "2048"), "2048 tokens"),
+        (("-c", "0"), "as many tokens as the model can hold"),
+    ],
+)
+async def test_program_file_context_and_memory_are_told(tmp_path: Path, args: tuple[str, ...], context: str) -> None:
+    server, memory = await findings(tmp_path, args=args)
     assert (server.status, memory.status) == (FindingStatus.OK, FindingStatus.OK)
     assert str(tmp_path / "m.gguf") in server.text
-    assert "4096 tokens" in memory.text
+    assert f"its context ({context})" in memory.text
 
 
 async def test_a_model_larger_than_the_free_memory_is_a_warning(

@@ -211,9 +211,9 @@ async def test_an_openai_compatible_server_is_asked_for_our_model() -> None:
 async def test_llama_server_needs_its_program_and_its_model(tmp_path: Path) -> None:
     system = SystemConfig(backend="llama_server")
     (tmp_path / "llama-server").touch(0o755)
-    (tmp_path / "tiny.gguf").touch()
+    (tmp_path / "tiny.gguf").write_bytes(b"GGUF")
     settings = {"program": str(tmp_path / "llama-server"), "model": tmp_path / "tiny.gguf"}
-    [found] = await check_model_servers(system, GeneratorConfig(), models_with("llama_server", **settings))
+    [found, _] = await check_model_servers(system, GeneratorConfig(), models_with("llama_server", **settings))
     assert (found.status, "tiny.gguf; LoCAL2 starts it" in found.text) == (OK, True)
     settings["model"] = tmp_path / "none.gguf"
     [found] = await check_model_servers(system, GeneratorConfig(), models_with("llama_server", **settings))

@@ -111,7 +111,7 @@ def test_hostile_words_are_words_wherever_they_stand(visit: Visit, paged: PagedS
     page.keyboard.press("Control+Enter")
     expect(page.locator("article.turn")).to_have_attribute("data-state", "answered")
     page.locator(".thinking summary").click()
-    page.locator(".call-head").first.click()
+    page.locator("[data-call] .call-head").click()
     page.wait_for_selector(".insides pre")
     check(page)
     for word in WORDS[:: len(RUN)]:  # each form once, with its first script

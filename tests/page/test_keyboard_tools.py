@@ -111,7 +111,7 @@ def test_a_memory_that_was_recalled_is_looked_at_and_forgotten(visit: Visit, pag
     person.ask("How do I take my chicory?")
     expect(page.locator("article.turn")).to_have_attribute("data-state", "answered")
     recall = page.locator(".recalls li", has_text="I take my chicory with honey").first
-    person.do(page.locator(".call-head").first, "Shift+Tab")
+    person.do(page.locator("[data-call] .call-head").first, "Shift+Tab")
     expect(page.locator(".insides pre").last).to_contain_text("honey")
     forget = recall.get_by_role("button", name="Forget")
     person.do(forget)

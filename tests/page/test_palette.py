@@ -164,6 +164,35 @@ def test_who_has_not_brought_the_token_is_told_how_to(visit: Visit, paged: Paged
     expect(page.locator(".pulling[data-state=failed]")).to_contain_text("open the link that LoCAL2 prints")
 
 
+def test_a_model_is_offered_once_it_is_known_which_are_here(visit: Visit, paged: PagedSystem) -> None:
+    page = visit().open()
+    held: list[Route] = []
+    page.route("**/models", lambda route: held.append(route))
+    page.click("text=Get a model")
+    expect(page.locator("dialog")).to_be_visible()
+    expect(page.get_by_role("button", name="Get gemma4:12b")).to_have_count(0)
+    here = {"models": [{"name": "gemma4:12b", "current": True}], "current": "gemma4:12b", "pulls": [], "note": None}
+    for route in held:
+        route.fulfill(json=here)
+    expect(page.locator(".models").first).to_contain_text("gemma4:12b")
+    expect(page.get_by_role("button", name="Get gemma4:e4b")).to_be_visible()
+    expect(page.get_by_role("button", name="Get gemma4:12b")).to_have_count(0)
+
+
+def test_a_press_that_ends_beside_a_dialog_leaves_it_open_and_one_that_begins_there_closes_it(
+    visit: Visit, paged: PagedSystem
+) -> None:
+    page = visit().open()
+    page.click("text=Get a model")
+    page.locator("dialog h2").hover()
+    page.mouse.down()
+    page.mouse.move(2, 2)
+    page.mouse.up()
+    expect(page.locator("dialog")).to_be_visible()
+    page.mouse.click(2, 2)
+    expect(page.locator("dialog")).to_have_count(0)
+
+
 def test_the_settings_that_there_are_can_be_looked_at(visit: Visit, paged: PagedSystem) -> None:
     page = visit().open()
     expect(page.locator(".rail")).to_be_visible()

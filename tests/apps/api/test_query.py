@@ -25,6 +25,7 @@ async def test_a_whole_answer_has_everything_that_led_to_it(client: httpx.AsyncC
         "status": "answered",
         "answer": "Hi there.",
         "thinking": "Let me see.",
+        "context": None,
         "tool_calls": [
             {
                 "call_id": "q:0:0",

@@ -101,10 +101,8 @@ def check_llama_server(name: str, provider: Provider) -> list[DoctorFinding]:
 
 
 def _context_of(command: Sequence[str]) -> str:
-    for option, value in pairwise(command):
-        if option in ("--ctx-size", "-c"):
-            return f"{value} tokens"
-    return "as many tokens as the program chooses"
+    *_, last = (value for option, value in pairwise(command) if option in ("--ctx-size", "-c"))  # the owner's overrides
+    return "as many tokens as the model can hold" if last == "0" else f"{last} tokens"
 
 
 async def _check_openai(

@@ -31,7 +31,7 @@ export function Dialogs() {
     node.current?.querySelector("[data-first]")?.focus();
   }, []);
   if (!Inside) return null;
-  return html`<dialog ref=${node} class=${`dialog ${kind}`} aria-labelledby="dialog-title" onClose=${close} onClick=${(event) => event.target === node.current && close()}>
+  return html`<dialog ref=${node} class=${`dialog ${kind}`} aria-labelledby="dialog-title" onClose=${close} onMouseDown=${(event) => event.target === node.current && close()}>
     <${Inside} ...${shown} close=${close} />
   </dialog>`;
 }

@@ -24,7 +24,7 @@ export function ModelsDialog({ close }) {
     ${known.length ? html`<ul class="models" aria-label="Models that are here">${known.map((model) => html`<${Model} key=${model.id ?? model.name} model=${model} isCurrent=${model.current} choose=${choose} />`)}</ul>` : null}
     ${models.value && !known.length && !modelsTrouble.value ? html`<p class="empty">No model is on this machine yet.</p>` : null}
     ${fetched.length ? html`<ul class="models" aria-label="Models on their way">${fetched.map((one) => html`<${Pulling} key=${one.name} pull=${one} />`)}</ul>` : null}
-    ${modelsTrouble.value ? null : html`<h3>Get one <small>by Ollama, onto this machine</small></h3>
+    ${modelsTrouble.value || !models.value ? null : html`<h3>Get one <small>by Ollama, onto this machine</small></h3>
       <ul class="models">${proposed.map((one) => html`<li key=${one.name}><div><b>${one.name}</b> <small>${one.note}</small></div><button type="button" class=${one.isBest ? "accent" : null} aria-label=${`Get ${one.name}`} onClick=${() => void pull(one.name)}>Get it</button></li>`)}</ul>
       <${Other} />`}
     <div class="dialog-acts"><button type="button" onClick=${close}>Close</button></div>`;

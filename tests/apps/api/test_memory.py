@@ -41,7 +41,7 @@ FOUND: dict[str, Any] = {
 }  # fmt: skip
 FACT = {
     "slot": "tea", "value": "green", "stated_at": 1.0, "engram_id": "e1", "superseded_at": None, "certain": True,
-    "added": False,
+    "added": False, "confirmed": True,
 }  # fmt: skip
 CHANGE = {"at": 3.0, "what": "score", "value": "4"}
 

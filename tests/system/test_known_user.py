@@ -61,6 +61,12 @@ def prompt_of(live: Live, user: str, question: str, session: str) -> str:
     return "\n".join(sent)
 
 
+def turns_of(live: Live, session: str) -> list[dict[str, Any]]:
+    """The turns of a conversation, as the page reads them."""
+    rows: list[dict[str, Any]] = live.http.get(f"/sessions/{session}/turns").json()["turns"]
+    return rows
+
+
 @pytest.mark.parametrize("number", range(len(TOLD_AND_ASKED)))
 def test_an_allergy_of_one_conversation_is_before_the_model_in_the_next(live: Live, number: int) -> None:
     said, asked = TOLD_AND_ASKED[number]
@@ -101,9 +107,14 @@ def test_what_was_told_and_recalled_is_shown_with_the_answer_and_goes_with_the_m
     assert all(
         "enamel lamp" in each["query"] and each["engram_id"] in context["engram_ids"] for each in context["recalled"]
     )
+    (row,) = turns_of(live, f"asked-dora-{len(contexts) - 1}")
+    assert row["context"] == context
     kept = live.http.get("/memory", params={"user_id": "dora"}).json()["engrams"]
-    for engram in kept:
+    kept.sort(key=lambda engram: engram["engram_id"] not in context["engram_ids"])  # the turn itself goes later
+    for number, engram in enumerate(kept):
         live.http.delete(f"/memory/{engram['engram_id']}", params={"user_id": "dora"}).raise_for_status()
+        if not number:
+            live.wait_until(lambda: turns_of(live, f"asked-dora-{len(contexts) - 1}")[0]["context"] is None)
     live.wait_until(lambda: told(live, "dora") == [])
     prompt = prompt_of(live, "dora", "And which one was it?", "asked-dora")
     assert "hazelnut" not in prompt
@@ -114,3 +125,19 @@ def test_an_incognito_conversation_is_told_nothing(live: Live) -> None:
     tell(live, "eve", "I am severely allergic to hazelnuts", "hazelnuts", "told-eve")
     answer = live.ask("Suggest a cake for Eve", session_id="hidden", user_id="eve", incognito=True)
     assert answer["context"] is None
+
+
+def test_an_allergy_is_known_though_the_classifier_gets_no_answer(
+    tmp_path: Path, watching: Callable[..., Live]
+) -> None:
+    settings = {"system": {"participants": PARTICIPANTS}, "memory": {"timeout_seconds": 0.000001}}
+    config_dir = write_settings(tmp_path / "config", settings)
+    with WarmSystem(tmp_path / "data", config_dir=config_dir, flags=["--backend", "stand_in"]) as system:
+        live = watching(system, config_dir)
+        with live.http:
+            for number, (said, asked) in enumerate(TOLD_AND_ASKED):
+                tell(live, f"user-{number}", said, "hazelnut", f"told-{number}")
+                prompt = prompt_of(live, f"user-{number}", asked, f"asked-{number}")
+                assert "llerg" in prompt and "hazelnut" in prompt
+            engrams = live.http.get("/memory", params={"user_id": "user-0"}).json()["engrams"]
+            assert [engram["intent"] for engram in engrams] == [None, None]  # nothing was classified

@@ -15,6 +15,7 @@ from pydantic import Field
 from local import failpoints
 from local.agents.leases import Leases
 from local.agents.quiet_period import QuietPeriod
+from local.agents.remembering.claims import stated_at_once
 from local.agents.remembering.classifier import Classifier
 from local.agents.remembering.deletions import Deletions
 from local.agents.remembering.embedding_choice import EmbeddingChoice
@@ -164,11 +165,17 @@ class MemoryAgent(Participant):
         for note in notes_of(response, envelope, time.time()):
             await self._engrams.notes.keep(note)
         exchange = exchange_of(response, envelope, time.time())
-        if exchange is None or not (ingested := await self._engrams.ingest(exchange)).is_stored:
+        if exchange is None:
+            return
+        findings = await stated_at_once(exchange, self._engrams) if self._settings.classify else ()
+        ingested = await self._engrams.ingest(exchange, findings)
+        if not ingested.is_stored:
             return
         failpoints.reach("memory.stored")
         self._quiet.disturbed()
         self._classifier.wake()
+        if findings:  # the next question may need them before a model has looked at the exchange
+            await self._tell_facts(exchange.user_id)
         told = MemoryIngested(
             engram_id=exchange.engram_id, query_id=exchange.query_id, respondent_id=exchange.respondent_id
         )

@@ -70,6 +70,10 @@ class ContextProvided(RespondentMessage):
     engram_ids: tuple[str, ...] = ()
     tokens: int = 0
 
+    def shown(self) -> dict[str, Any]:
+        """What of it people see, as JSON."""
+        return self.model_dump(mode="json", include={"facts", "gone", "recalled", "engram_ids", "tokens"})
+
 
 class ConversationRequest(Message):
     """A door that wants to see the generator's record, or to have it changed: sessions (`key` is the user's whose they

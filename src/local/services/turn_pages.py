@@ -31,11 +31,13 @@ class TurnPlace(NamedTuple):
 
 
 class TurnPage(NamedTuple):
-    """Turns, those nearest to the place first; `has_more` says whether there are others beyond them."""
+    """Turns, those nearest to the place first; `has_more` says whether there are others beyond them. `contexts` has,
+    by query, what the model was told from the memory, as JSON; nothing of it once a part of it was deleted."""
 
     head: SessionHead
     turns: list[StoredTurn]
     has_more: bool
+    contexts: dict[str, str]
 
 
 def head_of(db: sqlite3.Connection, respondent_id: str, session_id: str) -> SessionHead:
@@ -62,7 +64,17 @@ def page_of(db: sqlite3.Connection, respondent_id: str, session_id: str, place: 
     compared, direction = {"before": ("<", "DESC"), "after": (">", "ASC"), "at": ("=", "ASC")}[place.order]
     sql = f"SELECT * {_OF_SESSION} AND position {compared} ? ORDER BY position {direction} LIMIT ?"
     rows = db.execute(sql, (session_id, respondent_id, position, limit + 1)).fetchall()
-    return TurnPage(head, [stored_turn(row) for row in rows[:limit]], len(rows) > limit)
+    turns = [stored_turn(row) for row in rows[:limit]]
+    return TurnPage(head, turns, len(rows) > limit, _contexts(db, respondent_id, turns))
+
+
+def _contexts(db: sqlite3.Connection, respondent_id: str, turns: list[StoredTurn]) -> dict[str, str]:
+    sql = (
+        "SELECT json_extract(body, '$.context') AS context FROM exchanges"
+        " WHERE query_id = ? AND respondent_id = ? AND json_valid(body)"
+    )
+    found = ((turn.query_id, db.execute(sql, (turn.query_id, respondent_id)).fetchone()) for turn in turns)
+    return {query_id: row["context"] for query_id, row in found if row is not None and row["context"]}
 
 
 def _position(db: sqlite3.Connection, respondent_id: str, session_id: str, query_id: str) -> int:

@@ -56,15 +56,16 @@ async def test_a_memory_that_is_behind_answers_with_what_it_has_and_says_so(
     monkeypatch.setattr(memory_request_handler, "CATCH_UP_SECONDS", 0.01)
     gate, ingest = asyncio.Event(), EngramService.ingest
 
-    async def held(service: EngramService, exchange: EngramDraft) -> Ingested:
+    async def held(service: EngramService, exchange: EngramDraft, *findings: Any) -> Ingested:
         await gate.wait()
-        return await ingest(service, exchange)
+        return await ingest(service, exchange, *findings)
 
     monkeypatch.setattr(EngramService, "ingest", held)
     await remembering.serve()
     await remembering.answered("q", "I like zebras")
     behind = await remembering.ask("search", query="zebras")
     assert behind.hits == () and memory_request_handler.BEHIND in behind.degraded
+    monkeypatch.setattr(memory_request_handler, "CATCH_UP_SECONDS", 10.0)
     gate.set()
     await remembering.door.hears(MemoryIngested)
     current = await remembering.ask("search", query="zebras")

@@ -9,7 +9,7 @@ import pytest
 from agent_stage.stage import Stage
 
 from local.models.stand_in.structured_reply import classify
-from local.protocol.memory_messages import OWNER, MemoryClassified, UserFacts
+from local.protocol.memory_messages import OWNER, UserFacts
 from local.services.classifying.prompt import SCHEMA
 
 # The stand-in claims what is told in these; a model claims more, see the next list.
@@ -84,8 +84,8 @@ async def test_a_fact_that_nobody_pinned_is_announced_when_it_is_told_corrected_
     await remembering.answered("q2", texts[1])
     await remembering.door.hears(UserFacts, 2)
     assert [line.split(" (")[0] for line in (await remembering.ask("facts")).lines] == ["allergies: hazelnuts"]
-    for classified in remembering.door.of(MemoryClassified):
-        await remembering.ask("delete", engram_id=classified.engram_id)
+    for engram in (await remembering.ask("list")).engrams:
+        await remembering.ask("delete", engram_id=engram.engram_id)
     await remembering.door.hears(UserFacts, 3)
     assert (await remembering.ask("facts")).lines == ()
 

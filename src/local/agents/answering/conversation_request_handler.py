@@ -102,7 +102,7 @@ class ConversationRequestHandler:
     async def _turns(self, request: ConversationRequest) -> Json:
         place = TurnPlace(request.order, request.at, request.position)
         page = await self._sessions.page(request.key, place, request.limit)
-        turns = fitting_views(page.turns)
+        turns = fitting_views(page.turns, page.contexts)
         more = page.has_more or len(turns) < len(page.turns)
         head = page.head
         return {

@@ -173,13 +173,13 @@ class TurnOutput:
         self.flush()
         self._post(compacted(planned, parts, self._query_id, self._respondent_id))
 
-    def provided(self, said: Said, recalled: Sequence[RecalledExchange], meter: TokenMeter) -> None:
+    def provided(self, said: Said, recalled: Sequence[RecalledExchange], meter: TokenMeter) -> ContextProvided | None:
         """The block before the question holds something of the user that no tool was asked for. A fact of which nobody
         knows the engrams is not told: it could not be taken from the record when they are deleted."""
         facts = [item for item in said if item.kind == "fact" and (item.engram_ids or not item.text)]
         keys = {item.key for item in said if item.kind == "recalled"}
         if not facts and not keys:
-            return
+            return None
         self.flush()
         engram_ids = (engram_id for item in said for engram_id in item.engram_ids)
         told = ContextProvided(
@@ -192,6 +192,7 @@ class TurnOutput:
             tokens=meter.tokens(size_of(block(said))),
         )
         self._post(told)
+        return told
 
     def flush(self) -> None:
         """Let what has gathered leave, as far as anything may."""

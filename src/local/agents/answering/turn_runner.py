@@ -29,6 +29,7 @@ from local.agents.answering.turn_taint import TurnTaint
 from local.agents.answering.work_phase import CATEGORIES, WorkPhase, phase_after
 from local.errors import LocalError, ModelError, StoreFailed, StoreFenced
 from local.models.chat import AwayDelta, ContentDelta, Done, Json, RestartDelta, ThinkingDelta
+from local.protocol.conversation_messages import ContextProvided
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
 from local.protocol.permission_messages import QUESTIONS_OF_THE_MODEL
 from local.protocol.todo_messages import latest_list
@@ -60,6 +61,7 @@ class TurnRunner:
         self._is_hearing = False  # a message of the model
         self._knows_list = False  # of what earlier turns have left to do
         self._has_told = False  # what the block before the question holds
+        self._told: ContextProvided | None = None  # what of that is from the memory
         self._timer = CallTimer()
         self._held = HeldCall(())  # of the message that is heard
         self._offered: dict[str, ToolSchema] = {}  # what may be called
@@ -132,7 +134,7 @@ class TurnRunner:
         sent = planned.turn if response.status == "answered" else planned.turn[:1]
         answer = {"role": "assistant", "content": response.answer}
         sources = [source for call in response.tool_calls for source in call.sources]
-        return Exchange(0, (*sent, answer), planned.said).as_json(sources)
+        return Exchange(0, (*sent, answer), planned.said).as_json(sources, self._told)
 
     def knows(self, engram_id: str) -> bool:
         """Whether something of an engram is in the block before its question."""
@@ -268,7 +270,7 @@ class TurnRunner:
             self._output.compacted(planned, parts)
         if not self._has_told:
             self._has_told = True
-            self._output.provided(planned.said, turn.question.recalled, self._context.prompts.window.meter)
+            self._told = self._output.provided(planned.said, turn.question.recalled, self._context.prompts.window.meter)
         self._last_prompt = planned, parts
         return planned
 

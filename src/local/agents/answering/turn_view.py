@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic_core import to_json
 
@@ -15,8 +15,9 @@ PAGE_BYTES = 48_000  # of turns in one answer: more would travel as a file of it
 _OF_ANSWER = ("thinking", "tool_calls", "model", "usage", "degraded", "cut_off", "tainted")
 
 
-def turn_view(turn: StoredTurn) -> Json:
-    """The turn as JSON. `attachments` are ids; what only an answer has is empty before there is one."""
+def turn_view(turn: StoredTurn, context: str | None = None) -> Json:
+    """The turn as JSON. `attachments` are ids; what only an answer has is empty before there is one. `context` is what
+    the model was told from the memory, as JSON."""
     outcome = {} if turn.outcome is None else json.loads(turn.outcome)
     answer = outcome if turn.outcome_subject == ResponseGeneration.subject else {}
     shown = {
@@ -29,6 +30,7 @@ def turn_view(turn: StoredTurn) -> Json:
         "attempt": turn.attempt,
         "answer": turn.answer,
         "error": outcome.get("error"),
+        "context": None if context is None else json.loads(context),
         "created_at": turn.created_at,
         "finished_at": turn.finished_at,
     }
@@ -40,11 +42,11 @@ def turn_view(turn: StoredTurn) -> Json:
     return shown
 
 
-def fitting_views(turns: Sequence[StoredTurn]) -> list[Json]:
+def fitting_views(turns: Sequence[StoredTurn], contexts: Mapping[str, str]) -> list[Json]:
     """The first of these turns, as many as travel in one message, at least one if there is any."""
     fitting, room = list[Json](), PAGE_BYTES
     for turn in turns:
-        view = turn_view(turn)
+        view = turn_view(turn, contexts.get(turn.query_id))
         room -= len(to_json(view))
         if room < 0 and fitting:
             break

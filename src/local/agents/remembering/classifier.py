@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final
 
 from local.agents.leases import Leases
+from local.agents.remembering import claims
 from local.agents.remembering.fitness import ClassifierFitness
 from local.agents.remembering.records import fact_records
 from local.backoff import Backoff
@@ -27,10 +28,9 @@ from local.protocol.envelope import Trace
 from local.protocol.memory_messages import MemoryClassified
 from local.runtime.machine import Machine, Table, TransitionLog
 from local.services.classifying import prompt
-from local.services.classifying.plain_facts import stated_plainly
 from local.services.classifying.prompt import ClassifierReply, read
-from local.services.engrams.engram import Engram, StatedFact
-from local.services.engrams.facts import Classified, Way
+from local.services.engrams.engram import Engram
+from local.services.engrams.facts import Classified
 from local.services.engrams.service import EngramService
 from local.services.engrams.words import own_words
 from local.services.model_reply import UnreadableReply
@@ -191,7 +191,7 @@ class Classifier:
 
     async def _is_too_early(self, work: _Classification) -> bool:
         """Whether the user takes back what an older exchange may have stated that is still in line."""
-        if self._in_order or not work.refused or not await asyncio.to_thread(_looks_back, work.refused):
+        if self._in_order or not await claims.looks_back(work.refused):
             return False
         oldest = await self._engrams.unclassified(1)
         return bool(oldest) and oldest[0].engram_id != work.engram.engram_id
@@ -232,6 +232,9 @@ class Classifier:
             own = own_words(work.engram.query)[: prompt.MAX_CHARACTERS]
             if own:
                 await self._ask_until_readable(work, own)
+                stated = await self._engrams.facts_in(work.engram.engram_id)
+                findings = await claims.news(work.classified.findings, stated)
+                work.classified = replace(work.classified, findings=findings)
             else:
                 work.classified = Classified(True, "other")
         self.problem = ""
@@ -246,14 +249,14 @@ class Classifier:
             asked = partial(self._ask, prompt.messages(own, slots, unread))
             reply = await self._leases.in_background(self._model_name, "classifier", asked)
             try:
-                decided = _decided if is_fit else _doubted
+                decided = claims.decided if is_fit else claims.doubted
                 work.classified, work.refused = await decided(read(reply), own, known)
                 return
             except UnreadableReply as error:
                 unread.append((reply, str(error)))
                 work.machine.advance(ClassificationAction.RETRY)
         if not is_fit:
-            plain, _ = await _doubted(ClassifierReply(intent="other", facts=[]), own, known)
+            plain, _ = await claims.doubted(ClassifierReply(intent="other", facts=[]), own, known)
             work.classified = replace(plain, is_parsed=False, intent=None)
 
     async def _ask(self, messages: list[prompt.Json]) -> str:
@@ -262,41 +265,3 @@ class Classifier:
         text, usage = await whole_reply(stream)
         self._leases.tell_use("classifier", self._signs_as, usage, begun)
         return text
-
-
-async def _doubted(
-    reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]
-) -> tuple[Classified, tuple[str, ...]]:
-    """What a model says that has failed its self-test: its facts are not confirmed, and it takes nothing back. What
-    plain sentences state is confirmed without it."""
-    plain = ClassifierReply(intent=reply.intent, facts=list(stated_plainly(own_words)))
-    sure, _ = await _decided(plain, own_words, known)
-    claimed, refused = await _decided(reply, own_words, known)
-    values = {finding.value.casefold() for finding in sure.findings}
-    unsure = (
-        replace(finding, confirmed=False)
-        for finding in claimed.findings
-        if finding.way is not Way.RETRACT and finding.value.casefold() not in values
-    )
-    return replace(claimed, findings=(*sure.findings, *unsure)), refused
-
-
-async def _decided(
-    reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]
-) -> tuple[Classified, tuple[str, ...]]:
-    """See `grounding.decide`, which is loaded with the first reply that claims something."""
-    if not reply.facts and not reply.entities:
-        return Classified(True, reply.intent), ()
-    return await asyncio.to_thread(_decide, reply, own_words, known)
-
-
-def _looks_back(refused: Sequence[str]) -> bool:
-    from local.services.classifying.grounding import needs_what_was_said_before
-
-    return needs_what_was_said_before(refused)
-
-
-def _decide(reply: ClassifierReply, own_words: str, known: Sequence[StatedFact]) -> tuple[Classified, tuple[str, ...]]:
-    from local.services.classifying.grounding import decide  # its tables take a tenth of a second and three megabytes
-
-    return decide(reply, own_words, known)

@@ -83,18 +83,21 @@ class Way(StrEnum):
     ADD = "add"  # all of them hold
     CONTRADICT = "contradict"  # nobody knows which holds
     RETRACT = "retract"  # they hold no more, and nothing takes their place
+    EXTEND = "extend"  # it says more of one that the same exchange states
 
 
 @dataclass(frozen=True, slots=True)
 class FactFinding:
     """One fact that a user stated, or took back: then the value, if there is one, says which of the slot's. One that is
-    not `confirmed` was found by a model that has failed its self-test: it is stored, and changes no other."""
+    not `confirmed` was found by a model that has failed its self-test: it is stored, and changes no other. `extends` is
+    the value that it says more of."""
 
     way: Way
     slot: str
     value: str
     certain: bool = True
     confirmed: bool = True
+    extends: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,16 @@ from local.services.engrams.engram import (
     Ingested,
     Origin,
 )
+from local.services.engrams.facts import FactFinding
 from local.services.engrams.masking import masked
 from local.services.engrams.store import stored_engram
 from local.services.engrams.succession import CLASSIFIED, PENDING
 from local.services.engrams.words import language_of
 
 
-def ingest(db: sqlite3.Connection, exchange: EngramDraft) -> Ingested:
-    """Store an exchange once, without the secrets in it, index its words, and note a rating that came before it."""
+def ingest(db: sqlite3.Connection, exchange: EngramDraft, findings: Sequence[FactFinding] = ()) -> Ingested:
+    """Store an exchange once, without the secrets in it and with the facts that were found in it, index its words, and
+    note a rating that came before it."""
     if is_gone(db, (exchange.query_id,), exchange.session_id):
         return Ingested.DELETED
     query, answer = masked(exchange.query), masked(exchange.answer)
@@ -41,6 +43,8 @@ def ingest(db: sqlite3.Connection, exchange: EngramDraft) -> Ingested:
     early = early_ratings.find(db, exchange.query_id, exchange.respondent_id)
     if row and row[0]["searchable"]:
         lexical.add_to_index(db, row[0])
+    if row:
+        succession.apply(db, stored_engram(row[0]), findings)
     if early is not None:
         rate(db, early, early.rated_at)
         return Ingested.RATED

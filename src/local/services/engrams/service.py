@@ -8,7 +8,7 @@ import logging
 import math
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -19,7 +19,7 @@ from local.services.engrams import export, facts, pinned, recalling, record, sea
 from local.services.engrams.critic_agreement import borne_out
 from local.services.engrams.engram import Change, Engram, EngramDraft, Ingested, StatedFact, Statement, engram_id
 from local.services.engrams.entry_book import EntryBook
-from local.services.engrams.facts import Classified
+from local.services.engrams.facts import Classified, FactFinding
 from local.services.engrams.lexical import Coverages, LexicalSearch
 from local.services.engrams.note_book import NoteBook
 from local.services.engrams.pinned import ToldLines
@@ -91,11 +91,12 @@ class EngramService:
         """The name of the model that has made the vectors there are; empty if there are none."""
         return await self._store.read(vectors.model)
 
-    async def ingest(self, exchange: EngramDraft) -> Ingested:
-        """Store an exchange, once; nothing of an incognito session. Its words are found at once, its meaning soon."""
+    async def ingest(self, exchange: EngramDraft, findings: Sequence[FactFinding] = ()) -> Ingested:
+        """Store an exchange, once, with the facts that were found in it; nothing of an incognito session. Its words are
+        found at once, its meaning soon."""
         if exchange.incognito:
             return Ingested.NOT_KEPT
-        ingested = await self._store.write(lambda db: record.ingest(db, exchange))
+        ingested = await self._store.write(lambda db: record.ingest(db, exchange, findings))
         if ingested in (Ingested.NEW, Ingested.RATED):
             self._indexer.wake()
         return ingested
@@ -201,6 +202,10 @@ class EngramService:
     async def facts_of(self, user_id: str, engram_id: str) -> list[StatedFact]:
         """What the user stated in an exchange, whether it holds or not."""
         await self.get(user_id, engram_id)
+        return await self._store.read(lambda db: facts.of_engram(db, engram_id))
+
+    async def facts_in(self, engram_id: str) -> list[StatedFact]:
+        """The same whoever's it is; none if it has been deleted."""
         return await self._store.read(lambda db: facts.of_engram(db, engram_id))
 
     async def told_lines(self, user_id: str) -> ToldLines:

@@ -205,15 +205,27 @@ def note(db: sqlite3.Connection, engram_id: str, classified: Classified) -> list
             (CLASSIFIED if classified.is_parsed else UNPARSED, classified.intent,
              json.dumps(classified.entities, ensure_ascii=False), engram_id),
         )  # fmt: skip
-        engram = stored_engram(row)
-        for finding in classified.findings:
-            _apply(db, engram, finding)
+        apply(db, stored_engram(row), classified.findings)
     return facts.of_engram(db, engram_id)
+
+
+def apply(db: sqlite3.Connection, engram: Engram, findings: Iterable[FactFinding]) -> None:
+    """Store the facts that were found in an exchange, and what they change. Raises as `supersede` does."""
+    for finding in findings:
+        _apply(db, engram, finding)
 
 
 def _apply(db: sqlite3.Connection, engram: Engram, finding: FactFinding) -> None:
     if finding.way is Way.RETRACT:
         retract(db, engram, finding.slot, finding.value)
+        return
+    if finding.way is Way.EXTEND:
+        sql = (
+            "UPDATE facts SET value = ? WHERE slot_key = ? AND value = ?"
+            " AND number = (SELECT number FROM engrams WHERE engram_id = ?)"
+        )
+        extended = (masked(finding.value.strip()), slot_key(finding.slot), finding.extends, engram.engram_id)
+        db.execute(sql, extended)
         return
     said = Statement(engram.engram_id, finding.slot, finding.value, engram.asked_at, Origin.USER, finding.certain)
     if not finding.confirmed:

@@ -13,6 +13,7 @@ from local.agents.answering.context.tool_results import has_results, masked, wit
 from local.errors import StoreDamaged
 from local.models.chat import Json
 from local.protocol.context_block import FILES_LEFT_OUT, Context, ContextItem, Said, parted, with_block
+from local.protocol.conversation_messages import ContextProvided
 from local.protocol.memory_messages import RECALLED
 from local.protocol.turn_tools import TODO_LIST
 from local.services.turn_deletion import UNKNOWN
@@ -163,11 +164,15 @@ class Exchange:
         stubs = (masked(group, frozenset()) if has_results(group) else group for group in groups)
         return replace(self, messages=(*first, *(message for group in stubs for message in group)), said=said)
 
-    def as_json(self, sources: Iterable[str] = ()) -> str:
+    def as_json(self, sources: Iterable[str] = (), told: ContextProvided | None = None) -> str:
         """The exchange as it is stored, without its question, which is stored already. `sources` are those of its
-        results: an exchange that holds something of an engram goes when that is deleted."""
-        engrams = (f"{RECALLED}{engram_id}" for item in self.said for engram_id in _engrams_of(item))
-        value = {
+        results, `told` is what was put before the model from the memory, for people to see: an exchange that holds
+        something of an engram goes when that is deleted."""
+        known = told.engram_ids if told else ()
+        engram_ids = (*known, *(engram_id for item in self.said for engram_id in _engrams_of(item)))
+        engrams = (f"{RECALLED}{engram_id}" for engram_id in engram_ids)
+        value: Json = {} if told is None else {"context": told.shown()}
+        value |= {
             "said": [item.model_dump(exclude_defaults=True) for item in self.said],
             "messages": self.messages[1:],
             "sources": list(dict.fromkeys([*engrams, *(each for each in sources if each.startswith(RECALLED))])),

@@ -364,6 +364,58 @@ def test_the_third_equal_call_is_refused_with_a_reason() -> None:
     assert error.message.startswith("search was called 2 times with the same arguments; answer with")
 
 
+MEMORY = {"search_memory": ToolSchema(tool="search_memory", description="", parameters={})} | SCHEMAS
+
+
+def remembered(*queries: str, is_small: bool, sources: tuple[str, ...] = (), error: str = "") -> Turn:
+    """A turn that has searched the memory for one after another."""
+    made = begun()
+    made.is_small = is_small
+    for query in queries:
+        assert say(made, ToolCall("search_memory", {"query": query})) is Next.CALL_TOOLS
+        calls, settled = made.calls_to_make(MEMORY)
+        made.requests_sent()
+        for call in calls:
+            settled[call.call_id] = ToolCallRecord(
+                call_id=call.call_id,
+                tool=call.tool,
+                args=call.args,
+                result=None if error else "Nothing.",
+                error=ErrorInfo(kind=error, message="no") if error else None,
+                sources=sources,
+            )
+        made.tools_settled(settled)
+    return made
+
+
+@pytest.mark.parametrize("queries", [("France", "France"), ("France", "capital of France")])
+@pytest.mark.parametrize("error", ["", "failed"])
+def test_a_small_model_that_calls_a_tool_in_vain_is_asked_the_question_alone(
+    queries: tuple[str, ...], error: str
+) -> None:
+    made = remembered(*queries, is_small=True, error=error)
+    assert made.functions([{"function": {"name": "search_memory"}}]) == []
+    assert asked(made) == [*PRELUDE, QUERY]
+    assert say(made, ToolCall("search_memory", {"query": "Paris"})) is Next.CALL_MODEL
+    assert say(made, ContentDelta("Paris.")) is Next.PUBLISH
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        remembered("France", is_small=True),
+        remembered("France", "capital", is_small=True, sources=("engram:e1",)),
+        remembered("France", "capital", is_small=True, error="denied"),
+        remembered("France", "capital", is_small=False),
+    ],
+    ids=["once", "found something", "a person has refused", "a larger model"],
+)
+def test_who_does_not_call_in_vain_keeps_calls_and_tools(made: Turn) -> None:
+    offered: list[Json] = [{"function": {"name": "search_memory"}}]
+    assert made.offers_tools and made.functions(offered) == offered
+    assert len(asked(made)) > len([*PRELUDE, QUERY])
+
+
 def test_two_calls_in_turn_are_noticed_and_end_the_loop() -> None:
     made = begun(max_tool_iterations=50)
     for query in ("a", "b", "a"):

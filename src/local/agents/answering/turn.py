@@ -11,6 +11,7 @@ from local.agents.answering.call_rules import (
     asks_for_what_is_not_there,
     client_calls,
     cut_off,
+    is_in_vain,
     is_loop,
     planned,
     settle,
@@ -64,6 +65,7 @@ class Turn:
         self.question, self._side_effects = question, side_effects
         self.steps: list[Step] = list(steps)
         self.acts = False  # whether it is offered a tool that does more than read
+        self.is_small = False  # whether its model is
         self.listed: frozenset[str] | None = None  # the tools that its model is told of; None: all that it may call
         self.on_change: Callable[[TurnState, TurnAction, TurnState], None] = lambda before, action, after: None
         self._machine: Machine[TurnState, TurnAction] = Machine(
@@ -108,7 +110,10 @@ class Turn:
 
     def parts(self, tools: Sequence[Json]) -> Parts:
         """Everything that the next prompt is about, uncut."""
-        steps = [*self.question.continued, *(message for step in self.steps for message in step.as_messages())]
+        steps = list(self.question.continued)
+        if self._starts_afresh:
+            return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
+        steps += [message for step in self.steps for message in step.as_messages()]
         if self.totals.steps and not self.offers_tools and not self._own_functions:
             steps.append({"role": "user", "content": ANSWER_NOW})
         return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
@@ -125,9 +130,15 @@ class Turn:
     @property
     def offers_tools(self) -> bool:
         """Whether the model may still call tools."""
-        return not limit_met(self.totals) and not (
+        return not (limit_met(self.totals) or self._starts_afresh) and not (
             self.steps and (is_loop(self.steps) or asks_for_what_is_not_there(self.steps))
         )
+
+    @property
+    def _starts_afresh(self) -> bool:
+        """Whether a small model, which would go on calling tools in vain, is asked the question alone: without tools,
+        and without the calls, which it would only repeat."""
+        return self.is_small and is_in_vain(self.steps)
 
     @property
     def totals(self) -> TurnTotals:
@@ -150,7 +161,7 @@ class Turn:
         tools stay when no more calls are made, as the beginning of the prompt has to stay the same; but not for a
         model that calls one all the same."""
         last = self.steps[-1] if self.steps else None
-        insists = isinstance(last, ModelStep) and last.is_empty
+        insists = self._starts_afresh or (isinstance(last, ModelStep) and last.is_empty)
         stay = self.offers_tools or (self.totals.steps > 0 and not insists and not self._own_functions)
         return [*(offered if stay else ()), *self._own_functions]
 

@@ -29,6 +29,7 @@ from local.agents.answering.turn_taint import TurnTaint
 from local.agents.answering.work_phase import CATEGORIES, WorkPhase, phase_after
 from local.errors import LocalError, ModelError, StoreFailed, StoreFenced
 from local.models.chat import AwayDelta, ContentDelta, Done, Json, RestartDelta, ThinkingDelta
+from local.models.tool_selection import Tier
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
 from local.protocol.permission_messages import QUESTIONS_OF_THE_MODEL
 from local.protocol.todo_messages import latest_list
@@ -197,6 +198,7 @@ class TurnRunner:
         offer = self._context.offer
         self._listed = offer.settle(self._offered, turn.question.query, turn.question.options, room)
         turn.listed = frozenset(self._listed.names)
+        turn.is_small = offer.tier is Tier.SMALL
         phase = phase_after(turn.records, self._offered) if turn.acts else WorkPhase.RESEARCHING
         self._output.phase = phase.value if turn.acts else ""
         self._phase = phase if offer.rules.work_phases else WorkPhase.RESEARCHING

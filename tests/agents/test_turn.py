@@ -400,6 +400,16 @@ def test_a_small_model_that_calls_a_tool_in_vain_is_asked_the_question_alone(
     assert say(made, ContentDelta("Paris.")) is Next.PUBLISH
 
 
+@pytest.mark.parametrize(("sources", "made"), [((), ["search_memory"]), (("engram:e1",), ["search_memory", "search"])])
+def test_of_calls_in_text_that_begin_with_one_made_in_vain_only_that_one_is_read(
+    sources: tuple[str, ...], made: list[str]
+) -> None:
+    asking = remembered("France", is_small=True, sources=sources)
+    asking.hear(ContentDelta('{"name": "search_memory", "arguments": {}}\n{"name": "search", "arguments": {}}'))
+    functions: list[Json] = [{"function": {"name": name}} for name in MEMORY]
+    assert [call.name for call in asking.calls_in_text(functions)] == made
+
+
 @pytest.mark.parametrize(
     "made",
     [

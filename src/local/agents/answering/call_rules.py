@@ -177,6 +177,12 @@ def is_in_vain(steps: Sequence[Step]) -> bool:
     return all(map(_brought_nothing, chain.from_iterable(ended)))
 
 
+def in_vain(steps: Sequence[Step], tool: str) -> bool:
+    """Whether a tool has been called, and no call of it has brought anything."""
+    records = [record for step in steps if isinstance(step, ToolStep) for record in step.records if record.tool == tool]
+    return bool(records) and all(map(_brought_nothing, records))
+
+
 def _brought_nothing(record: ToolCallRecord) -> bool:
     if record.error is not None:
         return record.error.kind not in _REFUSED

@@ -11,6 +11,7 @@ from local.agents.answering.call_rules import (
     asks_for_what_is_not_there,
     client_calls,
     cut_off,
+    in_vain,
     is_in_vain,
     is_loop,
     planned,
@@ -175,7 +176,9 @@ class Turn:
         wants_form = options is not None and options.form is not None
         if self.calls or (wants_form and not functions):
             return []
-        return find_text_calls(self.content, functions, "JSON" if wants_form else self.question.query)
+        calls = find_text_calls(self.content, functions, "JSON" if wants_form else self.question.query)
+        is_repeating = self.is_small and calls and in_vain(self.steps, calls[0].name)
+        return calls[:1] if is_repeating else calls  # what it goes on to write are guesses
 
     def message_ended(self, calls_in_text: Sequence[ToolCall] = (), span: ModelSpan | None = None) -> Next:
         """The model has finished its message: decide. `calls_in_text` are calls found where content was expected,

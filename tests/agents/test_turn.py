@@ -364,6 +364,7 @@ def test_the_third_equal_call_is_refused_with_a_reason() -> None:
     assert error.message.startswith("search was called 2 times with the same arguments; answer with")
 
 
+SEARCH_X = '{"name": "search", "arguments": {"query": "x"}}'
 MEMORY = {"search_memory": ToolSchema(tool="search_memory", description="", parameters={})} | SCHEMAS
 
 
@@ -398,6 +399,32 @@ def test_a_small_model_that_calls_a_tool_in_vain_is_asked_the_question_alone(
     assert asked(made) == [*PRELUDE, QUERY]
     assert say(made, ToolCall("search_memory", {"query": "Paris"})) is Next.CALL_MODEL
     assert say(made, ContentDelta("Paris.")) is Next.PUBLISH
+
+
+@pytest.mark.parametrize(
+    ("said", "is_small", "repeats"),
+    [
+        ([SEARCH_X, SEARCH_X], True, True),
+        ([SEARCH_X, SEARCH_X], False, False),
+        ([SEARCH_X, SEARCH_X[:-2]], True, False),
+        ([SEARCH_X, SEARCH_X.replace("x", "y")], True, False),
+        ([SEARCH_X], True, False),
+        (["Use it so:", "{}"], True, False),
+    ],
+)
+def test_a_small_model_repeats_itself_once_the_same_call_stands_there_twice(
+    said: list[str], is_small: bool, repeats: bool
+) -> None:
+    made = begun()
+    made.is_small = is_small
+    made.hear(ContentDelta("\n".join(said)))
+    assert made.repeats_itself([{"function": {"name": "search"}}]) is repeats
+
+
+def test_a_small_model_repeats_itself_with_a_call_that_was_made_in_vain() -> None:
+    made = remembered("France", is_small=True)
+    made.hear(ContentDelta('{"name": "search_memory", "arguments": {"query": "Paris"}}'))
+    assert made.repeats_itself([{"function": {"name": "search_memory"}}])
 
 
 @pytest.mark.parametrize(("sources", "made"), [((), ["search_memory"]), (("engram:e1",), ["search_memory", "search"])])

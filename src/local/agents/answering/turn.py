@@ -29,6 +29,7 @@ from local.agents.answering.steps import (
     Spoken,
     Step,
     ToolStep,
+    signature,
     total_usage,
     usage_of,
 )
@@ -179,6 +180,15 @@ class Turn:
         calls = find_text_calls(self.content, functions, "JSON" if wants_form else self.question.query)
         is_repeating = self.is_small and calls and in_vain(self.steps, calls[0].name)
         return calls[:1] if is_repeating else calls  # what it goes on to write are guesses
+
+    def repeats_itself(self, functions: Sequence[Json]) -> bool:
+        """Whether a small model has written a call as text a second time in its message, or one that was made in vain:
+        it would only go on so until its tokens end."""
+        if not self.is_small or not self.content.rstrip().endswith("}"):
+            return False
+        calls = self.calls_in_text(functions)
+        made = [signature(call.name, call.arguments) for call in calls]
+        return len(set(made)) < len(made) or bool(calls and in_vain(self.steps, calls[0].name))
 
     def message_ended(self, calls_in_text: Sequence[ToolCall] = (), span: ModelSpan | None = None) -> Next:
         """The model has finished its message: decide. `calls_in_text` are calls found where content was expected,

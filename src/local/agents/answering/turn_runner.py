@@ -304,6 +304,8 @@ class TurnRunner:
                     context.on_away(delta.note)
                 elif isinstance(delta, Done):
                     context.prompts.window.counted(planned, delta.usage.prompt_tokens)
+                if self._held.text and isinstance(delta, ContentDelta) and turn.repeats_itself(planned.tools):
+                    break
 
     async def _links_of_message(self) -> DeltaFilter:
         """What a tainted message is heard through. Whoever follows puts the messages of a turn together: the end of one

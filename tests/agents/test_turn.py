@@ -364,6 +364,95 @@ def test_the_third_equal_call_is_refused_with_a_reason() -> None:
     assert error.message.startswith("search was called 2 times with the same arguments; answer with")
 
 
+SEARCH_X = '{"name": "search", "arguments": {"query": "x"}}'
+MEMORY = {"search_memory": ToolSchema(tool="search_memory", description="", parameters={})} | SCHEMAS
+
+
+def remembered(*queries: str, is_small: bool, sources: tuple[str, ...] = (), error: str = "") -> Turn:
+    """A turn that has searched the memory for one after another."""
+    made = begun()
+    made.is_small = is_small
+    for query in queries:
+        assert say(made, ToolCall("search_memory", {"query": query})) is Next.CALL_TOOLS
+        calls, settled = made.calls_to_make(MEMORY)
+        made.requests_sent()
+        for call in calls:
+            settled[call.call_id] = ToolCallRecord(
+                call_id=call.call_id,
+                tool=call.tool,
+                args=call.args,
+                result=None if error else "Nothing.",
+                error=ErrorInfo(kind=error, message="no") if error else None,
+                sources=sources,
+            )
+        made.tools_settled(settled)
+    return made
+
+
+@pytest.mark.parametrize("queries", [("France", "France"), ("France", "capital of France")])
+@pytest.mark.parametrize("error", ["", "failed"])
+def test_a_small_model_that_calls_a_tool_in_vain_is_asked_the_question_alone(
+    queries: tuple[str, ...], error: str
+) -> None:
+    made = remembered(*queries, is_small=True, error=error)
+    assert made.functions([{"function": {"name": "search_memory"}}]) == []
+    assert asked(made) == [*PRELUDE, QUERY]
+    assert say(made, ToolCall("search_memory", {"query": "Paris"})) is Next.CALL_MODEL
+    assert say(made, ContentDelta("Paris.")) is Next.PUBLISH
+
+
+@pytest.mark.parametrize(
+    ("said", "is_small", "repeats"),
+    [
+        ([SEARCH_X, SEARCH_X], True, True),
+        ([SEARCH_X, SEARCH_X], False, False),
+        ([SEARCH_X, SEARCH_X[:-2]], True, False),
+        ([SEARCH_X, SEARCH_X.replace("x", "y")], True, False),
+        ([SEARCH_X], True, False),
+        (["Use it so:", "{}"], True, False),
+    ],
+)
+def test_a_small_model_repeats_itself_once_the_same_call_stands_there_twice(
+    said: list[str], is_small: bool, repeats: bool
+) -> None:
+    made = begun()
+    made.is_small = is_small
+    made.hear(ContentDelta("\n".join(said)))
+    assert made.repeats_itself([{"function": {"name": "search"}}]) is repeats
+
+
+def test_a_small_model_repeats_itself_with_a_call_that_was_made_in_vain() -> None:
+    made = remembered("France", is_small=True)
+    made.hear(ContentDelta('{"name": "search_memory", "arguments": {"query": "Paris"}}'))
+    assert made.repeats_itself([{"function": {"name": "search_memory"}}])
+
+
+@pytest.mark.parametrize(("sources", "made"), [((), ["search_memory"]), (("engram:e1",), ["search_memory", "search"])])
+def test_of_calls_in_text_that_begin_with_one_made_in_vain_only_that_one_is_read(
+    sources: tuple[str, ...], made: list[str]
+) -> None:
+    asking = remembered("France", is_small=True, sources=sources)
+    asking.hear(ContentDelta('{"name": "search_memory", "arguments": {}}\n{"name": "search", "arguments": {}}'))
+    functions: list[Json] = [{"function": {"name": name}} for name in MEMORY]
+    assert [call.name for call in asking.calls_in_text(functions)] == made
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        remembered("France", is_small=True),
+        remembered("France", "capital", is_small=True, sources=("engram:e1",)),
+        remembered("France", "capital", is_small=True, error="denied"),
+        remembered("France", "capital", is_small=False),
+    ],
+    ids=["once", "found something", "a person has refused", "a larger model"],
+)
+def test_who_does_not_call_in_vain_keeps_calls_and_tools(made: Turn) -> None:
+    offered: list[Json] = [{"function": {"name": "search_memory"}}]
+    assert made.offers_tools and made.functions(offered) == offered
+    assert len(asked(made)) > len([*PRELUDE, QUERY])
+
+
 def test_two_calls_in_turn_are_noticed_and_end_the_loop() -> None:
     made = begun(max_tool_iterations=50)
     for query in ("a", "b", "a"):

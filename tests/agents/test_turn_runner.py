@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from local.agents.answering.context.prompt_fitter import PromptFitter
 from local.agents.answering.steps import ModelStep, PlannedCall, parse_step
 from local.agents.answering.tool_calls import request_id
+from local.agents.answering.tool_list import TurnOffer
 from local.agents.answering.tool_registry import ToolRegistry
 from local.agents.answering.turn import Question, Turn
 from local.agents.answering.turn_context import TurnContext
@@ -20,6 +22,7 @@ from local.agents.answering.turn_runner import TurnRunner
 from local.bus.bus import Bus
 from local.errors import StoreFenced, StoreFull
 from local.models.chat import ProgressDelta, RestartDelta, ThinkingDelta, ToolCall
+from local.models.tool_selection import Tier
 from local.protocol.envelope import Envelope, Trace
 from local.protocol.messages import (
     AgentTransition,
@@ -73,6 +76,10 @@ class Process:
         output = TurnOutput(self.bus, self.record, Trace("q1"), "generator", "q1", "A", 1)
         self.runner = TurnRunner(turn, self._context, output, None)
         return await self.runner.run()
+
+    def offers(self, offer: TurnOffer) -> None:
+        """What its model is offered from now on."""
+        self._context = replace(self._context, offer=offer)
 
     def start(self) -> asyncio.Task[ResponseGeneration]:
         self._task = asyncio.create_task(self.run())
@@ -182,6 +189,19 @@ async def test_a_call_that_is_written_as_text_is_shown_to_nobody_and_one_of_no_t
     assert said(stage) == "I do that.\nI cannot do that."
     [record] = response.tool_calls
     assert record.error is not None and (record.tool, record.error.kind) == ("turn_on_lights", "unknown_tool")
+
+
+@pytest.mark.parametrize(("tier", "heard"), [(Tier.SMALL, 2), (Tier.LARGE, 9)])
+async def test_a_small_model_that_writes_a_call_again_and_again_is_not_heard_to_its_end(
+    stage: Any, process: Callable[[], Any], tier: Tier, heard: int
+) -> None:
+    stage.model.will_say(*(part for _ in range(9) for part in (*LIGHTS, "\n")))
+    stage.model.will_say("I cannot do that.")
+    running = await process()
+    running.offers(TurnOffer(tier=tier))
+    response = await asyncio.wait_for(running.start(), SECONDS)
+    assert (response.status, response.answer, said(stage)) == ("answered", "I cannot do that.", "I cannot do that.")
+    assert len(response.tool_calls) == heard
 
 
 async def test_a_model_that_writes_nothing_but_calls_fails_in_words(stage: Any, process: Callable[[], Any]) -> None:

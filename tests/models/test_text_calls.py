@@ -114,6 +114,25 @@ def test_several_calls_in_one_message_are_read_in_their_order(content: str) -> N
 
 
 @pytest.mark.parametrize(
+    "rest",
+    [
+        "{",
+        '{"na',
+        '{"name": "now"',
+        '{"name": "web_search", "arguments": {"query": "y',
+        '{"name": "now", "arguments": {"',
+    ],
+)
+def test_a_last_call_that_is_cut_off_leaves_the_calls_before_it(rest: str) -> None:
+    assert names(f"{X}\n{NOW}\n{rest}") == BOTH
+
+
+@pytest.mark.parametrize("rest", ['{"a": [1,', "[see below", '{"name": '])
+def test_what_is_cut_off_without_a_whole_call_before_it_is_no_call(rest: str) -> None:
+    assert names(rest) == []
+
+
+@pytest.mark.parametrize(
     "content",
     [
         '{{"name": "web_search", "arguments": {"query": "x"}}}',

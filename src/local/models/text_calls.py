@@ -98,7 +98,8 @@ def _without_doubled_braces(text: str) -> str:
 
 def _json_calls(text: str) -> tuple[list[Read], str, str] | None:
     """The calls in the JSON values of a text, the words before and between them, and those behind; None if there are no
-    calls, or if one of the values is none."""
+    calls, or if one of the values is none. The last call may be cut off, where nothing but calls stands before it: then
+    it is left out."""
     calls, words, at = list[Read](), list[str](), 0
     while (match := _OPENING.search(text, at)) is not None:
         if len(words) >= _MOST_VALUES:
@@ -106,7 +107,9 @@ def _json_calls(text: str) -> tuple[list[Read], str, str] | None:
         words.append(_words(text[at : match.start()]))
         read = _value_at(text, match.start())
         if read is None or (named := _named(read[0])) is None:
-            return None
+            is_end = read is None or read[1] > len(text)
+            is_cut_off = calls and is_end and not any(words) and may_be_call(text[match.start() :])
+            return (calls, "", "") if is_cut_off else None
         calls += named
         at = read[1]
     return (calls, " ".join(words).strip(), _words(text[at:]).strip(".}")) if calls else None
@@ -120,7 +123,7 @@ _OPENING = re.compile(r"[{\[]")
 
 
 def _value_at(text: str, start: int) -> tuple[Any, int] | None:
-    """The JSON value that begins there, and where it ends. The last closing brace may be missing."""
+    """The JSON value that begins there, and where it ends: behind the text, if its last closing brace is missing."""
     for candidate in (text, f"{text.rstrip()}}}"):
         try:
             return _DECODER.raw_decode(candidate, start)

@@ -6,12 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from local.agents.answering.own_schemas import FAULTS, SCHEMAS
 from local.agents.answering.question import Question
 from local.agents.answering.steps import READ_RESULT, ModelStep, PlannedCall, Step, ToolStep, signature
+from local.agents.answering.taint.provenance import RECALL
 from local.agents.answering.taint.taint_policy import REFUSALS, TaintPolicy
 from local.agents.answering.tool_finder import found_by, schema_as_text
 from local.agents.answering.turn_limits import TOO_MANY_CALLS
@@ -29,6 +30,7 @@ TOLD_IN_RESULTS = frozenset({READ_RESULT, PLAN_STEP, TOOL_SEARCH, CALL_TOOL})  #
 NOT_MADE = (
     frozenset({TOO_MANY_CALLS, UNKNOWN_TOOL, NOT_OFFERED, "repeated_call", "denied", "not_granted"}) | REFUSALS
 )  # kinds of what is refused here
+_REFUSED = frozenset({"denied", "not_granted"}) | REFUSALS
 NOT_FOR_A_SECOND = "is not run for the second respondent, because it changes something; go on without its result"
 TOO_DEEP = "nested too deep"  # the one argument of a call whose arguments are
 _TOLD = "arguments; answer with what its results say, or ask for something else"
@@ -164,6 +166,27 @@ def is_loop(steps: Sequence[Step]) -> bool:
     """Whether the model goes round in circles: it asks for the same again and again, or for two things in turn."""
     asked = Counter(call.signature for step in steps if isinstance(step, ModelStep) for call in step.calls)
     return max(asked.values(), default=0) >= SAME_CALL_ENDS_LOOP or alternates(rounds(steps))
+
+
+def is_in_vain(steps: Sequence[Step]) -> bool:
+    """Whether the model has called one tool at least twice, and no call has brought anything: each has failed, or has
+    found that nothing is remembered. What a person has refused does not count."""
+    ended = [step.records for step in steps if isinstance(step, ToolStep)]
+    if len(ended) < 2 or not {record.tool for record in ended[0]} & {record.tool for record in ended[-1]}:
+        return False
+    return all(map(_brought_nothing, chain.from_iterable(ended)))
+
+
+def in_vain(steps: Sequence[Step], tool: str) -> bool:
+    """Whether a tool has been called, and no call of it has brought anything."""
+    records = [record for step in steps if isinstance(step, ToolStep) for record in step.records if record.tool == tool]
+    return bool(records) and all(map(_brought_nothing, records))
+
+
+def _brought_nothing(record: ToolCallRecord) -> bool:
+    if record.error is not None:
+        return record.error.kind not in _REFUSED
+    return record.tool == RECALL and not record.sources
 
 
 def alternates(asked: Sequence[frozenset[str]]) -> bool:

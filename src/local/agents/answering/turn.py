@@ -11,6 +11,8 @@ from local.agents.answering.call_rules import (
     asks_for_what_is_not_there,
     client_calls,
     cut_off,
+    in_vain,
+    is_in_vain,
     is_loop,
     planned,
     settle,
@@ -27,6 +29,7 @@ from local.agents.answering.steps import (
     Spoken,
     Step,
     ToolStep,
+    signature,
     total_usage,
     usage_of,
 )
@@ -64,6 +67,7 @@ class Turn:
         self.question, self._side_effects = question, side_effects
         self.steps: list[Step] = list(steps)
         self.acts = False  # whether it is offered a tool that does more than read
+        self.is_small = False  # whether its model is
         self.listed: frozenset[str] | None = None  # the tools that its model is told of; None: all that it may call
         self.on_change: Callable[[TurnState, TurnAction, TurnState], None] = lambda before, action, after: None
         self._machine: Machine[TurnState, TurnAction] = Machine(
@@ -108,7 +112,10 @@ class Turn:
 
     def parts(self, tools: Sequence[Json]) -> Parts:
         """Everything that the next prompt is about, uncut."""
-        steps = [*self.question.continued, *(message for step in self.steps for message in step.as_messages())]
+        steps = list(self.question.continued)
+        if self._starts_afresh:
+            return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
+        steps += [message for step in self.steps for message in step.as_messages()]
         if self.totals.steps and not self.offers_tools and not self._own_functions:
             steps.append({"role": "user", "content": ANSWER_NOW})
         return replace(self._beginning, tools=tuple(tools), steps=tuple(steps), tainted=self.tainted)
@@ -125,9 +132,15 @@ class Turn:
     @property
     def offers_tools(self) -> bool:
         """Whether the model may still call tools."""
-        return not limit_met(self.totals) and not (
+        return not (limit_met(self.totals) or self._starts_afresh) and not (
             self.steps and (is_loop(self.steps) or asks_for_what_is_not_there(self.steps))
         )
+
+    @property
+    def _starts_afresh(self) -> bool:
+        """Whether a small model, which would go on calling tools in vain, is asked the question alone: without tools,
+        and without the calls, which it would only repeat."""
+        return self.is_small and is_in_vain(self.steps)
 
     @property
     def totals(self) -> TurnTotals:
@@ -150,7 +163,7 @@ class Turn:
         tools stay when no more calls are made, as the beginning of the prompt has to stay the same; but not for a
         model that calls one all the same."""
         last = self.steps[-1] if self.steps else None
-        insists = isinstance(last, ModelStep) and last.is_empty
+        insists = self._starts_afresh or (isinstance(last, ModelStep) and last.is_empty)
         stay = self.offers_tools or (self.totals.steps > 0 and not insists and not self._own_functions)
         return [*(offered if stay else ()), *self._own_functions]
 
@@ -164,7 +177,18 @@ class Turn:
         wants_form = options is not None and options.form is not None
         if self.calls or (wants_form and not functions):
             return []
-        return find_text_calls(self.content, functions, "JSON" if wants_form else self.question.query)
+        calls = find_text_calls(self.content, functions, "JSON" if wants_form else self.question.query)
+        is_repeating = self.is_small and calls and in_vain(self.steps, calls[0].name)
+        return calls[:1] if is_repeating else calls  # what it goes on to write are guesses
+
+    def repeats_itself(self, functions: Sequence[Json]) -> bool:
+        """Whether a small model has written a call as text a second time in its message, or one that was made in vain:
+        it would only go on so until its tokens end."""
+        if not self.is_small or not self.content.rstrip().endswith("}"):
+            return False
+        calls = self.calls_in_text(functions)
+        made = [signature(call.name, call.arguments) for call in calls]
+        return len(set(made)) < len(made) or bool(calls and in_vain(self.steps, calls[0].name))
 
     def message_ended(self, calls_in_text: Sequence[ToolCall] = (), span: ModelSpan | None = None) -> Next:
         """The model has finished its message: decide. `calls_in_text` are calls found where content was expected,

@@ -29,6 +29,7 @@ from local.agents.answering.turn_taint import TurnTaint
 from local.agents.answering.work_phase import CATEGORIES, WorkPhase, phase_after
 from local.errors import LocalError, ModelError, StoreFailed, StoreFenced
 from local.models.chat import AwayDelta, ContentDelta, Done, Json, RestartDelta, ThinkingDelta
+from local.models.tool_selection import Tier
 from local.protocol.conversation_messages import ContextProvided
 from local.protocol.messages import ErrorInfo, ResponseGeneration, ToolSchema
 from local.protocol.permission_messages import QUESTIONS_OF_THE_MODEL
@@ -199,6 +200,7 @@ class TurnRunner:
         offer = self._context.offer
         self._listed = offer.settle(self._offered, turn.question.query, turn.question.options, room)
         turn.listed = frozenset(self._listed.names)
+        turn.is_small = offer.tier is Tier.SMALL
         phase = phase_after(turn.records, self._offered) if turn.acts else WorkPhase.RESEARCHING
         self._output.phase = phase.value if turn.acts else ""
         self._phase = phase if offer.rules.work_phases else WorkPhase.RESEARCHING
@@ -304,6 +306,8 @@ class TurnRunner:
                     context.on_away(delta.note)
                 elif isinstance(delta, Done):
                     context.prompts.window.counted(planned, delta.usage.prompt_tokens)
+                if self._held.text and isinstance(delta, ContentDelta) and turn.repeats_itself(planned.tools):
+                    break
 
     async def _links_of_message(self) -> DeltaFilter:
         """What a tainted message is heard through. Whoever follows puts the messages of a turn together: the end of one
